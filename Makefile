@@ -1,0 +1,86 @@
+# Every target sets up what it needs, in its own virtual environment under .venv/, from the lock
+# of the same name in requirements/. A second run reuses it until the lock or pyproject.toml change.
+#
+#   make test PYTHON=python3.12            another interpreter
+#   make test PYTEST_ARGS="-k nuclear"     further arguments to pytest
+#   make test WORKERS=4                    pytest processes (default: one a core)
+#   make lock LOCK_ARGS=--upgrade          newest versions, rather than those pinned already
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+WORKERS ?= auto
+LOCK_ARGS ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# Data sets beside the checkout, unless the caller says where they are (or, with an empty value,
+# that there are none).
+ifeq ($(origin DM2L_DATA),undefined)
+  ifneq ($(wildcard $(CURDIR)/../shared/datasets/.),)
+    export DM2L_DATA := $(abspath $(CURDIR)/../shared/datasets)
+  endif
+endif
+
+# One BLAS thread a process: the tests run one process a core already.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+              BLIS_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+
+# The interpreter's version is part of the stamp's name, so that another PYTHON rebuilds.
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
+READY := .ready-$(PYTHON_VERSION)
+
+.PHONY: help demo test test-oldest lint bench lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/demo/$(READY)  ## fit and score a model on a small data set
+	.venv/demo/bin/dm2l demo
+
+test: .venv/test/$(READY)  ## the tests and every documented example, newest dependencies
+	$(ONE_THREAD) .venv/test/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
+	$(ONE_THREAD) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: .venv/lint/$(READY)  ## style, format, types, import contract
+	.venv/lint/bin/ruff check
+	.venv/lint/bin/ruff format --check
+	.venv/lint/bin/mypy
+	.venv/lint/bin/lint-imports
+
+bench: .venv/demo/$(READY)  ## time the solvers
+	.venv/demo/bin/python benchmarks/fit.py
+
+clean:  ## remove environments, caches and build outputs
+	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A failed installation leaves no stamp: the folder goes first, the stamp comes last.
+# --quiet twice: what an index does not have is not worth a warning; errors still show.
+.venv/%/$(READY): requirements/%.txt pyproject.toml
+	@echo "Setting up .venv/$* from requirements/$*.txt"
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; pass PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	@rm -rf .venv/$*
+	@$(PYTHON) -m venv .venv/$*
+	@.venv/$*/bin/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements/$*.txt
+	@.venv/$*/bin/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+# Each lock holds every hash the package index publishes for a version, for all platforms and every
+# Python the project supports. Pins stay where they are as long as they satisfy pyproject.toml.
+COMPILE = .venv/lock/bin/uv pip compile --no-config --universal --python-version 3.11 \
+          --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
+          --custom-compile-command 'make lock' --quiet $(LOCK_ARGS)
+OLDEST = --resolution lowest-direct
+
+lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
+	$(COMPILE) pyproject.toml requirements/build.in --extra cli -o requirements/demo.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra test -o requirements/test.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra test $(OLDEST) -o requirements/oldest.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
+	$(COMPILE) requirements/build.in requirements/lock.in -o requirements/lock.txt
+	@! grep -nE '://|^ *--(index|extra-index|find)' requirements/*.txt

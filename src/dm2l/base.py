@@ -1,0 +1,352 @@
+"""What every estimator of the library shares: the label contract around a matrix of scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
+from dm2l.labels import Labels, Signs, observed_classes, parse_labels
+from dm2l.model_selection import MultilabelKFold
+
+__all__ = ["MissingLabelClassifier"]
+
+
+class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of estimators that learn from labels with holes.
+
+    A subclass stores its parameters and implements two methods: ``_fit_labels(X, T)`` learns from
+    the rows that have something observed and the labels of which both classes were observed;
+    ``_score_labels(X)`` returns one score column for each of those labels. Everything else
+    (containers, constant labels, decisions, probabilities, completion, scores) is here.
+
+    Parameters it understands, if the subclass has them: ``missing_label``, ``absent_label``,
+    ``threshold``, ``calibration``, ``cv``.
+    """
+
+    missing_label: Any = np.nan
+    absent_label: Any = None
+    threshold: Any = None
+    calibration: Any = None
+    cv: Any = 5
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # -- what a subclass provides ---------------------------------------------------------------
+
+    def _fit_labels(self, X: Any, T: Signs) -> None:
+        raise NotImplementedError
+
+    def _score_labels(self, X: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, before any data is touched."""
+        if isinstance(self.threshold, str) and self.threshold != "f1":
+            raise ValueError(f"threshold must be None, a number or 'f1', got {self.threshold!r}.")
+        if self.calibration is not None:
+            Calibrator(self.calibration)
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+        """Fit to labels with holes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; no missing values.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
+            looked; or one class per row.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            True where a label may be used. What stands under False is never read.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        X, labels = self._read(X, Y, label_mask)
+        labels.warn_constant()
+        self._set_label_attributes(labels)
+        self._learn(X, labels.signs)
+        self._fit_decisions(X, labels.signs)
+        return self
+
+    def _learn(self, X: Any, T: Signs) -> None:
+        """Fit the labels of which both classes were observed; the others are constant."""
+        positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
+        self._learnable = positive & negative
+        self._constant = positive.astype(np.float64) - negative.astype(np.float64)
+        self._keep = (T != 0).any(axis=1)
+        if self._learnable.any():
+            self._fit_labels(
+                self._rows(X), np.ascontiguousarray(T[np.ix_(self._keep, self._learnable)])
+            )
+
+    def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
+        if Y is None:
+            parse_labels(Y)
+        X = self._check_X(X, reset=True)
+        labels = parse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            absent_label=self.absent_label,
+        )
+        check_consistent_length(X, labels.signs)
+        return X, labels
+
+    def _rows(self, X: Any) -> Any:
+        """Training rows with something observed; the others cannot matter."""
+        return X if self._keep.all() else X[self._keep]
+
+    def _set_label_attributes(self, labels: Labels) -> None:
+        # A fitted model carries the form of its training labels, not the labels.
+        self._labels = replace(labels, signs=labels.signs[:0])
+        if labels.classes is not None:
+            self.classes_ = labels.classes
+            names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
+        else:
+            self.classes_ = [np.array([labels.negative, 1])] * labels.n_labels
+            names = labels.names
+        if names is None:
+            names = [f"y{k}" for k in range(labels.n_labels)]
+        self.label_names_ = np.asarray(names, dtype=object)
+
+    def _fit_decisions(self, X: Any, T: Signs) -> None:
+        """Calibration and thresholds from scores of rows the model had not seen."""
+        self._calibrator = None
+        self.thresholds_ = np.zeros(T.shape[1])
+        if self.threshold is not None and self.threshold != "f1":
+            self.thresholds_ = np.full(T.shape[1], float(self.threshold))
+        if self.calibration is None and self.threshold != "f1":
+            return
+        scores = self._cross_fit(X, T)
+        if self.calibration is not None:
+            self._calibrator = Calibrator(self.calibration).fit(scores, T)
+        if self.threshold == "f1":
+            self.thresholds_ = best_f1_thresholds(scores, T)
+
+    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
+        splitter = (
+            MultilabelKFold(self.cv, random_state=0, missing_label=0)
+            if isinstance(self.cv, int)
+            else self.cv
+        )
+        scores = np.zeros(T.shape)
+        pairwise = self.__sklearn_tags__().input_tags.pairwise
+        for train, test in splitter.split(X, T):
+            fold = clone(self)
+            fold._learn(X[train][:, train] if pairwise else X[train], T[train])
+            scores[test] = fold._all_scores(X[test][:, train] if pairwise else X[test])
+        return scores
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset:
+            check_is_fitted(self)
+        sparse = "csr" if self.__sklearn_tags__().input_tags.sparse else False
+        dtype = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+
+    def _all_scores(self, X: Any) -> NDArray[np.float64]:
+        scores = np.tile(self._constant, (X.shape[0], 1))
+        if self._learnable.any():
+            scores[:, self._learnable] = self._score_labels(X)
+        return scores
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score every label; 0 is the border between the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            Scores on the scale of ``-1/+1``; one column per class for a 1-D ``y`` with more than
+            two classes, and shape (n_samples,) for two.
+        """
+        scores = self._all_scores(self._check_X(X))
+        return scores[:, 0] if self._labels.kind == "binary" else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict every label; nothing is ever missing.
+
+        With ``threshold=None`` a label is predicted when its probability exceeds one half: its
+        score is above 0, or above the calibrated border if ``calibration`` is set. A number is
+        a border for the scores; ``"f1"`` takes the border of each label that was best on
+        cross-fitted scores. A 1-D ``y`` with more than two classes takes the highest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray
+            Labels in the coding of the training labels, or classes.
+        """
+        X = self._check_X(X)
+        scores = self._all_scores(X)
+        labels = self._labels
+        if labels.kind == "multiclass":
+            return self.classes_[np.argmax(scores, axis=1)]  # type: ignore[no-any-return]
+        positive = scores > self.thresholds_
+        if self._calibrator is not None and self.threshold is None:
+            positive = self._calibrator.predict(scores) > 0.5
+        if labels.kind == "binary":
+            index = positive[:, 0].astype(int) if len(self.classes_) == 2 else 0 * positive[:, 0]
+            return self.classes_[index.astype(int)]  # type: ignore[no-any-return]
+        return labels.decode(positive)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label.
+
+        With ``calibration`` set, from a curve per label fitted on cross-fitted scores of observed
+        labels; else ``(1 + tanh(score)) / 2``, which keeps the order but is not calibrated.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            Probability that the label is positive; for a 1-D ``y`` one column per class, rows
+            summing to one.
+        """
+        scores = self._all_scores(self._check_X(X))
+        calibrator = self._calibrator
+        p = plain_probability(scores) if calibrator is None else calibrator.predict(scores)
+        if self._labels.kind == "multilabel":
+            return p
+        if self._labels.kind == "binary":
+            return np.ones_like(p) if len(self.classes_) == 1 else np.hstack([1 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+
+    def complete(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+    ) -> Any:
+        """Fill the holes of ``Y``; an observed entry is never touched.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the rows of ``Y``.
+        Y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with holes. May be entirely missing.
+        label_mask : array-like of bool, default=None
+            Entries under False count as holes.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What goes into the holes; the last two return floats.
+
+        Returns
+        -------
+        ndarray or DataFrame
+            A data frame (with its index and columns) if ``Y`` is a pandas data frame, else an
+            array in the coding of ``Y``.
+        """
+        check_is_fitted(self)
+        if self._labels.kind != "multilabel":
+            raise ValueError("complete needs a label matrix; this model was fitted to a 1-D y.")
+        if method not in ("predict", "predict_proba", "decision_function"):
+            raise ValueError(
+                "method must be 'predict', 'predict_proba' or 'decision_function', "
+                f"got {method!r}."
+            )
+        given = self._parse_like(Y, label_mask)
+        holes = given.signs == 0
+        observed = np.where(given.signs > 0, 1, given.negative)
+        if method == "predict":
+            positive = self.predict(X) == 1
+            filled = given.decode(np.where(holes, positive, given.signs > 0))
+        else:
+            filled = np.where(holes, getattr(self, method)(X), observed)
+        if hasattr(Y, "iloc") and hasattr(Y, "columns"):
+            return type(Y)(filled, index=Y.index, columns=Y.columns)
+        return filled
+
+    def _parse_like(self, Y: Any, label_mask: Any) -> Labels:
+        """Labels of new rows, which may be all missing but must have the model's columns."""
+        shape = np.shape(Y) if not hasattr(Y, "shape") else Y.shape
+        if len(shape) != 2 or shape[1] != len(self.label_names_):
+            raise ValueError(
+                f"Y has shape {tuple(shape)}; this model has {len(self.label_names_)} labels, "
+                f"so (n_samples, {len(self.label_names_)}) is expected."
+            )
+        labels = parse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            absent_label=self.absent_label,
+            allow_empty=True,
+        )
+        known = self._labels.names
+        if labels.names is not None and known is not None and list(labels.names) != list(known):
+            off = next(j for j in range(len(known)) if labels.names[j] != known[j])
+            raise ValueError(
+                f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
+                f"{known[off]!r} there. Reorder the columns to model.label_names_."
+            )
+        return labels
+
+    def score(self, X: Any, y: Any, label_mask: Any = None) -> float:
+        """Share of the observed labels that are predicted correctly.
+
+        For a 1-D ``y`` this is the accuracy; for a label matrix it is one minus the Hamming loss
+        over the observed entries. Ranking metrics are in :mod:`dm2l.metrics`, and as scorers for
+        a grid search in :mod:`dm2l.model_selection`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples, n_labels) or (n_samples,)
+            Labels with holes.
+        label_mask : array-like of bool, default=None
+            True where a label may be used.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        check_is_fitted(self)
+        predicted = self.predict(X)
+        if self._labels.kind == "multilabel":
+            T = self._parse_like(y, label_mask).signs
+            observed, right = T != 0, (T > 0) == (predicted == 1)
+        else:
+            values, observed = observed_classes(
+                y, label_mask=label_mask, missing_label=self.missing_label
+            )
+            right = values == predicted
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        return float(right[observed].mean())

@@ -1,0 +1,136 @@
+"""From scores to probabilities and decisions, with what held-out scores of observed labels say."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from dm2l.labels import Signs
+
+__all__ = ["Calibrator", "best_f1_thresholds", "plain_probability"]
+
+Method = Literal["sigmoid", "isotonic"]
+
+
+def plain_probability(scores: NDArray[Any]) -> NDArray[np.float64]:
+    r"""Probability that a least-squares score stands for, without calibration.
+
+    Fitted to ``-1/+1``, a score estimates ``E[t|x] = 2p - 1``. The link
+
+    .. math:: p = \tfrac12 (1 + \tanh f)
+
+    agrees with that to first order, stays inside (0, 1) and keeps the order of scores.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Any shape.
+
+    Returns
+    -------
+    ndarray of float64
+        Same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.calibration import plain_probability
+    >>> plain_probability(np.array([-1.0, 0.0, 1.0])).round(2)
+    array([0.12, 0.5 , 0.88])
+    """
+    return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
+
+
+class Calibrator:
+    """One monotone map from score to probability per label.
+
+    Parameters
+    ----------
+    method : {"sigmoid", "isotonic"}
+        Platt's logistic curve, or isotonic regression.
+    """
+
+    def __init__(self, method: Method) -> None:
+        if method not in ("sigmoid", "isotonic"):
+            raise ValueError(f"calibration must be None, 'sigmoid' or 'isotonic', got {method!r}.")
+        self.method = method
+
+    def fit(self, scores: NDArray[Any], T: Signs) -> Calibrator:
+        """Fit on held-out scores and the observed signs beside them."""
+        self._maps = [
+            self._fit_label(scores[T[:, k] != 0, k], T[T[:, k] != 0, k] > 0)
+            for k in range(T.shape[1])
+        ]
+        return self
+
+    def _fit_label(self, scores: NDArray[Any], positive: NDArray[np.bool_]) -> Any:
+        n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+        if not n_positive or not n_negative:
+            return None
+        if self.method == "isotonic":
+            regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+            return regression.fit(scores, positive.astype(np.float64))
+        # Platt's targets keep the curve finite when scores separate the classes; a fractional
+        # target is two weighted copies of a row.
+        target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+        column = np.concatenate([scores, scores])[:, None]
+        answer = np.repeat([1, 0], len(scores))
+        weight = np.concatenate([target, 1 - target])
+        logistic = LogisticRegression(C=1e6, max_iter=1000)
+        logistic.fit(column, answer, sample_weight=weight)
+        # A falling curve would reverse the model's order on the evidence of noise.
+        return logistic if logistic.coef_[0, 0] > 0 else None
+
+    def predict(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities; labels without evidence keep :func:`plain_probability`."""
+        result = plain_probability(scores)
+        for k, fitted in enumerate(self._maps):
+            if isinstance(fitted, LogisticRegression):
+                result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
+            elif fitted is not None:
+                result[:, k] = fitted.predict(scores[:, k])
+        return result
+
+
+def best_f1_thresholds(scores: NDArray[Any], T: Signs) -> NDArray[np.float64]:
+    """Threshold of each label that maximises F1 on held-out scores of observed entries.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Held-out scores.
+    T : ndarray of shape (n, c), int8
+        Signs, 0 where missing.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        Predict positive above it; 0 for labels without an observed positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.calibration import best_f1_thresholds
+    >>> T = np.array([[1], [1], [-1], [-1]])
+    >>> best_f1_thresholds(np.array([[-0.1], [-0.2], [-0.4], [-0.9]]), T).round(2)
+    array([-0.3])
+    """
+    thresholds = np.zeros(T.shape[1])
+    for k in range(T.shape[1]):
+        use = T[:, k] != 0
+        order = np.argsort(-scores[use, k], kind="stable")
+        sorted_scores = scores[use, k][order]
+        hits = np.cumsum(T[use, k][order] > 0)
+        if not len(hits) or not hits[-1]:
+            continue
+        f1 = 2 * hits / (np.arange(1, len(hits) + 1) + hits[-1])
+        # A cut inside a tie cannot be made.
+        cuts = np.append(sorted_scores[1:] < sorted_scores[:-1], True)
+        best = int(np.argmax(np.where(cuts, f1, -1.0)))
+        below = sorted_scores[best + 1] if best + 1 < len(hits) else sorted_scores[best] - 1.0
+        thresholds[k] = 0.5 * (sorted_scores[best] + below)
+    return thresholds

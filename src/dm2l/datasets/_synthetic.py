@@ -1,0 +1,139 @@
+"""Synthetic labels with one-way implications and holes."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from dm2l.masks import hide_per_label, hide_per_row, hide_positives, hide_uniform
+
+_MASKS = {
+    "uniform": hide_uniform,
+    "per_row": hide_per_row,
+    "per_label": hide_per_label,
+    "positives": hide_positives,
+}
+
+
+def make_missing_multilabel(
+    n_samples: int = 200,
+    n_features: int = 20,
+    n_labels: int = 8,
+    *,
+    n_implications: int = 4,
+    rho: float = 0.7,
+    mask: Literal["uniform", "per_row", "per_label", "positives"] = "uniform",
+    noise: float = 0.1,
+    random_state: Any = None,
+    return_truth: bool = False,
+) -> tuple[NDArray[np.float64], ...]:
+    r"""Make multi-label data with one-way implications and missing labels.
+
+    Rows have :math:`r = \min(n\_features, n\_labels)` hidden factors :math:`Z`, standard normal.
+    Features are :math:`X = ZA + \sigma E` with Gaussian :math:`A, E` and :math:`\sigma` the
+    ``noise``. A label is positive for the rows with the largest :math:`(ZB)_j`: a share between
+    5 and 20 % for the first half of the labels (the specific ones), between 10 and 30 % for the
+    second half (the general ones). Then implications ``specific => general`` are enforced: where a
+    specific label is positive, its general one becomes positive too.
+
+    With :math:`h = \lfloor c / 2 \rfloor` specific labels and :math:`g = c - h` general ones,
+    implication number :math:`e` is :math:`a \Rightarrow h + (a + \lfloor e / h \rfloor) \bmod g`
+    with :math:`a = e \bmod h`; so with 8 labels the first four are ``0 => 4, 1 => 5, 2 => 6,
+    3 => 7``.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels : int
+        Sizes; at least two labels.
+    n_implications : int, default=4
+        Number of implications, at most :math:`hg`.
+    rho : float in [0, 1], default=0.7
+        Share of labels that stays observed; 0 is refused by everything that learns.
+    mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
+        Which function of :mod:`dm2l.masks` hides labels.
+    noise : float, default=0.1
+        Standard deviation of what is added to the features.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    return_truth : bool, default=False
+        Return the complete labels too.
+
+    Returns
+    -------
+    X : ndarray of float64 of shape (n_samples, n_features)
+        Features.
+    Y : ndarray of float64 of shape (n_samples, n_labels)
+        Labels with 1, 0 and NaN (missing).
+    truth : ndarray of float64 of shape (n_samples, n_labels)
+        Labels before any was hidden. Only with ``return_truth=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y, truth = make_missing_multilabel(rho=0.7, random_state=0, return_truth=True)
+    >>> X.shape, Y.shape, float(np.isnan(Y).mean())
+    ((200, 20), (200, 8), 0.3)
+    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4 ...
+    True
+    >>> bool((truth[:, 0] >= truth[:, 4]).all())  # ... and not the other way round
+    False
+    """
+    _check_sizes(n_samples, n_features, n_labels, n_implications, noise)
+    if mask not in _MASKS:
+        raise ValueError(f"mask must be one of {sorted(_MASKS)}, got {mask!r}.")
+    rng = check_random_state(random_state)
+    rank = min(n_features, n_labels)
+    Z = rng.standard_normal((n_samples, rank))
+    X = Z @ rng.standard_normal((rank, n_features)) / np.sqrt(rank)
+    X += noise * rng.standard_normal(X.shape)
+
+    scores = Z @ rng.standard_normal((rank, n_labels))
+    specific = n_labels // 2
+    share = np.concatenate(
+        [rng.uniform(0.05, 0.2, specific), rng.uniform(0.1, 0.3, n_labels - specific)]
+    )
+    # At least one positive each, so that a label exists however few rows were asked for.
+    n_positive = np.maximum(1, np.round(share * n_samples)).astype(np.intp)
+    place = np.argsort(np.argsort(-scores, axis=0), axis=0)
+    truth = (place < n_positive).astype(np.float64)
+    for source, target in implications(n_labels, n_implications):
+        truth[:, target] = np.maximum(truth[:, target], truth[:, source])
+
+    Y = _MASKS[mask](truth, rho, random_state=rng)
+    return (X, Y, truth) if return_truth else (X, Y)
+
+
+def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
+    """Pairs ``(a, b)`` with ``a => b``, in the order of the docstring above."""
+    specific = n_labels // 2
+    general = n_labels - specific
+    return [
+        (e % specific, specific + (e % specific + e // specific) % general)
+        for e in range(n_implications)
+    ]
+
+
+def _check_sizes(
+    n_samples: int, n_features: int, n_labels: int, n_implications: int, noise: float
+) -> None:
+    for name, value, least in (
+        ("n_samples", n_samples, 1),
+        ("n_features", n_features, 1),
+        ("n_labels", n_labels, 2),
+        ("n_implications", n_implications, 0),
+    ):
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    most = (n_labels // 2) * (n_labels - n_labels // 2)
+    if n_implications > most:
+        raise ValueError(
+            f"{n_labels} labels allow at most {most} implications between the first and the "
+            f"second half, got n_implications={n_implications}."
+        )
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
+        raise ValueError(f"noise must be a finite number of at least 0, got {noise!r}.")

@@ -1,0 +1,299 @@
+"""Features: what the scores are linear in.
+
+Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
+factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
+model *is* the linear model on ``Phi``. One core serves both. When there are more columns than
+rows the linear model takes the kernel side as well, with ``K = XX'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+from scipy.linalg.lapack import get_lapack_funcs
+from sklearn.metrics.pairwise import pairwise_kernels
+
+__all__ = ["FeatureMap", "Features", "Kernel", "KernelColumns", "KernelMap", "LinearMap", "kernel_factor"]
+
+
+class Features:
+    """``Phi`` with, if asked for, an implicit last column of ones.
+
+    Parameters
+    ----------
+    Phi : array or sparse matrix of shape (n, d)
+        Features; a sparse matrix is never made dense.
+    intercept : bool
+        Whether there is a column of ones; its coefficients are not penalised.
+    """
+
+    def __init__(self, Phi: Any, intercept: bool) -> None:
+        self.Phi = Phi
+        self.intercept = intercept
+        self.xp = np if sp.issparse(Phi) else array_namespace(Phi)
+        self.n, self.d = Phi.shape
+        self.size = self.d + int(intercept)
+        # Sparse products are fastest in CSR on both sides.
+        self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else Phi.T
+
+    def scores(self, W: Any) -> Any:
+        """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
+        W = self.xp.astype(W, self.Phi.dtype, copy=False)
+        return self.Phi @ W[: self.d, :] + W[self.d :, :] if self.intercept else self.Phi @ W
+
+    def adjoint(self, G: Any) -> Any:
+        """``Phi' G``, with the column sums of ``G`` as the last row."""
+        xp = self.xp
+        product = xp.astype(self._transposed @ G, xp.float64, copy=False)
+        if not self.intercept:
+            return product
+        sums = xp.sum(G, axis=0, keepdims=True, dtype=xp.float64)
+        return xp.concat([product, sums], axis=0)
+
+    def gram(self, rows: NDArray[np.intp] | None = None) -> Any:
+        """``Phi'Phi`` with the border of the ones column, over all or some rows."""
+        xp = self.xp
+        Phi = self.Phi if rows is None else self.Phi[rows, :]
+        square = Phi.T @ Phi
+        square = square.toarray() if sp.issparse(square) else square
+        square = xp.astype(square, xp.float64, copy=False)
+        if not self.intercept:
+            return square
+        ones = xp.ones((Phi.shape[0], 1), dtype=Phi.dtype)
+        sums = xp.astype(Phi.T @ ones, xp.float64, copy=False)
+        count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64)
+        return xp.concat(
+            [xp.concat([square, sums], axis=1), xp.concat([sums.T, count], axis=1)], axis=0
+        )
+
+    def penalty(self, alpha: float) -> Any:
+        """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
+        diagonal = self.xp.full((self.size,), float(alpha), dtype=self.xp.float64)
+        if self.intercept:
+            diagonal[self.d] = 0.0
+        return diagonal
+
+
+class FeatureMap(Protocol):
+    """From inputs to features and from feature weights back to what predicts."""
+
+    def fit(self, X: Any) -> Any:
+        """Features of the training rows."""
+
+    def coefficients(self, W: Any) -> Any:
+        """Weights on the inputs (linear) or on training rows (kernel)."""
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights whose ``coefficients`` these are, for warm starts."""
+
+    def identity(self, n_labels: int) -> Any:
+        """The paper's start: feature weights of the identity matrix."""
+
+
+class LinearMap:
+    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows.
+
+    Parameters
+    ----------
+    reduce : bool, default=True
+        False keeps ``Phi = X`` whatever its shape.
+    """
+
+    def __init__(self, reduce: bool = True) -> None:
+        self._reduce = reduce
+
+    def fit(self, X: Any) -> Any:
+        """Return the features of ``X``."""
+        self._X = X
+        self._factor: KernelFactor | None = None
+        n, d = X.shape
+        if d <= n or not self._reduce:
+            return X
+        K = X @ X.T
+        self._factor = kernel_factor(K.toarray() if sp.issparse(K) else K)
+        return self._factor.Phi
+
+    def coefficients(self, W: Any) -> Any:
+        """``W`` itself, or ``X'A``."""
+        if self._factor is None:
+            return W
+        return self._X[self._factor.pivots, :].T @ self._factor.dual(W)
+
+    def weights(self, coefficients: Any) -> Any:
+        """``W`` itself, or the weights that give the same training scores."""
+        if self._factor is None:
+            return coefficients
+        return self._factor.primal(self._X @ coefficients)
+
+    def identity(self, n_labels: int) -> Any:
+        """Weights of the identity matrix on the columns of ``X``."""
+        return self.weights(np.eye(self._X.shape[1], n_labels))
+
+
+class KernelMap:
+    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(A, B)`` gives the kernel matrix between rows; for a precomputed kernel it is
+        called with indices.
+    """
+
+    def __init__(self, kernel: Callable[[Any, Any], Any]) -> None:
+        self._kernel = kernel
+
+    def fit(self, X: Any) -> Any:
+        """Return an exact factor of the kernel matrix of ``X``."""
+        self._factor = kernel_factor(self._kernel(X, X))
+        self.pivots = self._factor.pivots
+        return self._factor.Phi
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
+        return self._factor.dual(W)
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights of given ``A``."""
+        return self._factor.L.T @ coefficients
+
+    def identity(self, n_labels: int) -> Any:
+        """Weights of ``A = I``."""
+        return self.weights(np.eye(len(self.pivots), n_labels))
+
+
+class KernelColumns:
+    """``Phi = K`` with ``A`` as the weights: the variables in which (4) was published."""
+
+    def __init__(self, kernel: Callable[[Any, Any], Any]) -> None:
+        self._kernel = kernel
+
+    def fit(self, X: Any) -> Any:
+        """Return the kernel matrix."""
+        self.pivots = np.arange(X.shape[0])
+        return self._kernel(X, X)
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` itself."""
+        return W
+
+    weights = coefficients
+
+    def identity(self, n_labels: int) -> Any:
+        """``A = I``."""
+        return np.eye(len(self.pivots), n_labels)
+
+
+class KernelFactor:
+    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular."""
+
+    def __init__(self, Phi: Any, pivots: NDArray[np.intp], L: Any) -> None:
+        self.Phi = Phi
+        self.pivots = pivots
+        self.L = L
+
+    def dual(self, W: Any) -> Any:
+        """``A`` with ``L'A = W``."""
+        return scipy.linalg.solve_triangular(self.L, W, lower=True, trans="T")
+
+    def primal(self, F: Any) -> Any:
+        """``W`` with ``L W = F`` on the pivot rows."""
+        return scipy.linalg.solve_triangular(self.L, F[self.pivots, :], lower=True)
+
+
+def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
+    """Exact factor of a positive semi-definite kernel matrix.
+
+    A plain Cholesky factor where ``K`` is safely positive definite, else Cholesky with diagonal
+    pivoting, stopped when the largest remaining diagonal entry falls below ``tol`` times the
+    first one. Duplicate rows, or a linear kernel on few columns, thus cost rank, not accuracy.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric and positive semi-definite up to rounding.
+    tol : float, default=1e-12
+        Relative size of what may be left out.
+
+    Returns
+    -------
+    KernelFactor
+        ``Phi`` of shape (n, r) with ``Phi Phi' = K`` up to ``tol``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.features import kernel_factor
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> factor = kernel_factor(X @ X.T)
+    >>> factor.Phi.shape
+    (3, 2)
+    >>> np.allclose(factor.Phi @ factor.Phi.T, X @ X.T)
+    True
+    """
+    # A float32 kernel matrix is positive semi-definite up to its own rounding only.
+    noise = float(np.finfo(K.dtype).eps) if K.dtype.kind == "f" else 0.0
+    tol = max(tol, 10 * noise)
+    K = np.asarray(K, dtype=np.float64)
+    n = len(K)
+    largest = float(np.max(np.diagonal(K), initial=0.0))
+    if not largest > 0:
+        raise ValueError(
+            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
+            "positive semi-definite and not zero."
+        )
+    try:
+        L = scipy.linalg.cholesky(K, lower=True, check_finite=False)
+        if float(np.min(np.diagonal(L))) ** 2 > tol * largest:
+            return KernelFactor(L, np.arange(n), L)
+    except scipy.linalg.LinAlgError:
+        pass  # not positive definite: pivot
+    (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
+    packed, order, rank, _ = pstrf(K, lower=1, tol=tol * largest)
+    order = order - 1
+    lower = np.tril(packed)[:, :rank]
+    Phi = np.empty((n, rank))
+    Phi[order] = lower
+    residual = float(np.max(np.abs(np.diagonal(K) - np.einsum("ij,ij->i", Phi, Phi))))
+    if residual > max(1e-6, 1e4 * noise) * largest:
+        raise ValueError(
+            f"The kernel matrix is not positive semi-definite: after {rank} pivots a diagonal "
+            f"entry is still off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+        )
+    return KernelFactor(Phi, order[:rank], lower[:rank])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Kernel between rows as scikit-learn defines it, in float64.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A name that :func:`sklearn.metrics.pairwise.pairwise_kernels` knows, "precomputed" (the
+        first argument is the kernel matrix), or a function of two arrays of rows.
+    gamma, degree, coef0 : float
+        Parameters of the kernels that have them.
+    """
+
+    kernel: str | Callable[..., Any]
+    gamma: float
+    degree: float
+    coef0: float
+
+    def __call__(self, A: Any, B: Any) -> Any:
+        """Kernel matrix between the rows of ``A`` and ``B``."""
+        if self.kernel == "precomputed":
+            return A
+        A, B = (M.astype(np.float64, copy=False) for M in (A, B))
+        if not isinstance(self.kernel, str):
+            return np.asarray(self.kernel(A, B), dtype=np.float64)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)

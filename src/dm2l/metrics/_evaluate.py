@@ -1,0 +1,114 @@
+"""All metrics at once, and a table per label."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from dm2l.metrics import _decisions, _ranking
+from dm2l.metrics._units import Convention, MetricValue, Undefined, read
+
+
+def evaluate(
+    Y: Any,
+    scores: Any,
+    *,
+    predictions: Any = None,
+    convention: Convention = "paper",
+    k: Sequence[int] = (1, 3, 5),
+    undefined: Undefined = None,
+    **reading: Any,
+) -> dict[str, MetricValue]:
+    """Evaluate scores with every metric; each value says how much it rests on.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, c)
+        Labels of the contract; NaN = not observed.
+    scores : array-like of shape (n, c)
+        Higher means more likely.
+    predictions : array-like of shape (n, c), default=None
+        Decisions; by default ``scores > 0``.
+    convention : {"paper", "published", "sklearn"}, default="paper"
+        For the ranking metrics.
+    k : sequence of int, default=(1, 3, 5)
+        For ``precision_at_k``; values above the number of labels are left out.
+    undefined : {None, "skip", "raise"} or float, default=None
+        What to do with undefined rows and labels, in every metric.
+    **reading
+        ``missing``, ``label_mask``, ``missing_label``, ``absent_label``.
+
+    Returns
+    -------
+    dict of str to MetricValue
+        A metric that is undefined on all rows or labels is nan here, without a warning: its
+        ``n_units`` is 0.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import evaluate
+    >>> result = evaluate([[1, 0], [float("nan"), 1]], [[.9, -.1], [.8, .3]])
+    >>> result["hamming_loss"]
+    MetricValue(value=0.0, n_entries=3, n_units=3, n_undefined=0)
+    """
+    T, S = read(Y, scores, **reading)
+    P = S > 0 if predictions is None else predictions
+    common: dict[str, Any] = {"missing_label": 0, "undefined": undefined, "return_counts": True}
+    ranked: dict[str, Any] = {
+        name: getattr(_ranking, name)
+        for name in ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
+    }
+    result: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        for name, metric in ranked.items():
+            result[name] = metric(T, S, convention=convention, **common)
+        result["one_error"] = _ranking.one_error(T, S, **common)
+        for at in k:
+            if at <= T.shape[1]:
+                value = _ranking.precision_at_k(T, S, at, **common)
+                result[f"precision_at_{at}"] = value
+        for name in ("hamming_loss", "f1_micro", "f1_macro"):
+            result[name] = getattr(_decisions, name)(T, P, **common)
+    return result
+
+
+def label_table(
+    Y: Any, scores: Any, *, predictions: Any = None, **reading: Any
+) -> dict[str, NDArray[Any]]:
+    """Counts, AUC and F1 of each label, nan where a label cannot be judged.
+
+    Parameters
+    ----------
+    Y, scores, predictions, **reading
+        As in :func:`evaluate`.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (c,)
+        ``n_observed``, ``n_positive``, ``auc``, ``f1``; ready for ``pandas.DataFrame``.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import label_table
+    >>> table = label_table([[1, 0], [0, 0], [float("nan"), 0]], [[.9, .1], [-.8, .3], [.1, -.2]])
+    >>> table["n_observed"], table["auc"]
+    (array([2, 3]), array([ 1., nan]))
+    """
+    T, S = read(Y, scores, **reading)
+    P = S > 0 if predictions is None else read(T, predictions, missing_label=0)[1] > 0
+    o = _ranking._order(T.T, S.T)
+    both = (o.n_positive > 0) & (o.n_negative > 0)
+    twice, total = _decisions._f1(T, P)
+    f1 = np.divide(twice, total, out=np.full(len(total), np.nan), where=total > 0)
+    return {
+        "n_observed": o.n_observed,
+        "n_positive": o.n_positive,
+        "auc": np.where(both, _ranking._auc(o, 0.5), np.nan),
+        "f1": f1,
+    }

@@ -1,0 +1,398 @@
+"""Metrics of the order of scores: per row, or per label for ``label_auc``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.labels import Signs
+from dm2l.metrics._units import Convention, MetricValue, Undefined, average
+from dm2l.metrics._units import check_convention, finish, read
+
+_TIES = {"paper": 1.0, "published": 0.5, "sklearn": 0.5}
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Rows sorted by descending score, with counts that respect ties.
+
+    ``positives_from[i, p]`` counts the observed positives of row ``i`` whose score is at least
+    that of position ``p``; ``negatives_above`` counts the strictly higher ones only.
+    """
+
+    positive: NDArray[np.bool_]
+    positives_from: NDArray[np.int64]
+    negatives_from: NDArray[np.int64]
+    negatives_above: NDArray[np.int64]
+    n_positive: NDArray[np.int64]
+    n_negative: NDArray[np.int64]
+
+    @property
+    def n_observed(self) -> NDArray[np.int64]:
+        return self.n_positive + self.n_negative
+
+    def sum_over_positives(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.where(self.positive, values, 0.0).sum(axis=1)
+
+
+def _order(T: Signs, S: NDArray[np.float64], *, break_ties: bool = False) -> _Order:
+    """Sort rows; ``break_ties`` ranks the later of two tied labels first, so that none remain."""
+    if break_ties:
+        T, S = T[:, ::-1], S[:, ::-1]
+    # Missing entries go last; they are neither positive nor negative, so no count sees them.
+    key = np.where(T != 0, -S, np.inf)
+    order = np.argsort(key, axis=1, kind="stable")
+    key = np.take_along_axis(key, order, axis=1)
+    sorted_signs = np.take_along_axis(T, order, axis=1)
+    positive, negative = sorted_signs > 0, sorted_signs < 0
+    up_to_positive = np.cumsum(positive, axis=1, dtype=np.int64)
+    up_to_negative = np.cumsum(negative, axis=1, dtype=np.int64)
+
+    # A tie is a run of equal keys: counts "at least as high" are read at the end of the run.
+    n, c = key.shape
+    position = np.arange(c)
+    ends = np.ones((n, c), dtype=bool)
+    ends[:, :-1] = break_ties | (key[:, 1:] != key[:, :-1])
+    starts = np.ones((n, c), dtype=bool)
+    starts[:, 1:] = ends[:, :-1]
+    end = np.minimum.accumulate(np.where(ends, position, c - 1)[:, ::-1], axis=1)[:, ::-1]
+    start = np.maximum.accumulate(np.where(starts, position, 0), axis=1)
+    above = np.take_along_axis(up_to_negative - negative, start, axis=1)
+    return _Order(
+        positive=positive,
+        positives_from=np.take_along_axis(up_to_positive, end, axis=1),
+        negatives_from=np.take_along_axis(up_to_negative, end, axis=1),
+        negatives_above=above,
+        n_positive=up_to_positive[:, -1],
+        n_negative=up_to_negative[:, -1],
+    )
+
+
+def _divide(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    return np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
+
+
+def ranking_loss(
+    Y: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
+
+    .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} \le f_{j''}\}|}
+              {|C_i^+| |C_i^-|}
+
+    A tie is an error in all three conventions. Rows without an observed positive or without an
+    observed negative are dropped ("paper", "published") or count 0 ("sklearn").
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, c)
+        Labels of the contract; NaN = not observed.
+    scores : array-like of shape (n, c)
+        Higher means more likely.
+    convention : {"paper", "published", "sklearn"}, default="paper"
+        See above.
+    undefined : {None, "skip", "raise"} or float, default=None
+        What to do with rows on which the formula divides by zero; None follows the convention.
+    return_counts : bool, default=False
+        Return a :class:`MetricValue` that says how many entries and rows were used.
+    **reading
+        ``missing`` ("ignore" or "error"), ``label_mask``, ``missing_label``, ``absent_label``.
+
+    Returns
+    -------
+    float or MetricValue
+        Lower is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import ranking_loss
+    >>> ranking_loss([[1, 0, 0], [0, 1, float("nan")]], [[.9, .1, .2], [.8, .3, .5]])
+    0.5
+    """
+    check_convention(convention)
+    o = _order(*read(Y, scores, **reading))
+    pairs = o.n_positive * o.n_negative
+    values = _divide(o.sum_over_positives(o.negatives_from), pairs)
+    fill = 0.0 if convention == "sklearn" else None
+    result = average(values, o.n_observed, pairs > 0, fill=fill, undefined=undefined)
+    return finish(result, return_counts)
+
+
+def average_precision(
+    Y: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Average precision of each row's ranking of labels (the paper's Ap).
+
+    .. math:: \frac1p \sum_i \frac1{|C_i^+|} \sum_{j \in C_i^+}
+              \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
+
+    ``rank`` counts the labels that score at least as high; "published" breaks ties by label order,
+    the later label first (seen in its figures for rows without features). Rows without an observed positive are
+    dropped ("paper", "published") or count 1 ("sklearn"); rows without an observed negative count
+    1 by the formula, and "published" drops them.
+
+    Parameters
+    ----------
+    Y, scores, convention, undefined, return_counts, **reading
+        As in :func:`ranking_loss`.
+
+    Returns
+    -------
+    float or MetricValue
+        Higher is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import average_precision
+    >>> average_precision([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    0.75
+    """
+    check_convention(convention)
+    o = _order(*read(Y, scores, **reading), break_ties=convention == "published")
+    rank = np.maximum(o.positives_from + o.negatives_from, 1)
+    values = _divide(o.sum_over_positives(o.positives_from / rank), o.n_positive)
+    defined = o.n_positive > 0
+    if convention == "published":
+        defined &= o.n_negative > 0
+    fill = 1.0 if convention == "sklearn" else None
+    result = average(values, o.n_observed, defined, fill=fill, undefined=undefined)
+    return finish(result, return_counts)
+
+
+def coverage(
+    Y: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
+
+    .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
+
+    "sklearn" leaves out the ``- 1``; ties as in :func:`average_precision`. Rows without an observed positive are dropped ("paper"),
+    count -1 ("published") or 0 ("sklearn").
+
+    Parameters
+    ----------
+    Y, scores, convention, undefined, return_counts, **reading
+        As in :func:`ranking_loss`.
+
+    Returns
+    -------
+    float or MetricValue
+        Lower is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import coverage
+    >>> coverage([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    0.5
+    >>> coverage([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]], convention="sklearn")
+    1.5
+    """
+    check_convention(convention)
+    o = _order(*read(Y, scores, **reading), break_ties=convention == "published")
+    rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
+    offset = 0.0 if convention == "sklearn" else 1.0
+    fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
+    result = average(
+        rank - offset, o.n_observed, o.n_positive > 0, fill=fill, undefined=undefined
+    )
+    return finish(result, return_counts)
+
+
+def _auc(o: _Order, ties: float) -> NDArray[np.float64]:
+    wrong = ties * o.negatives_above + (1 - ties) * o.negatives_from
+    pairs = o.n_positive * o.n_negative
+    return _divide(pairs - o.sum_over_positives(wrong), pairs)
+
+
+def instance_auc(
+    Y: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Area under the ROC curve of each row, averaged over rows.
+
+    .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} > f_{j''}\}|
+              + t\,|\{f_{j'} = f_{j''}\}|}{|C_i^+| |C_i^-|}
+
+    This is what the paper's tables print as "Auc"; its text defines :func:`label_auc`. A tie
+    counts ``t = 1`` ("paper", whose text has a non-strict comparison) or ``1/2`` ("published",
+    "sklearn"). Rows with one class are dropped ("paper"), count 0 without a positive and 1
+    without a negative ("published"), or make the result nan ("sklearn").
+
+    Parameters
+    ----------
+    Y, scores, convention, undefined, return_counts, **reading
+        As in :func:`ranking_loss`.
+
+    Returns
+    -------
+    float or MetricValue
+        Higher is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import instance_auc
+    >>> instance_auc([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    0.75
+    """
+    check_convention(convention)
+    o = _order(*read(Y, scores, **reading))
+    fill: NDArray[np.float64] | float | None = None
+    if convention == "published":
+        fill = np.where(o.n_positive > 0, 1.0, 0.0)
+    elif convention == "sklearn":
+        fill = float("nan")
+    defined = o.n_positive * o.n_negative > 0
+    values = _auc(o, _TIES[convention])
+    result = average(values, o.n_observed, defined, fill=fill, undefined=undefined)
+    return finish(result, return_counts)
+
+
+def label_auc(
+    Y: Any,
+    scores: Any,
+    *,
+    convention: Convention = "paper",
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Area under the ROC curve of each label, averaged over labels (macro).
+
+    .. math:: \frac1c \sum_j \frac{|\{(i', i'') \in Z_j^+ \times Z_j^- : f_j(x_{i'}) >
+              f_j(x_{i''})\}| + t\,|\{f_j(x_{i'}) = f_j(x_{i''})\}|}{|Z_j^+| |Z_j^-|}
+
+    A tie counts ``t = 1`` ("paper") or ``1/2`` ("published", "sklearn"). Labels with one observed
+    class are dropped ("paper", "published") or make the result nan ("sklearn").
+
+    Parameters
+    ----------
+    Y, scores, convention, undefined, return_counts, **reading
+        As in :func:`ranking_loss`; the units are labels.
+
+    Returns
+    -------
+    float or MetricValue
+        Higher is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import label_auc
+    >>> label_auc([[1, 0], [0, 1], [0, 0]], [[.9, .1], [.8, .3], [.1, .2]])
+    1.0
+    """
+    check_convention(convention)
+    T, S = read(Y, scores, **reading)
+    o = _order(T.T, S.T)
+    result = average(
+        _auc(o, _TIES[convention]),
+        o.n_observed,
+        o.n_positive * o.n_negative > 0,
+        fill=float("nan") if convention == "sklearn" else None,
+        undefined=undefined,
+        unit="labels",
+    )
+    return finish(result, return_counts)
+
+
+def one_error(
+    Y: Any,
+    scores: Any,
+    *,
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Share of rows in which a negative label reaches the highest score.
+
+    .. math:: \frac1p \sum_i [\exists j \in C_i^- : f_j = \max_l f_l]
+
+    Ties for the first place are errors; rows without an observed positive are dropped.
+
+    Parameters
+    ----------
+    Y, scores, undefined, return_counts, **reading
+        As in :func:`ranking_loss`.
+
+    Returns
+    -------
+    float or MetricValue
+        Lower is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import one_error
+    >>> one_error([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    0.5
+    """
+    o = _order(*read(Y, scores, **reading))
+    values = (o.negatives_from[:, 0] > 0).astype(np.float64)
+    result = average(values, o.n_observed, o.n_positive > 0, undefined=undefined)
+    return finish(result, return_counts)
+
+
+def precision_at_k(
+    Y: Any,
+    scores: Any,
+    k: int = 1,
+    *,
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    **reading: Any,
+) -> float | MetricValue:
+    r"""Share of positives among the ``k`` best observed labels of a row.
+
+    .. math:: \frac1p \sum_i \frac{|top_k(i) \cap C_i^+|}{\min(k, |C_i^+| + |C_i^-|)}
+
+    Ties are broken by label order. Rows with nothing observed are dropped.
+
+    Parameters
+    ----------
+    Y, scores, undefined, return_counts, **reading
+        As in :func:`ranking_loss`.
+    k : int, default=1
+        How many labels to look at.
+
+    Returns
+    -------
+    float or MetricValue
+        Higher is better.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import precision_at_k
+    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]], k=2)
+    0.5
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k!r}.")
+    T, S = read(Y, scores, **reading)
+    o = _order(T, S)
+    values = _divide(o.positive[:, :k].sum(axis=1), np.minimum(k, o.n_observed))
+    result = average(values, o.n_observed, o.n_observed > 0, undefined=undefined)
+    return finish(result, return_counts)

@@ -1,0 +1,122 @@
+"""From values per row (or per label) to one number, with an explicit rule for undefined units."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from dm2l.labels import Signs, parse_labels
+
+Convention = Literal["paper", "published", "sklearn"]
+Undefined = Literal["skip", "raise"] | float | None
+Missing = Literal["ignore", "error"]
+
+
+class MetricValue(NamedTuple):
+    """A metric with the number of entries and units (rows or labels) behind it."""
+
+    value: float
+    n_entries: int
+    n_units: int
+    n_undefined: int
+
+
+def read(
+    Y: Any,
+    scores: Any,
+    *,
+    what: str = "scores",
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
+) -> tuple[Signs, NDArray[np.float64]]:
+    """Signs of ``Y`` and the scores as a matrix of the same shape."""
+    T = parse_labels(
+        Y,
+        label_mask=label_mask,
+        missing_label=missing_label,
+        absent_label=absent_label,
+        allow_empty=True,
+    ).signs
+    S = np.asarray(scores, dtype=np.float64)
+    if S.ndim == 1 and T.shape[1] == 1:
+        S = S[:, None]
+    if S.shape != T.shape:
+        raise ValueError(f"Y has shape {T.shape}, but {what} has shape {S.shape}.")
+    if not np.isfinite(S).all():
+        row, column = np.argwhere(~np.isfinite(S))[0]
+        raise ValueError(
+            f"{what} has {S[row, column]} in row {row}, column {column}: every entry needs a "
+            "finite number."
+        )
+    if missing not in ("ignore", "error"):
+        raise ValueError(f"missing must be 'ignore' or 'error', got {missing!r}.")
+    if missing == "error" and (T == 0).any():
+        row, column = np.argwhere(T == 0)[0]
+        raise ValueError(
+            f"Y has {(T == 0).sum()} missing entries, the first in row {row}, column {column}, "
+            "and missing='error' allows none."
+        )
+    return T, S
+
+
+def check_convention(convention: str) -> None:
+    """Refuse a convention that does not exist."""
+    if convention not in ("paper", "published", "sklearn"):
+        raise ValueError(
+            f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
+        )
+
+
+def average(
+    values: NDArray[np.float64],
+    n_observed: NDArray[np.int64],
+    defined: NDArray[np.bool_],
+    *,
+    fill: NDArray[np.float64] | float | None = None,
+    undefined: Undefined = None,
+    unit: str = "rows",
+) -> MetricValue:
+    """Mean of ``values`` over units; ``fill`` is the convention's value for undefined ones.
+
+    Units with nothing observed say nothing under any convention: they are dropped and counted.
+    """
+    empty = n_observed == 0
+    lacking = ~defined | empty
+    if isinstance(undefined, str) and undefined not in ("skip", "raise"):
+        raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
+    if undefined == "raise" and lacking.any():
+        raise ValueError(
+            f"The metric is undefined on {lacking.sum()} of {len(values)} {unit} (the first is "
+            f"number {int(np.flatnonzero(lacking)[0])}): they lack the observed positives or "
+            "negatives it needs. undefined='skip' leaves them out."
+        )
+    if undefined is not None and not isinstance(undefined, str):
+        fill = float(undefined)
+    elif undefined == "skip":
+        fill = None
+    used = ~lacking if fill is None else ~empty
+    if fill is not None:
+        values = np.where(lacking, fill, values)
+    if not used.any():
+        warnings.warn(
+            f"The metric is undefined on all {len(values)} {unit}; the result is nan.",
+            UndefinedMetricWarning,
+            stacklevel=4,
+        )
+    return MetricValue(
+        value=float(values[used].mean()) if used.any() else float("nan"),
+        n_entries=int(n_observed[used].sum()),
+        n_units=int(used.sum()),
+        n_undefined=int(lacking.sum()),
+    )
+
+
+def finish(result: MetricValue, return_counts: bool) -> float | MetricValue:
+    """The number alone, or with its counts."""
+    return result if return_counts else result.value

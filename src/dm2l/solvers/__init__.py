@@ -1,0 +1,18 @@
+"""Solvers: each takes a problem and a start and returns weights with their history."""
+
+from dm2l.solvers._cccp import solve_cccp
+from dm2l.solvers._lbfgs import solve_lbfgs
+from dm2l.solvers._problem import Preconditioner, Problem, Solution
+from dm2l.solvers._published import solve_published
+from dm2l.solvers._ridge import conjugate_gradients, masked_ridge
+
+__all__ = [
+    "Preconditioner",
+    "Problem",
+    "Solution",
+    "conjugate_gradients",
+    "masked_ridge",
+    "solve_cccp",
+    "solve_lbfgs",
+    "solve_published",
+]

@@ -1,0 +1,112 @@
+"""What a solver sees: a smooth function of the weights, and variables in which it is round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import is_torch_namespace
+
+from dm2l.features import Features
+from dm2l.nuclear import Norm
+from dm2l.objective import Evaluation, Objective
+
+Report = Callable[[int, float], None]
+
+
+@dataclass
+class Solution:
+    """Weights, and how the solver got there.
+
+    ``history`` holds the exact objective at the start and after every iteration.
+    """
+
+    W: Any
+    n_iter: int
+    converged: bool
+    history: list[float] = field(default_factory=list)
+    n_evaluations: int = 0
+
+
+class Problem:
+    """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.
+
+    Parameters
+    ----------
+    features : Features
+        Gives the scores.
+    objective : Objective
+        Loss and nuclear norms of the scores.
+    alpha : float
+        Ridge on everything but the intercept.
+    """
+
+    def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
+        self.features = features
+        self.objective = objective
+        self.alpha = float(alpha)
+        self.penalty = features.penalty(alpha)[:, None]
+        self.n_evaluations = 0
+
+    def evaluate(self, W: Any, norm: Norm, linear: Any = None) -> Evaluation:
+        """Smoothed and exact objective and the gradient in ``W``."""
+        self.n_evaluations += 1
+        at = self.objective.evaluate(self.features.scores(W), norm, linear)
+        ridge = self.ridge(W)
+        gradient = self.features.adjoint(at.gradient) + self.penalty * W
+        return Evaluation(at.value + ridge, at.exact + ridge, gradient)
+
+    def ridge(self, W: Any) -> float:
+        """``alpha/2 ||W||^2``."""
+        return 0.5 * float(self.features.xp.sum(self.penalty * W * W))
+
+    def exact(self, W: Any) -> float:
+        """The exact objective, from singular values."""
+        return self.objective.exact(self.features.scores(W)) + self.ridge(W)
+
+
+class Preconditioner:
+    """``C = rho Phi'Phi + alpha I = R R'`` and the change of variables ``V = R'W``.
+
+    ``rho`` is the share of entries observed: with every entry observed the loss and the ridge
+    together are exactly ``1/2 ||V||^2`` plus a linear term.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        features, xp = problem.features, problem.features.xp
+        observed = problem.objective.observed
+        rho = float(xp.mean(xp.astype(observed, xp.float64)))
+        C = rho * features.gram()
+        index = xp.arange(C.shape[0])
+        eye = xp.astype(index[:, None] == index[None, :], xp.float64)
+        scale = float(xp.max(xp.linalg.diagonal(C)))
+        # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
+        # away from zero without touching the problem that is solved.
+        trace = 10 * C.shape[0] * float(xp.finfo(features.Phi.dtype).eps) * max(scale, 1.0)
+        self._R = xp.linalg.cholesky(C + eye * (problem.penalty + trace))
+        self._xp = xp
+
+    def to_weights(self, V: Any) -> Any:
+        """``W = R'^-1 V``."""
+        return self._solve(V, transpose=True)
+
+    def to_gradient(self, gradient: Any) -> Any:
+        """Gradient in ``V`` from the gradient in ``W``: ``R^-1 g``."""
+        return self._solve(gradient, transpose=False)
+
+    def to_variables(self, W: Any) -> Any:
+        """``V = R'W``."""
+        return self._R.T @ W
+
+    def _solve(self, B: Any, *, transpose: bool) -> Any:
+        if self._xp is np or isinstance(B, np.ndarray):
+            return scipy.linalg.solve_triangular(
+                self._R, B, lower=True, trans=int(transpose), check_finite=False
+            )
+        R = self._R.T if transpose else self._R
+        if is_torch_namespace(self._xp):
+            return self._xp.linalg.solve_triangular(R, B, upper=transpose)
+        return self._xp.linalg.solve(R, B)

@@ -1,0 +1,142 @@
+"""The paper's models as they were run: few descent steps from the identity.
+
+Linear model: at most 24 rounds, each one line search along the negative subgradient of the
+surrogate. Kernel model: at most 9 rounds, each Polak-Ribiere conjugate gradients, restarted every
+20 steps and ended by a relative-change test. Neither converges; the number of steps acts as the
+regulariser that the objective lacks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, line_search, minimize
+
+from dm2l.nuclear import thresholded_nuclear_norm
+from dm2l.solvers._problem import Problem, Report, Solution
+
+DELTA = 0.005  # threshold of Algorithm 2
+RESTART = 20
+MOST_EVALUATIONS = 1000
+RELATIVE_CHANGE = 1e-3
+
+_norm = partial(thresholded_nuclear_norm, delta=DELTA)
+
+
+def solve_published(
+    problem: Problem, W: Any, *, steepest: bool, max_iter: int, report: Report | None = None
+) -> Solution:
+    """Run Algorithm 1 with the published inner solver and iteration limits.
+
+    Parameters
+    ----------
+    problem : Problem
+        Objective without ridge and intercept, global term over all rows.
+    W : array of shape (d, c)
+        Start, the identity.
+    steepest : bool
+        One steepest-descent line search a round (linear model) or conjugate gradients (kernel).
+    max_iter : int
+        Rounds: 24 and 9.
+    report : callable, default=None
+        Called with the round and the exact objective.
+
+    Returns
+    -------
+    Solution
+        Weights and the exact objective after every round; ``converged`` is True, for the limit
+        is the method here.
+    """
+    shape = W.shape
+    w = np.asarray(W, dtype=np.float64).ravel()
+    history: list[float] = [problem.exact(W)]
+    for _ in range(max_iter):
+        scores = problem.features.scores(w.reshape(shape))
+        linear = None
+        if problem.objective.discriminant and problem.objective.lambda_d:
+            linear = problem.objective.global_subgradient(scores, DELTA)
+        surrogate = _Surrogate(problem, linear, shape)
+        fresh = _descend(surrogate, w) if steepest else _conjugate_gradients(surrogate, w)
+        if fresh is None:
+            break
+        w = fresh
+        history.append(problem.exact(w.reshape(shape)))
+        if report is not None:
+            report(len(history) - 1, history[-1])
+        if not steepest and history[-2] - history[-1] <= RELATIVE_CHANGE * abs(history[-2]):
+            break
+    return Solution(
+        W=w.reshape(shape),
+        n_iter=max(1, len(history) - 1),
+        converged=True,
+        history=history,
+        n_evaluations=problem.n_evaluations,
+    )
+
+
+class _Surrogate:
+    """The surrogate at a flat point; remembers the last one, for value and gradient come apart."""
+
+    def __init__(self, problem: Problem, linear: Any, shape: tuple[int, ...]) -> None:
+        self._problem, self._linear, self._shape = problem, linear, shape
+        self._at: NDArray[np.float64] | None = None
+
+    def both(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        if self._at is None or not np.array_equal(w, self._at):
+            at = self._problem.evaluate(w.reshape(self._shape), _norm, self._linear)
+            self._at = w.copy()
+            self._result = at.value, np.asarray(at.gradient).ravel()
+        return self._result
+
+    def value(self, w: NDArray[np.float64]) -> float:
+        return self.both(w)[0]
+
+    def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.both(w)[1]
+
+
+def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    value, gradient = surrogate.both(w)
+    with warnings.catch_warnings():
+        # No step found is an answer here: nothing is left to gain along the gradient.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        # c2 = 0.1 asks for a nearly exact minimum along the line.
+        step = line_search(
+            surrogate.value, surrogate.gradient, w, -gradient, gradient, value, c2=0.1
+        )[0]
+    return None if step is None else w - step * gradient
+
+
+def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Conjugate gradients in blocks of ``RESTART`` steps.
+
+    The published runs nearly always met their relative-change test on the first step after a
+    restart, a plain gradient step; that is where it is applied here.
+    """
+    used, settled = 0, False
+    while used < MOST_EVALUATIONS and not settled:
+        before = surrogate.value(w)
+        steps = 0
+
+        def check(intermediate_result: OptimizeResult) -> None:
+            nonlocal steps, settled
+            steps += 1
+            if steps == 1 and before - intermediate_result.fun <= RELATIVE_CHANGE * abs(before):
+                settled = True
+                raise StopIteration
+
+        result = minimize(
+            surrogate.both,
+            w,
+            jac=True,
+            method="CG",
+            callback=check,
+            options={"maxiter": RESTART, "gtol": 0.0},
+        )
+        w, used = result.x, used + result.nfev
+        settled = settled or steps == 0
+    return w
