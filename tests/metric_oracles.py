@@ -82,13 +82,24 @@ def split(pairs: list[tuple[bool, float]]) -> tuple[list[float], list[float]]:
     return positives, negatives
 
 
-def rank(score: float, pairs: list[tuple[bool, float]]) -> int:
-    """Number of observed labels that score at least as high: ties are pessimistic."""
-    count = 0
-    for _, other in pairs:
-        if other >= score:
-            count += 1
-    return count
+def positive_ranks(pairs: list[tuple[bool, float]], convention: str) -> list[int]:
+    """Rank of each positive among the observed labels of its row.
+
+    A rank counts the labels that score at least as high, so ties are pessimistic; in the published
+    code a tie is broken by label order, the later label coming first.
+    """
+    ranks = []
+    for place, (is_positive, score) in enumerate(pairs):
+        if not is_positive:
+            continue
+        count = 0
+        for other_place, (_, other) in enumerate(pairs):
+            if other > score or (
+                other == score and (convention != "published" or other_place >= place)
+            ):
+                count += 1
+        ranks.append(count)
+    return ranks
 
 
 def pair_share(positives: list[float], negatives: list[float], tie: float) -> float:
@@ -132,7 +143,7 @@ def average_precision(
         elif not negatives and convention == "published":
             units.append(Unit(len(pairs), None, DROP))
         else:
-            ranks = [rank(p, pairs) for p in positives]
+            ranks = positive_ranks(pairs, convention)
             total = 0.0
             for rank_p in ranks:
                 at_least_as_good = 0
@@ -149,7 +160,7 @@ def coverage(Y: Any, scores: Any, convention: str = "paper", undefined: Any = No
     for pairs in observed_pairs(Y, scores):
         positives, _ = split(pairs)
         if positives:
-            deepest = max(rank(p, pairs) for p in positives)
+            deepest = max(positive_ranks(pairs, convention))
             units.append(Unit(len(pairs), deepest if convention == "sklearn" else deepest - 1))
         else:
             fill = {"paper": DROP, "published": -1.0, "sklearn": 0.0}[convention]

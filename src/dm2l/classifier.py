@@ -21,6 +21,7 @@ from dm2l.features import (
     KernelColumns,
     KernelMap,
     LinearMap,
+    column_variances,
 )
 from dm2l.labels import Signs
 from dm2l.objective import Objective
@@ -58,8 +59,9 @@ class DM2LClassifier(MissingLabelClassifier):
     lambda_d : float, default=0.3
         Weight of the nuclear norms; 0 is masked ridge.
     alpha : float or "scale", default="scale"
-        Ridge. "scale" is one for a kernel model, and for the linear model the mean squared
-        distance of the rows from their mean, times 0.1 of the labels' share ... see Notes.
+        Ridge. "scale" follows the spread of the features: ``4 (s_1 + ... + s_d)^2 / d`` with
+        ``s_j`` the standard deviation of column ``j`` for the linear model, the variance in
+        feature space for a kernel model (about 1 for rbf). It is a start, not an optimum.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"} or \
 callable, default="linear"
         A callable gets two arrays of rows and returns the matrix between them. "precomputed"
@@ -256,7 +258,8 @@ callable, default="linear"
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= value < np.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-        if self.alpha != "scale" and not (isinstance(self.alpha, Real) and 0 <= self.alpha < np.inf):
+        number = isinstance(self.alpha, Real) and 0 <= self.alpha < np.inf
+        if self.alpha != "scale" and not number:
             raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {self.alpha!r}.")
         if self.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
@@ -286,7 +289,7 @@ callable, default="linear"
             global_rows="all" if published else "covered",
             dtype=features.Phi.dtype,
         )
-        problem = Problem(features, objective, self._ridge(features))
+        problem = Problem(features, objective, self._ridge(X, features))
         solution = self._solve(problem, feature_map, T)
         if not solution.converged:
             warnings.warn(
@@ -297,7 +300,7 @@ callable, default="linear"
                 stacklevel=4,
             )
         self.n_iter_ = solution.n_iter
-        self.objective_ = problem.exact(solution.W)
+        self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
         self._store(X, solution.W, feature_map, linear)
 
@@ -319,10 +322,14 @@ callable, default="linear"
         variance = (X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)) - mean**2
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
-    def _ridge(self, features: Features) -> float:
-        if self.alpha != "scale":
+    def _ridge(self, X: Any, features: Features) -> float:
+        if not isinstance(self.alpha, str):
             return float(self.alpha)
-        return 1.0
+        if self.kernel == "linear":
+            alpha = 4.0 * np.sqrt(column_variances(X)).sum() ** 2 / X.shape[1]
+        else:
+            alpha = column_variances(features.Phi).sum()
+        return float(alpha) if alpha > 0 else 1.0
 
     def _solve(self, problem: Problem, feature_map: FeatureMap, T: Signs) -> Solution:
         report = self._report if self.verbose else None

@@ -90,6 +90,8 @@ def average(
     lacking = ~defined | empty
     if isinstance(undefined, str) and undefined not in ("skip", "raise"):
         raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
+    if undefined == "raise" and not len(values):
+        raise ValueError("The metric is undefined: nothing is observed.")
     if undefined == "raise" and lacking.any():
         raise ValueError(
             f"The metric is undefined on {lacking.sum()} of {len(values)} {unit} (the first is "

@@ -30,6 +30,11 @@ class Solution:
     history: list[float] = field(default_factory=list)
     n_evaluations: int = 0
 
+    @property
+    def objective(self) -> float:
+        """The exact objective at ``W``: the lowest seen, for solvers return their best point."""
+        return min(self.history)
+
 
 class Problem:
     """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.

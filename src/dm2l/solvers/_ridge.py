@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l.features import Features
 from dm2l.labels import Signs
+from dm2l.objective import Objective
 from dm2l.solvers._problem import Preconditioner, Problem
 
 
@@ -49,6 +50,8 @@ def conjugate_gradients(
 
     right = preconditioner.to_gradient(features.adjoint(targets))
     V = right
+    if bool(xp.all(observed)):
+        return V
     residual = right - hessian(V)
     direction = residual
     size = xp.sum(residual * residual, axis=0)
@@ -67,11 +70,10 @@ def conjugate_gradients(
     return V
 
 
-def masked_ridge(features: Features, T: Signs, alpha: float) -> NDArray[np.float64]:
-    """Masked ridge solution, one factorisation per distinct pattern of observed rows.
-
-    Labels observed on the same rows share a factorisation. The Gram matrix of a pattern comes
-    from its observed rows, or as the full one minus that of the other rows, whichever are fewer.
+def masked_ridge(
+    features: Features, T: Signs, alpha: float, *, method: str = "auto"
+) -> NDArray[np.float64]:
+    """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``.
 
     Parameters
     ----------
@@ -81,6 +83,10 @@ def masked_ridge(features: Features, T: Signs, alpha: float) -> NDArray[np.float
         Signs, 0 where missing.
     alpha : float
         Ridge; a rank-deficient problem with ``alpha = 0`` gets its least-norm solution.
+    method : {"auto", "direct", "cg"}, default="auto"
+        One factorisation per distinct pattern of observed rows, or conjugate gradients on all
+        labels at once; "auto" takes the one with fewer operations, and "direct" for
+        ``alpha = 0``, where conjugate gradients need not be well posed.
 
     Returns
     -------
@@ -90,12 +96,33 @@ def masked_ridge(features: Features, T: Signs, alpha: float) -> NDArray[np.float
     T = np.asarray(T)
     observed = T != 0
     patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
-    which = np.ravel(which)
+    if method == "auto":
+        steps = 50  # more than a ridge worth its name needs
+        size, n, c = features.size, features.n, T.shape[1]
+        direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
+        method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
+    if method == "cg":
+        problem = Problem(features, Objective(T, 0.0, dtype=features.Phi.dtype), alpha)
+        preconditioner = Preconditioner(problem)
+        V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
+        return np.asarray(preconditioner.to_weights(V))
+    return _direct(features, T, alpha, np.ravel(which))
+
+
+def _direct(
+    features: Features, T: Signs, alpha: float, which: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Labels observed on the same rows share a factorisation.
+
+    The Gram matrix of a pattern comes from its observed rows, or as the full one minus that of
+    the other rows, whichever are fewer.
+    """
+    observed = T != 0
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(features.penalty(alpha))
     full = features.gram()
     W = np.empty((features.size, T.shape[1]))
-    for pattern in range(patterns.shape[1]):
+    for pattern in range(int(which.max()) + 1):
         labels = np.flatnonzero(which == pattern)
         rows = observed[:, labels[0]]
         if rows.all():
