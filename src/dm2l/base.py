@@ -18,7 +18,7 @@ from dm2l.model_selection import MultilabelKFold
 __all__ = ["MissingLabelClassifier"]
 
 
-class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     """Base of estimators that learn from labels with holes.
 
     A subclass stores its parameters and implements two methods: ``_fit_labels(X, T)`` learns from
@@ -89,7 +89,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _learn(self, X: Any, T: Signs) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
         positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
-        self._learnable = positive & negative
+        self._learnable: NDArray[np.bool_] = np.asarray(positive & negative)
         self._constant = positive.astype(np.float64) - negative.astype(np.float64)
         self._keep = (T != 0).any(axis=1)
         if self._learnable.any():
@@ -117,12 +117,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _set_label_attributes(self, labels: Labels) -> None:
         # A fitted model carries the form of its training labels, not the labels.
         self._labels = replace(labels, signs=labels.signs[:0])
-        if labels.classes is not None:
-            self.classes_ = labels.classes
-            names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
-        else:
+        self.classes_: Any = labels.classes
+        names: Any = labels.names
+        if labels.classes is None:
             self.classes_ = [np.array([labels.negative, 1])] * labels.n_labels
-            names = labels.names
+        else:
+            names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
         if names is None:
             names = [f"y{k}" for k in range(labels.n_labels)]
         self.label_names_ = np.asarray(names, dtype=object)
@@ -209,13 +209,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self._all_scores(X)
         labels = self._labels
         if labels.kind == "multiclass":
-            return self.classes_[np.argmax(scores, axis=1)]  # type: ignore[no-any-return]
+            return self.classes_[np.argmax(scores, axis=1)]
         positive = scores > self.thresholds_
         if self._calibrator is not None and self.threshold is None:
             positive = self._calibrator.predict(scores) > 0.5
         if labels.kind == "binary":
             index = positive[:, 0].astype(int) if len(self.classes_) == 2 else 0 * positive[:, 0]
-            return self.classes_[index.astype(int)]  # type: ignore[no-any-return]
+            return self.classes_[index.astype(int)]
         return labels.decode(positive)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -277,8 +277,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError("complete needs a label matrix; this model was fitted to a 1-D y.")
         if method not in ("predict", "predict_proba", "decision_function"):
             raise ValueError(
-                "method must be 'predict', 'predict_proba' or 'decision_function', "
-                f"got {method!r}."
+                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
         given = self._parse_like(Y, label_mask)
         holes = given.signs == 0

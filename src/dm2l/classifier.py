@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from numbers import Real
 from typing import Any, Self
 
@@ -22,8 +23,10 @@ from dm2l.features import (
     KernelMap,
     LinearMap,
     column_variances,
+    default_ridge,
 )
 from dm2l.labels import Signs
+from dm2l.nuclear import one_blas_thread
 from dm2l.objective import Objective
 from dm2l.solvers import (
     Preconditioner,
@@ -256,7 +259,7 @@ callable, default="linear"
         super()._check_parameters()
         for name in ("lambda_d", "tol"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= value < np.inf:
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
         number = isinstance(self.alpha, Real) and 0 <= self.alpha < np.inf
         if self.alpha != "scale" and not number:
@@ -268,9 +271,7 @@ callable, default="linear"
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
             )
         if self.solver not in ("lbfgs", "cccp", "published"):
-            raise ValueError(
-                f"solver must be 'lbfgs', 'cccp' or 'published', got {self.solver!r}."
-            )
+            raise ValueError(f"solver must be 'lbfgs', 'cccp' or 'published', got {self.solver!r}.")
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -290,7 +291,10 @@ callable, default="linear"
             dtype=features.Phi.dtype,
         )
         problem = Problem(features, objective, self._ridge(X, features))
-        solution = self._solve(problem, feature_map, T)
+        # In small products a second BLAS thread waits more than it works.
+        small = features.n * features.size * T.shape[1] < 2e7
+        with one_blas_thread() if small else nullcontext():
+            solution = self._solve(problem, feature_map, T)
         if not solution.converged:
             warnings.warn(
                 f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
@@ -326,15 +330,14 @@ callable, default="linear"
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.kernel == "linear":
-            alpha = 4.0 * np.sqrt(column_variances(X)).sum() ** 2 / X.shape[1]
-        else:
-            alpha = column_variances(features.Phi).sum()
-        return float(alpha) if alpha > 0 else 1.0
+            return default_ridge(X)
+        variance = float(column_variances(features.Phi).sum())
+        return variance if variance > 0 else 1.0
 
     def _solve(self, problem: Problem, feature_map: FeatureMap, T: Signs) -> Solution:
         report = self._report if self.verbose else None
         start = self._previous(problem, feature_map)
-        limits = {"max_iter": self.max_iter, "report": report}
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if self.solver == "published":
             W = self._identity(problem, feature_map) if start is None else start
             return solve_published(problem, W, steepest=self.kernel == "linear", **limits)
@@ -394,7 +397,7 @@ callable, default="linear"
 
     def _report(self, iteration: int, value: float) -> None:
         if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
-            print(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}", file=sys.stderr)
+            sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
 
     # -- predicting -----------------------------------------------------------------------------
 

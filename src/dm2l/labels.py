@@ -67,7 +67,7 @@ class Labels:
 
     def learnable(self) -> NDArray[np.bool_]:
         """Labels of which both classes were observed."""
-        return (self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0)
+        return np.asarray((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0))
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
         """Write decisions in the coding the labels came in."""
@@ -182,7 +182,9 @@ def parse_labels(
         return _require_observed(_parse_sparse(Y, label_mask, absent_label), allow_empty)
     values, null, names = _open_container(Y)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
-        raise ValueError(f"Y must have one or two dimensions and a column, got shape {values.shape}.")
+        raise ValueError(
+            f"Y must have one or two dimensions and a column, got shape {values.shape}."
+        )
     mask = _check_mask(label_mask, values.shape)
     missing = null | _equals(values, missing_label)
     if not _is_nan(missing_label):
@@ -475,18 +477,19 @@ def _parse_sparse(Y: Any, label_mask: Any, absent_label: str | None) -> Labels:
     if Y.nnz and (data == 0).any():
         at = int(np.flatnonzero(data == 0)[0])
         raise ValueError(
-            f"Sparse Y stores an explicit 0 in row {Y.row[at]}, column {Y.col[at]}. Ordinary sparse "
-            "arithmetic drops such zeros silently, so they cannot mean 'negative'. Store -1 for an "
-            "observed negative and nothing for a missing label; or call Y.eliminate_zeros() and say "
-            "what absence means with absent_label='missing' or absent_label='negative'."
+            f"Sparse Y stores an explicit 0 in row {Y.row[at]}, column {Y.col[at]}. Ordinary "
+            "sparse arithmetic drops such zeros silently, so they cannot mean 'negative'. Store -1 "
+            "for an observed negative and nothing for a missing label; or call "
+            "Y.eliminate_zeros() and say what absence means with absent_label='missing' or "
+            "absent_label='negative'."
         )
     ok = (data == 1) | (data == -1)
     if not ok.all():
         at = int(np.flatnonzero(~ok)[0])
         raise ValueError(
-            f"Sparse Y stores {data[at]!r} in row {Y.row[at]}, column {Y.col[at]}. A signed sparse Y "
-            "holds +1 (observed positive) and -1 (observed negative) only; if entries were added "
-            "twice, their duplicates were summed."
+            f"Sparse Y stores {data[at].item()!r} in row {Y.row[at]}, column {Y.col[at]}. A signed "
+            "sparse Y holds +1 (observed positive) and -1 (observed negative) only; if entries "
+            "were added twice, their duplicates were summed."
         )
     signed = data.dtype.kind in "if" and bool((data == -1).any())
     if not signed and absent_label is None and Y.nnz < Y.shape[0] * Y.shape[1]:

@@ -52,7 +52,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     Threads cost more than they bring in an ``eigh`` of a hundred rows: with two threads on two
     busy cores 26 matrices of 153 x 153 took 416 ms, with one 58 ms.
     """
-    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def nuclear_norm(Z: Any) -> float:

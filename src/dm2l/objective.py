@@ -174,19 +174,20 @@ class Objective:
         exact = value
         if not self.lambda_d:
             return Evaluation(value, exact, gradient)
+        concave = self.discriminant and linear is None
         F_C = xp.take(F, self._covered, axis=0)
         with one_blas_thread():
             norms = [norm(xp.take(F_C, rows, axis=0)) for rows in self._members]
             total = self.groups.sum_back([at.gradient for at in norms])
+            everyone = norm(xp.take(F, self._global, axis=0)) if concave else None
         local, local_exact = sum(n.value for n in norms), sum(n.exact for n in norms)
         shared = 0.0, 0.0
-        if self.discriminant and linear is None:
-            at = norm(xp.take(F, self._global, axis=0))
-            shared = at.value, at.exact
+        if everyone is not None:
+            shared = everyone.value, everyone.exact
             if self._global is self._covered:
-                total = total - at.gradient
+                total = total - everyone.gradient
             else:
-                gradient = gradient - self.lambda_d * at.gradient
+                gradient = gradient - self.lambda_d * everyone.gradient
         elif self.discriminant:
             inner = float(xp.sum(linear * F, dtype=xp.float64))
             shared = inner, inner

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.base import MissingLabelClassifier
-from dm2l.features import Features, LinearMap
+from dm2l.features import Features, LinearMap, default_ridge
 from dm2l.labels import Signs
 from dm2l.solvers import masked_ridge
 
@@ -26,8 +26,9 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Ridge; 0 gives least squares of least norm.
+    alpha : float or "scale", default="scale"
+        Ridge; 0 gives least squares of least norm, "scale" is that of
+        :class:`dm2l.DM2LClassifier`.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised.
     solver : {"auto", "direct", "cg"}, default="auto"
@@ -59,7 +60,7 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: float | str = "scale",
         *,
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -80,15 +81,17 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.alpha, Real) or not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}.")
+        number = isinstance(self.alpha, Real) and 0 <= float(self.alpha) < np.inf
+        if self.alpha != "scale" and not number:
+            raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {self.alpha!r}.")
         if self.solver not in ("auto", "direct", "cg"):
             raise ValueError(f"solver must be 'auto', 'direct' or 'cg', got {self.solver!r}.")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
         feature_map = LinearMap()
         features = Features(feature_map.fit(X), bool(self.fit_intercept))
-        W = masked_ridge(features, T, self.alpha, method=self.solver)
+        alpha = default_ridge(X) if isinstance(self.alpha, str) else float(self.alpha)
+        W = masked_ridge(features, T, alpha, method=self.solver)
         self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
         self.coef_[self._learnable] = feature_map.coefficients(W[: features.d]).T
         self.intercept_ = self._constant.astype(X.dtype)

@@ -52,7 +52,7 @@ def evaluate(
     Examples
     --------
     >>> from dm2l.metrics import evaluate
-    >>> result = evaluate([[1, 0], [float("nan"), 1]], [[.9, -.1], [.8, .3]])
+    >>> result = evaluate([[1, 0], [float("nan"), 1]], [[0.9, -0.1], [0.8, 0.3]])
     >>> result["hamming_loss"]
     MetricValue(value=0.0, n_entries=3, n_units=3, n_undefined=0)
     """
@@ -96,7 +96,9 @@ def label_table(
     Examples
     --------
     >>> from dm2l.metrics import label_table
-    >>> table = label_table([[1, 0], [0, 0], [float("nan"), 0]], [[.9, .1], [-.8, .3], [.1, -.2]])
+    >>> table = label_table(
+    ...     [[1, 0], [0, 0], [float("nan"), 0]], [[0.9, 0.1], [-0.8, 0.3], [0.1, -0.2]]
+    ... )
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """

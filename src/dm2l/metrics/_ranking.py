@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
-from dm2l.metrics._units import Convention, MetricValue, Undefined, average
-from dm2l.metrics._units import check_convention, finish, read
+from dm2l.metrics._units import (
+    Convention,
+    MetricValue,
+    Undefined,
+    average,
+    check_convention,
+    finish,
+    read,
+)
 
 _TIES = {"paper": 1.0, "published": 0.5, "sklearn": 0.5}
 
@@ -115,7 +122,7 @@ def ranking_loss(
     Examples
     --------
     >>> from dm2l.metrics import ranking_loss
-    >>> ranking_loss([[1, 0, 0], [0, 1, float("nan")]], [[.9, .1, .2], [.8, .3, .5]])
+    >>> ranking_loss([[1, 0, 0], [0, 1, float("nan")]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.5]])
     0.5
     """
     check_convention(convention)
@@ -141,10 +148,10 @@ def average_precision(
     .. math:: \frac1p \sum_i \frac1{|C_i^+|} \sum_{j \in C_i^+}
               \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
 
-    ``rank`` counts the labels that score at least as high; "published" breaks ties by label order,
-    the later label first (seen in its figures for rows without features). Rows without an observed positive are
-    dropped ("paper", "published") or count 1 ("sklearn"); rows without an observed negative count
-    1 by the formula, and "published" drops them.
+    ``rank`` counts the labels that score at least as high; "published" breaks ties by label
+    order, the later label first. Rows without an observed positive are dropped ("paper",
+    "published") or count 1 ("sklearn"); rows without an observed negative count 1 by the formula,
+    and "published" drops them.
 
     Parameters
     ----------
@@ -159,7 +166,7 @@ def average_precision(
     Examples
     --------
     >>> from dm2l.metrics import average_precision
-    >>> average_precision([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    >>> average_precision([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.75
     """
     check_convention(convention)
@@ -187,8 +194,8 @@ def coverage(
 
     .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
 
-    "sklearn" leaves out the ``- 1``; ties as in :func:`average_precision`. Rows without an observed positive are dropped ("paper"),
-    count -1 ("published") or 0 ("sklearn").
+    "sklearn" leaves out the ``- 1``; ties as in :func:`average_precision`. Rows without an
+    observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
     Parameters
     ----------
@@ -203,9 +210,9 @@ def coverage(
     Examples
     --------
     >>> from dm2l.metrics import coverage
-    >>> coverage([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    >>> coverage([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
-    >>> coverage([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]], convention="sklearn")
+    >>> coverage([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], convention="sklearn")
     1.5
     """
     check_convention(convention)
@@ -213,9 +220,7 @@ def coverage(
     rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
     offset = 0.0 if convention == "sklearn" else 1.0
     fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
-    result = average(
-        rank - offset, o.n_observed, o.n_positive > 0, fill=fill, undefined=undefined
-    )
+    result = average(rank - offset, o.n_observed, o.n_positive > 0, fill=fill, undefined=undefined)
     return finish(result, return_counts)
 
 
@@ -257,7 +262,7 @@ def instance_auc(
     Examples
     --------
     >>> from dm2l.metrics import instance_auc
-    >>> instance_auc([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    >>> instance_auc([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.75
     """
     check_convention(convention)
@@ -303,7 +308,7 @@ def label_auc(
     Examples
     --------
     >>> from dm2l.metrics import label_auc
-    >>> label_auc([[1, 0], [0, 1], [0, 0]], [[.9, .1], [.8, .3], [.1, .2]])
+    >>> label_auc([[1, 0], [0, 1], [0, 0]], [[0.9, 0.1], [0.8, 0.3], [0.1, 0.2]])
     1.0
     """
     check_convention(convention)
@@ -347,7 +352,7 @@ def one_error(
     Examples
     --------
     >>> from dm2l.metrics import one_error
-    >>> one_error([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]])
+    >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
     """
     o = _order(*read(Y, scores, **reading))
@@ -386,7 +391,7 @@ def precision_at_k(
     Examples
     --------
     >>> from dm2l.metrics import precision_at_k
-    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[.9, .1, .2], [.8, .3, .1]], k=2)
+    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     """
     if k < 1:

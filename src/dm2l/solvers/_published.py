@@ -117,26 +117,39 @@ def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArr
     The published runs nearly always met their relative-change test on the first step after a
     restart, a plain gradient step; that is where it is applied here.
     """
-    used, settled = 0, False
-    while used < MOST_EVALUATIONS and not settled:
-        before = surrogate.value(w)
-        steps = 0
-
-        def check(intermediate_result: OptimizeResult) -> None:
-            nonlocal steps, settled
-            steps += 1
-            if steps == 1 and before - intermediate_result.fun <= RELATIVE_CHANGE * abs(before):
-                settled = True
-                raise StopIteration
-
+    used = 0
+    while used < MOST_EVALUATIONS:
+        test = _FirstStep(surrogate.value(w))
         result = minimize(
             surrogate.both,
             w,
             jac=True,
             method="CG",
-            callback=check,
+            callback=test,
             options={"maxiter": RESTART, "gtol": 0.0},
         )
         w, used = result.x, used + result.nfev
-        settled = settled or steps == 0
+        if test.settled:
+            break
     return w
+
+
+class _FirstStep:
+    """Ends a block whose first step changes the value by too little."""
+
+    def __init__(self, before: float) -> None:
+        self._before = before
+        self._steps = 0
+        self._small = False
+
+    def __call__(self, intermediate_result: OptimizeResult) -> None:
+        self._steps += 1
+        change = self._before - intermediate_result.fun
+        self._small = self._steps == 1 and change <= RELATIVE_CHANGE * abs(self._before)
+        if self._small:
+            raise StopIteration
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first step was small, or none could be made."""
+        return self._small or not self._steps

@@ -140,7 +140,7 @@ def _solve(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64
         factor = scipy.linalg.cho_factor(A, lower=True, check_finite=False)
         diagonal = np.diagonal(factor[0])
         if diagonal.min() > 1e-7 * diagonal.max():
-            return scipy.linalg.cho_solve(factor, B, check_finite=False)  # type: ignore[no-any-return]
+            return scipy.linalg.cho_solve(factor, B, check_finite=False)
     except scipy.linalg.LinAlgError:
         pass  # singular: least norm below
-    return scipy.linalg.lstsq(A, B, check_finite=False)[0]  # type: ignore[no-any-return]
+    return scipy.linalg.lstsq(A, B, check_finite=False)[0]

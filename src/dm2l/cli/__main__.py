@@ -1,0 +1,6 @@
+"""``python -m dm2l.cli``."""
+
+from dm2l.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""The demonstration: digit images whose attributes are mostly hidden."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.classifier import DM2LClassifier
+from dm2l.datasets import load_digit_attributes
+from dm2l.masks import hide_uniform
+from dm2l.metrics import evaluate
+
+N_TRAIN = 1100
+ROWS_IN_WORDS = 4
+# (key, heading, whether higher is better)
+COLUMNS = (
+    ("ranking_loss", "Rkl", False),
+    ("average_precision", "Ap", True),
+    ("one_error", "1err", False),
+    ("label_auc", "AUC", True),
+    ("hidden_auc", "AUC*", True),
+    ("hidden_accuracy", "right*", True),
+)
+LEGEND = """\
+Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
+* of the labels that were hidden in training: AUC, share filled in rightly."""
+
+
+@dataclass
+class Row:
+    """Scores of one method."""
+
+    method: str
+    ranking_loss: float
+    average_precision: float
+    one_error: float
+    label_auc: float
+    hidden_auc: float
+    hidden_accuracy: float
+    seconds: float
+
+
+@dataclass
+class Completed:
+    """One training row with its holes filled, in words."""
+
+    digit: int
+    known: list[str]
+    right: list[str]
+    wrong: list[str]
+    missed: list[str]
+
+
+@dataclass
+class Demo:
+    """Everything the demonstration found."""
+
+    rho: float
+    seed: int
+    n_train: int
+    n_test: int
+    n_labels: int
+    n_hidden: int
+    rows: list[Row]
+    completed: list[Completed]
+
+    def to_json(self) -> str:
+        """The results as JSON."""
+        record = asdict(self)
+        for row in record["rows"]:  # JSON has no NaN
+            row.update({key: None for key, value in row.items() if value != value})
+        return json.dumps(record, indent=1)
+
+    def show(self, console: Console) -> None:
+        """Print the tables and a few completed rows."""
+        console.print(
+            f"[bold]{self.n_train}[/] images to learn from, [bold]{self.n_labels}[/] labels each; "
+            f"[bold]{self.n_hidden}[/] of {self.n_train * self.n_labels} labels hidden "
+            f"({1 - self.rho:.0%}), seed {self.seed}.\n"
+        )
+        table = Table(title=f"{self.n_test} unseen images", padding=(0, 0))
+        table.add_column("method", no_wrap=True)
+        for _, heading, up in COLUMNS:
+            table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
+        table.add_column("fit s", justify="right")
+        best = {
+            key: (max if up else min)(getattr(row, key) for row in self.rows)
+            for key, _, up in COLUMNS
+        }
+        for row in self.rows:
+            values = {key: getattr(row, key) for key, _, _ in COLUMNS}
+            cells = [
+                f"[bold]{value:.3f}[/]" if value == best[key] else f"{value:.3f}"
+                for key, value in values.items()
+            ]
+            table.add_row(row.method, *cells, f"{row.seconds:.2f}")
+        console.print(table)
+        console.print(LEGEND, style="dim", highlight=False)
+        console.print("\nHoles filled by the kernel model, a few images in words:")
+        for item in self.completed:
+            parts = [f"  a [bold]{item.digit}[/]: known: {', '.join(item.known) or 'no yes'}"]
+            parts.append(f"    filled in rightly: [green]{', '.join(item.right) or '-'}[/]")
+            if item.wrong:
+                parts.append(f"    filled in wrongly: [red]{', '.join(item.wrong)}[/]")
+            if item.missed:
+                parts.append(f"    missed: [yellow]{', '.join(item.missed)}[/]")
+            console.print("\n".join(parts), highlight=False)
+
+
+def run_demo(rho: float, seed: int, console: Console) -> Demo:
+    """Fit the four methods and measure them."""
+    data = load_digit_attributes()
+    order = np.random.RandomState(seed).permutation(len(data.target))
+    train, test = order[:N_TRAIN], order[N_TRAIN:]
+    X, truth = data.data[train], data.target[train]
+    Y = hide_uniform(truth, rho, random_state=seed)
+    hidden = np.isnan(Y)
+    methods: list[tuple[str, Any, NDArray[Any]]] = [
+        ("ridge, holes = no", MaskedRidgeClassifier(), np.nan_to_num(Y)),
+        ("masked ridge", MaskedRidgeClassifier(), Y),
+        ("DM2L linear", DM2LClassifier(), Y),
+        ("DM2L kernel", DM2LClassifier(kernel="rbf"), Y),
+    ]
+    rows = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(methods))
+        for name, model, labels in methods:
+            progress.update(task, description=f"fitting {name}")
+            start = time.perf_counter()
+            model.fit(X, labels)
+            seconds = time.perf_counter() - start
+            rows.append(_measure(name, model, data, test, X, truth, hidden, seconds))
+            progress.advance(task)
+    filled = methods[-1][1].complete(X, Y)
+    names = np.asarray(data.target_names)
+    completed = [
+        _in_words(int(data.digit[train[i]]), names, truth[i], Y[i], filled[i])
+        for i in range(ROWS_IN_WORDS)
+    ]
+    counts = (len(train), len(test), truth.shape[1], int(hidden.sum()))
+    return Demo(rho, seed, *counts, rows=rows, completed=completed)
+
+
+def _measure(
+    name: str,
+    model: Any,
+    data: Any,
+    test: NDArray[Any],
+    X: NDArray[Any],
+    truth: NDArray[Any],
+    hidden: NDArray[np.bool_],
+    seconds: float,
+) -> Row:
+    unseen = evaluate(data.target[test], model.decision_function(data.data[test]))
+    holes = evaluate(
+        truth,
+        model.decision_function(X),
+        predictions=model.predict(X),
+        label_mask=hidden,
+    )
+    return Row(
+        method=name,
+        ranking_loss=unseen["ranking_loss"].value,
+        average_precision=unseen["average_precision"].value,
+        one_error=unseen["one_error"].value,
+        label_auc=unseen["label_auc"].value,
+        hidden_auc=holes["label_auc"].value,
+        hidden_accuracy=1 - holes["hamming_loss"].value,
+        seconds=seconds,
+    )
+
+
+def _in_words(
+    digit: int, names: NDArray[Any], truth: NDArray[Any], Y: NDArray[Any], filled: NDArray[Any]
+) -> Completed:
+    hole = np.isnan(Y)
+    return Completed(
+        digit=digit,
+        known=[*names[Y == 1], *(f"not {name}" for name in names[Y == 0])],
+        right=list(names[hole & (filled == 1) & (truth == 1)]),
+        wrong=list(names[hole & (filled == 1) & (truth == 0)]),
+        missed=list(names[hole & (filled == 0) & (truth == 1)]),
+    )
