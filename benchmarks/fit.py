@@ -10,9 +10,6 @@ one run mean anything. "gap" is how far J at the stop lies above the lowest J kn
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import time
 import warnings
@@ -20,13 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 import scipy.sparse as sp
-import sklearn
+from record import write
 from sklearn.linear_model import Ridge
-from threadpoolctl import threadpool_info
 
-import dm2l
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l.masks import hide_per_row
@@ -70,19 +64,6 @@ def race(X: Any, Y: Any, repeats: int) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "dm2l": dm2l.__version__,
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "blas": [[b["internal_api"], b["num_threads"]] for b in threadpool_info()],
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", default="Arts")
@@ -114,11 +95,8 @@ def main() -> None:
             "seed": arguments.seed,
             "settings": SETTINGS,
             "results": results,
-            "machine": machine(),
         }
-        partial = arguments.out.with_suffix(".partial")
-        partial.write_text(json.dumps(record, indent=1) + "\n")
-        partial.replace(arguments.out)
+        write(arguments.out, record)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dm2l_oracles as oracle
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dm2l_oracles as oracle
 from dm2l.nuclear import (
     nuclear_norm,
     smooth_nuclear_norm,
@@ -69,9 +69,7 @@ def test_a_matrix_without_entries_has_norm_zero_and_a_gradient_of_its_shape(shap
 @given(st.integers(1, 6), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), seeds)
 def test_theorem_1_bounds_the_norm_of_three_blocks_by_two_overlapping_pairs(n, a, b, c, seed):
     rng = np.random.default_rng(seed)
-    A, B, C = (
-        10.0 ** rng.integers(-2, 3) * rng.standard_normal((n, width)) for width in (a, b, c)
-    )
+    A, B, C = (10.0 ** rng.integers(-2, 3) * rng.standard_normal((n, width)) for width in (a, b, c))
     whole = nuclear_norm(np.hstack([A, B, C]))
     parts = nuclear_norm(np.hstack([A, C])) + nuclear_norm(np.hstack([B, C]))
     assert whole <= parts * (1 + 1e-12)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import dm2l_oracles as oracle
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import dm2l_oracles as oracle
 from dm2l.features import Features
 from dm2l.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
 from dm2l.objective import Objective
@@ -125,9 +125,7 @@ def test_exact_objective_is_what_the_loops_say(T, seed, local, discriminant, row
 
 @laws
 @given(targets(7, 5), seeds, st.booleans(), st.booleans())
-def test_evaluation_gives_smoothed_value_exact_value_and_derivative(
-    T, seed, local, discriminant
-):
+def test_evaluation_gives_smoothed_value_exact_value_and_derivative(T, seed, local, discriminant):
     F = scores_for(T, seed)
     terms = {"local": local, "discriminant": discriminant}
 
@@ -162,9 +160,7 @@ def features_of(kind, X):
         (False, False, "covered"),
     ],
 )
-def test_gradient_in_the_weights_is_the_derivative(
-    kind, intercept, discriminant, linearised, rows
-):
+def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant, linearised, rows):
     n, d, c = (6, 9, 4) if kind == "wide" else (12, 4, 5)
     X, T = oracle.draw_problem(5, n, d, c)
     T[3] = 0

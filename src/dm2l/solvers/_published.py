@@ -126,7 +126,7 @@ def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArr
             jac=True,
             method="CG",
             callback=test,
-            options={"maxiter": RESTART, "gtol": 0.0},
+            options={"maxiter": RESTART, "gtol": 0.0, "c2": 0.1},
         )
         w, used = result.x, used + result.nfev
         if test.settled:

@@ -1,0 +1,75 @@
+"""The command line, as a person at a terminal meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from dm2l import __version__
+from dm2l.cli._commands import cli
+
+
+@pytest.fixture(scope="module")
+def demo():
+    result = CliRunner().invoke(cli, ["demo", "--json", "--seed", "0"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_demo_compares_four_methods_on_mostly_hidden_labels(demo):
+    methods = [row["method"] for row in demo["rows"]]
+    assert methods == ["ridge, holes = no", "masked ridge", "DM2L linear", "DM2L kernel"]
+    total = demo["n_train"] * demo["n_labels"]
+    assert demo["n_hidden"] == total - -(-total * 3 // 10)
+
+
+def test_demo_shows_that_holes_are_not_negatives(demo):
+    by_name = {row["method"]: row for row in demo["rows"]}
+    naive, masked = by_name["ridge, holes = no"], by_name["masked ridge"]
+    kernel = by_name["DM2L kernel"]
+    assert naive["hidden_accuracy"] < masked["hidden_accuracy"] - 0.1
+    assert kernel["ranking_loss"] < masked["ranking_loss"]
+    assert kernel["average_precision"] > masked["average_precision"]
+
+
+def test_demo_completes_rows_in_words_without_touching_what_was_known(demo):
+    for item in demo["completed"]:
+        known = {name.removeprefix("not ") for name in item["known"]}
+        filled = {*item["right"], *item["wrong"], *item["missed"]}
+        assert not known & filled
+
+
+def test_demo_prints_a_table_for_people():
+    result = CliRunner().invoke(cli, ["demo", "--rho", "0.9"])
+    assert result.exit_code == 0
+    assert "masked ridge" in result.output
+    assert "filled in rightly" in result.output
+
+
+def test_demo_without_hidden_labels_has_null_for_completion():
+    result = CliRunner().invoke(cli, ["demo", "--json", "--rho", "1.0"])
+    assert json.loads(result.stdout)["rows"][0]["hidden_auc"] is None
+
+
+def test_bad_rho_is_refused_with_its_range():
+    result = CliRunner().invoke(cli, ["demo", "--rho", "3"])
+    assert result.exit_code == 2
+    assert "3" in result.output
+    assert "0.05" in result.output
+
+
+def test_module_runs_and_knows_its_version():
+    command = [sys.executable, "-m", "dm2l.cli", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert __version__ in found.stdout
+
+
+def test_missing_extra_is_named(monkeypatch):
+    import dm2l.cli
+
+    monkeypatch.setitem(sys.modules, "click", None)
+    monkeypatch.delitem(sys.modules, "dm2l.cli._commands", raising=False)
+    with pytest.raises(SystemExit, match=r"dm2l\[cli\]"):
+        dm2l.cli.main()
