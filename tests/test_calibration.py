@@ -153,7 +153,7 @@ def test_calibration_lowers_the_brier_score_of_its_own_sample(sample, method):
         return np.mean((p - (T > 0))[observed] ** 2)
 
     calibrated = brier(Calibrator(method).fit(scores, T).predict(scores))
-    # Measured: 0.139 plain, 0.114 sigmoid, 0.095 isotonic.
+    # Measured: 0.116 plain, 0.090 sigmoid, 0.067 isotonic.
     assert calibrated < 0.9 * brier(plain_probability(scores))
 
 

@@ -613,6 +613,7 @@ ONE_DIMENSION = {
     "text and NaN": (["dog", np.nan, "cat"], {}, ["cat", "dog"], [1, 0, -1]),
     "text and '?'": (["dog", "?", "cat"], {"missing_label": "?"}, ["cat", "dog"], [1, 0, -1]),
     "object text": (np.array(["dog", None, "cat"], dtype=object), {}, ["cat", "dog"], [1, 0, -1]),
+    "text, a number missing": (["dog", "cat"], {"missing_label": -1}, ["cat", "dog"], [1, -1]),
     "-1 missing": ([0, -1, 1], {"missing_label": -1}, [0, 1], [-1, 0, 1]),
     "label_mask": ([0, 9, 1], {"label_mask": [True, False, True]}, [0, 1], [-1, 0, 1]),
     "masked": (np.ma.masked_equal([0, 9, 1], 9), {}, [0, 1], [-1, 0, 1]),

@@ -372,7 +372,7 @@ def test_float32_features_give_nearly_the_float64_ridge(shape):
     np.testing.assert_allclose(single, double, atol=1e-4)
 
 
-# ------------------------------------------------------------------------- hidden labels stay hidden
+# ------------------------------------------------------------------------ hidden labels stay hidden
 
 
 def everything(model, X):
