@@ -561,7 +561,7 @@ def test_nothing_observed_can_be_allowed():
         ("01", "array-like, got str"),
         (iter([[1, 0]]), "array-like, got list_iterator"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_is_no_label_matrix_is_refused_with_the_reason(Y, text):
     with pytest.raises(ValueError, match=text):

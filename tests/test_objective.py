@@ -174,6 +174,7 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
     problem = Problem(Features(features_of(kind, X), intercept), objective, alpha)
 
     def brute(at, norm=smoothed):
+        at = problem.features.to_original(at)
         weights, b = (at[:-1], at[-1]) if intercept else (at, np.zeros(c))
         settings = {"lambda_d": lambda_d, "alpha": alpha, "norm": norm}
         if linearised:
@@ -188,6 +189,17 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
         assert problem.exact(W) == pytest.approx(brute(W, oracle.nuclear_norm), rel=1e-11)
     expected = oracle.central_differences(brute, W, 1e-6)
     np.testing.assert_allclose(found.gradient, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_weights_carried_to_the_given_features_and_back_give_the_same_scores(kind):
+    X, _ = oracle.draw_problem(0, 8, 3, 2)
+    features = Features(features_of(kind, X + 5.0), True)
+    W = np.random.default_rng(0).standard_normal((4, 2))
+    given = features.to_original(W)
+    np.testing.assert_allclose(features.scores(W), (X + 5.0) @ given[:-1] + given[-1], atol=1e-12)
+    np.testing.assert_allclose(features.from_original(given), W, atol=1e-12)
+    assert not np.allclose(features.scores(W), 0)
 
 
 def test_the_intercept_is_not_penalised():

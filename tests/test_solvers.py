@@ -32,6 +32,12 @@ def fitted(X, T, lambda_d=0.3, alpha=0.5, **settings):
     return DM2LClassifier(lambda_d, alpha, **(tight | settings)).fit(X, oracle.as_labels(T))
 
 
+def unstack(features, W):
+    """Weights and intercept on the features as they were given."""
+    W = features.to_original(W)
+    return (W[:-1], W[-1]) if features.intercept else (W, np.zeros(W.shape[1]))
+
+
 def exact_objective(model, X, T, **terms):
     """The brute-force J of a fitted linear model, over the rows and labels that it learns."""
     reduced, rows, labels = oracle.reduce_targets(T)
@@ -77,7 +83,7 @@ def test_surrogate_of_algorithm_1_is_minimised_to_the_optimum_of_cvxpy(shape, in
     preconditioner = Preconditioner(problem)
     V = np.zeros((d + intercept, c))
     solution = solve_lbfgs(problem, preconditioner, V, **tight, linear=G)
-    W, b = (solution.W[:-1], solution.W[-1]) if intercept else (solution.W, np.zeros(c))
+    W, b = unstack(problem.features, solution.W)
     found = oracle.surrogate(X, W, b, T, G, **settings)
     best, _ = oracle.convex_optimum(X, T, **settings, intercept=intercept, G=G)
     assert found == pytest.approx(best, rel=1e-6)
@@ -125,8 +131,9 @@ def test_a_warm_start_close_to_the_optimum_still_reaches_the_optimum_of_cvxpy(so
 
 @pytest.mark.parametrize("observed", [1.0, 0.7, 0.3])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("kernel", "seed"), [("linear", 0), ("linear", 1), ("linear", 2), ("rbf", 0)]
+)
 def test_cccp_never_raises_the_exact_objective(observed, intercept, kernel, seed):
     X, T = oracle.draw_problem(seed, 20, 4, 4, observed)
     model = fitted(
@@ -150,7 +157,7 @@ def test_cccp_started_at_a_point_never_ends_above_it(seed):
     X, T = oracle.draw_problem(seed, *TALL)
     problem = Problem(Features(X, True), Objective(T, 2.0), 0.1)
     start = np.random.default_rng(seed).standard_normal((5, 3))
-    solution = solve_cccp(problem, Preconditioner(problem), start, tol=1e-8, max_iter=50)
+    solution = solve_cccp(problem, Preconditioner(problem), start, tol=1e-6, max_iter=50)
     history = np.array(solution.history)
     assert history[0] == pytest.approx(problem.exact(start), rel=1e-12)
     assert np.all(np.diff(history) <= 0)
@@ -182,12 +189,13 @@ def test_no_nearby_point_is_better_than_the_solution_of_lbfgs(lambda_d, kernel, 
     V = conjugate_gradients(problem, preconditioner)
     W = solve_lbfgs(problem, preconditioner, V, **tight).W
     settings = {"lambda_d": lambda_d, "alpha": 0.5}
-    at = oracle.objective(Phi, W[:-1], W[-1], T, **settings)
+    at = oracle.objective(Phi, *unstack(problem.features, W), T, **settings)
     rng = np.random.default_rng(seed)
     for size in (1e-1, 1e-2, 1e-3):
         for _ in range(20):
             step = W + size * rng.standard_normal(W.shape)
-            assert oracle.objective(Phi, step[:-1], step[-1], T, **settings) >= at * (1 - 1e-7)
+            there = oracle.objective(Phi, *unstack(problem.features, step), T, **settings)
+            assert there >= at * (1 - 1e-7)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "cccp"])
@@ -197,7 +205,7 @@ def test_reported_objective_is_the_brute_force_objective_of_the_reported_weights
     solver, shape, lambda_d
 ):
     X, T = oracle.draw_problem(3, *shape)
-    model = fitted(X, T, lambda_d=lambda_d, solver=solver)
+    model = fitted(X, T, lambda_d=lambda_d, solver=solver, tol=1e-7)
     assert model.objective_ == pytest.approx(exact_objective(model, X, T), rel=1e-6)
     assert model.objective_ == pytest.approx(min(model.objective_history_), rel=1e-6)
 
@@ -277,10 +285,6 @@ def test_change_of_variables_is_undone_and_carries_gradients(intercept):
 # --------------------------------------------------------------------------------- masked ridge
 
 
-def unstack(W, intercept):
-    return (W[:-1], W[-1]) if intercept else (W, np.zeros(W.shape[1]))
-
-
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.integers(2, 25),
@@ -298,7 +302,7 @@ def test_masked_ridge_is_dense_least_squares_on_each_label_s_observed_rows(
 ):
     X, T = oracle.draw_problem(seed, n, d, c, observed)
     features = Features(sp.csr_array(X) if sparse else X, intercept)
-    W, b = unstack(masked_ridge(features, T, alpha, method=method), intercept)
+    W, b = unstack(features, masked_ridge(features, T, alpha, method=method))
     expected_W, expected_b = oracle.masked_ridge(X, T, alpha, intercept)
     np.testing.assert_allclose(W, expected_W, atol=1e-8)
     np.testing.assert_allclose(b, expected_b, atol=1e-8)
@@ -311,13 +315,14 @@ def test_labels_that_share_a_mask_get_the_solution_they_get_alone(intercept):
     T[:, 4] = T[:, 0]
     T[:, 1] = np.where(T[:, 1] == 0, 1, T[:, 1])  # complete
     T[:, 5] = -T[:, 1]
-    together = masked_ridge(Features(X, intercept), T, 0.7)
+    features = Features(X, intercept)
+    together = masked_ridge(features, T, 0.7)
     for j in range(6):
-        alone = masked_ridge(Features(X, intercept), T[:, [j]], 0.7)
+        alone = masked_ridge(features, T[:, [j]], 0.7)
         np.testing.assert_allclose(together[:, [j]], alone, atol=1e-11)
     W, b = oracle.masked_ridge(X, T, 0.7, intercept)
-    np.testing.assert_allclose(unstack(together, intercept)[0], W, atol=1e-10)
-    np.testing.assert_allclose(unstack(together, intercept)[1], b, atol=1e-10)
+    np.testing.assert_allclose(unstack(features, together)[0], W, atol=1e-10)
+    np.testing.assert_allclose(unstack(features, together)[1], b, atol=1e-10)
 
 
 @pytest.mark.parametrize("observed", [0.3, 0.8, 1.0])
@@ -329,7 +334,8 @@ def test_rank_deficient_least_squares_without_ridge_gets_the_least_norm_solution
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 7))
     T = oracle.draw_targets(rng, 40, 3, observed)
-    W, b = unstack(masked_ridge(Features(X, intercept), T, 0.0), intercept)
+    features = Features(X, intercept)
+    W, b = unstack(features, masked_ridge(features, T, 0.0))
     expected_W, expected_b = oracle.masked_ridge(X, T, 0.0, intercept)
     np.testing.assert_allclose(W, expected_W, atol=1e-8)
     np.testing.assert_allclose(b, expected_b, atol=1e-8)
@@ -341,12 +347,12 @@ def test_no_ridge_is_the_limit_of_a_small_ridge_when_columns_add_up_to_a_constan
     rng = np.random.default_rng(seed)
     X = np.eye(3)[rng.integers(0, 3, 40)]
     T = oracle.draw_targets(rng, 40, 2, 0.8)
-    none = masked_ridge(Features(X, True), T, 0.0)
-    small = masked_ridge(Features(X, True), T, 1e-6)
+    features = Features(X, True)
+    none, small = (unstack(features, masked_ridge(features, T, alpha)) for alpha in (0.0, 1e-6))
     W, b = oracle.masked_ridge(X, T, 0.0, True)
-    np.testing.assert_allclose(small[:-1], W, atol=1e-5)
-    np.testing.assert_allclose(none[:-1], W, atol=1e-8)
-    np.testing.assert_allclose(none[-1], b, atol=1e-8)
+    np.testing.assert_allclose(small[0], W, atol=1e-5)
+    np.testing.assert_allclose(none[0], W, atol=1e-8)
+    np.testing.assert_allclose(none[1], b, atol=1e-8)
 
 
 @pytest.mark.parametrize("method", ["direct", "cg"])
@@ -356,7 +362,8 @@ def test_masked_ridge_with_intercept_does_not_care_where_zero_is(method, alpha, 
     X, T = oracle.draw_problem(0, 60, 3, 2)
     expected_W, expected_b = oracle.masked_ridge(X, T, alpha, True)
     far = X + np.array([shift, 0, 0])
-    W, b = unstack(masked_ridge(Features(far, True), T, alpha, method=method), True)
+    features = Features(far, True)
+    W, b = unstack(features, masked_ridge(features, T, alpha, method=method))
     np.testing.assert_allclose(far @ W + b, X @ expected_W + expected_b, atol=1e-5)
 
 
@@ -385,8 +392,8 @@ def test_conjugate_gradients_converge_to_masked_ridge(observed, intercept, alpha
     V = conjugate_gradients(problem, preconditioner, tol=1e-13, max_iter=200)
     found = preconditioner.to_weights(V)
     W, b = oracle.masked_ridge(X, T, alpha, intercept)
-    np.testing.assert_allclose(unstack(found, intercept)[0], W, atol=1e-9)
-    np.testing.assert_allclose(unstack(found, intercept)[1], b, atol=1e-9)
+    np.testing.assert_allclose(unstack(features, found)[0], W, atol=1e-9)
+    np.testing.assert_allclose(unstack(features, found)[1], b, atol=1e-9)
     few = preconditioner.to_weights(conjugate_gradients(problem, preconditioner))
     assert np.linalg.norm(few - found) <= 0.02 * np.linalg.norm(found)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
@@ -51,10 +53,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         raise NotImplementedError
 
+    def _fit_nothing(self, X: Any) -> None:
+        """Set fitted attributes when no label can be learnt."""
+
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any data is touched."""
-        if isinstance(self.threshold, str) and self.threshold != "f1":
-            raise ValueError(f"threshold must be None, a number or 'f1', got {self.threshold!r}.")
+        number = isinstance(self.threshold, Real) and np.isfinite(float(self.threshold))
+        if not (number or self.threshold is None or self.threshold == "f1"):
+            raise ValueError(
+                f"threshold must be None, a finite number or 'f1', got {self.threshold!r}."
+            )
         if self.calibration is not None:
             Calibrator(self.calibration)
 
@@ -91,11 +99,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
         self._learnable: NDArray[np.bool_] = np.asarray(positive & negative)
         self._constant = positive.astype(np.float64) - negative.astype(np.float64)
+        T = T[:, self._learnable]
         self._keep = (T != 0).any(axis=1)
         if self._learnable.any():
-            self._fit_labels(
-                self._rows(X), np.ascontiguousarray(T[np.ix_(self._keep, self._learnable)])
-            )
+            self._fit_labels(self._rows(X), np.ascontiguousarray(T[self._keep]))
+        else:
+            self._fit_nothing(X)
 
     def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
         if Y is None:
@@ -116,7 +125,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _set_label_attributes(self, labels: Labels) -> None:
         # A fitted model carries the form of its training labels, not the labels.
-        self._labels = replace(labels, signs=labels.signs[:0])
+        self._labels = replace(labels, signs=labels.signs[:0].copy())
         self.classes_: Any = labels.classes
         names: Any = labels.names
         if labels.classes is None:
@@ -142,14 +151,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             self.thresholds_ = best_f1_thresholds(scores, T)
 
     def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
-        splitter = (
-            MultilabelKFold(self.cv, random_state=0, missing_label=0)
-            if isinstance(self.cv, int)
-            else self.cv
-        )
+        number = isinstance(self.cv, Integral)
+        splitter = MultilabelKFold(int(self.cv), random_state=0) if number else self.cv
+        visible = np.where(T == 0, np.nan, T > 0)
         scores = np.zeros(T.shape)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
-        for train, test in splitter.split(X, T):
+        for train, test in splitter.split(X, visible):
             fold = clone(self)
             fold._learn(X[train][:, train] if pairwise else X[train], T[train])
             scores[test] = fold._all_scores(X[test][:, train] if pairwise else X[test])
@@ -208,11 +215,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_X(X)
         scores = self._all_scores(X)
         labels = self._labels
+        border: Any = self.thresholds_
+        if self._calibrator is not None and self.threshold is None:
+            scores, border = self._calibrator.predict(scores), 0.5
         if labels.kind == "multiclass":
             return self.classes_[np.argmax(scores, axis=1)]
-        positive = scores > self.thresholds_
-        if self._calibrator is not None and self.threshold is None:
-            positive = self._calibrator.predict(scores) > 0.5
+        positive = scores > border
         if labels.kind == "binary":
             index = positive[:, 0].astype(int) if len(self.classes_) == 2 else 0 * positive[:, 0]
             return self.classes_[index.astype(int)]
@@ -269,8 +277,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray or DataFrame
-            A data frame (with its index and columns) if ``Y`` is a pandas data frame, else an
-            array in the coding of ``Y``.
+            A data frame if ``Y`` is one (pandas keeps its index), else an array; in the coding of
+            ``Y``, or of the training labels where ``Y`` shows no negative.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
@@ -279,7 +287,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
-        given = self._parse_like(Y, label_mask)
+        given = self._parse_like(X, Y, label_mask)
+        if not (given.signs < 0).any() and given.dtype != bool:
+            given = replace(given, negative=self._labels.negative)
         holes = given.signs == 0
         observed = np.where(given.signs > 0, 1, given.negative)
         if method == "predict":
@@ -289,9 +299,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             filled = np.where(holes, getattr(self, method)(X), observed)
         if hasattr(Y, "iloc") and hasattr(Y, "columns"):
             return type(Y)(filled, index=Y.index, columns=Y.columns)
+        if hasattr(Y, "columns"):  # polars
+            return type(Y)(filled, schema=list(Y.columns))
         return filled
 
-    def _parse_like(self, Y: Any, label_mask: Any) -> Labels:
+    def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""
         shape = np.shape(Y) if not hasattr(Y, "shape") else Y.shape
         if len(shape) != 2 or shape[1] != len(self.label_names_):
@@ -299,11 +311,15 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 f"Y has shape {tuple(shape)}; this model has {len(self.label_names_)} labels, "
                 f"so (n_samples, {len(self.label_names_)}) is expected."
             )
+        check_consistent_length(X, Y if hasattr(Y, "shape") else np.empty(shape))
+        # Positives only are not ambiguous to a model that learnt from signed labels.
+        signed = sp.issparse(Y) and self._labels.negative == -1
+        absent_label = "missing" if signed and not (Y.data < 0).any() else self.absent_label
         labels = parse_labels(
             Y,
             label_mask=label_mask,
             missing_label=self.missing_label,
-            absent_label=self.absent_label,
+            absent_label=absent_label,
             allow_empty=True,
         )
         known = self._labels.names
@@ -315,7 +331,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             )
         return labels
 
-    def score(self, X: Any, y: Any, label_mask: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Share of the observed labels that are predicted correctly.
 
         For a 1-D ``y`` this is the accuracy; for a label matrix it is one minus the Hamming loss
@@ -328,6 +344,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             Inputs.
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
             Labels with holes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
         label_mask : array-like of bool, default=None
             True where a label may be used.
 
@@ -336,16 +354,21 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         float
             Between 0 and 1.
         """
-        check_is_fitted(self)
         predicted = self.predict(X)
         if self._labels.kind == "multilabel":
-            T = self._parse_like(y, label_mask).signs
+            T = self._parse_like(X, y, label_mask).signs
             observed, right = T != 0, (T > 0) == (predicted == 1)
         else:
             values, observed = observed_classes(
                 y, label_mask=label_mask, missing_label=self.missing_label
             )
+            check_consistent_length(values, predicted)
             right = values == predicted
         if not observed.any():
             raise ValueError("Y has nothing observed, so there is nothing to score against.")
-        return float(right[observed].mean())
+        if sample_weight is None:
+            return float(right[observed].mean())
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        check_consistent_length(X, weights)
+        weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
+        return float(np.average(right[observed], weights=weights[observed]))

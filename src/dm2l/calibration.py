@@ -131,6 +131,10 @@ def best_f1_thresholds(scores: NDArray[Any], T: Signs) -> NDArray[np.float64]:
         # A cut inside a tie cannot be made.
         cuts = np.append(sorted_scores[1:] < sorted_scores[:-1], True)
         best = int(np.argmax(np.where(cuts, f1, -1.0)))
-        below = sorted_scores[best + 1] if best + 1 < len(hits) else sorted_scores[best] - 1.0
-        thresholds[k] = 0.5 * (sorted_scores[best] + below)
+        lowest = float(sorted_scores[best])
+        last = best + 1 == len(hits)
+        below = lowest - max(1.0, abs(lowest)) if last else float(sorted_scores[best + 1])
+        middle = below + 0.5 * (lowest - below)
+        # Between neighbouring floats there is no middle: the lower one is the border.
+        thresholds[k] = middle if middle < lowest else below
     return thresholds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import nullcontext
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -264,8 +264,13 @@ callable, default="linear"
         number = isinstance(self.alpha, Real) and 0 <= self.alpha < np.inf
         if self.alpha != "scale" and not number:
             raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {self.alpha!r}.")
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}.")
+        number = isinstance(self.gamma, Real) and 0 < float(self.gamma) < np.inf
+        if not number and self.gamma not in ("scale", "auto"):
+            raise ValueError(
+                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
+            )
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
@@ -276,12 +281,11 @@ callable, default="linear"
     # -- fitting --------------------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         published = self.solver == "published"
-        linear = self.kernel == "linear"
         feature_map = self._feature_map(X)
         features = Features(feature_map.fit(X), bool(self.fit_intercept))
+        if self.kernel == "linear":
+            features = features.centre()
         objective = Objective(
             T,
             self.lambda_d,
@@ -306,7 +310,7 @@ callable, default="linear"
         self.n_iter_ = solution.n_iter
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
-        self._store(X, solution.W, feature_map, linear)
+        self._store(X, features.to_original(solution.W), feature_map)
 
     def _feature_map(self, X: Any) -> FeatureMap:
         if self.kernel == "linear":
@@ -320,8 +324,6 @@ callable, default="linear"
             return float(self.gamma)
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
-        if self.gamma != "scale":
-            raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {self.gamma!r}.")
         mean = X.mean()
         variance = (X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)) - mean**2
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -343,7 +345,9 @@ callable, default="linear"
             return solve_published(problem, W, steepest=self.kernel == "linear", **limits)
         if not problem.objective.lambda_d:
             W = masked_ridge(problem.features, T, problem.alpha)
-            return Solution(W, n_iter=1, converged=True, history=[problem.exact(W)])
+            W = problem.features.from_original(W)
+            value = problem.exact(W)
+            return Solution(W, value, n_iter=1, converged=True, history=[value])
         preconditioner = Preconditioner(problem)
         if self.solver == "cccp":
             W = self._identity(problem, feature_map) if start is None else start
@@ -357,7 +361,7 @@ callable, default="linear"
     def _identity(self, problem: Problem, feature_map: FeatureMap) -> NDArray[np.float64]:
         W = np.zeros((problem.features.size, problem.objective.targets.shape[1]))
         W[: problem.features.d] = feature_map.identity(W.shape[1])
-        return W
+        return np.asarray(problem.features.from_original(W))
 
     def _previous(self, problem: Problem, feature_map: FeatureMap) -> NDArray[np.float64] | None:
         """Weights of the last fit, if a warm start is wanted and possible."""
@@ -365,16 +369,15 @@ callable, default="linear"
         if not self.warm_start or not hasattr(self, name):
             return None
         last = self.coef_.T if self.kernel == "linear" else self.dual_coef_
-        rows = len(getattr(feature_map, "pivots", self.coef_.T if name == "coef_" else ()))
-        if last.shape != (rows, len(self._learnable)):
+        if last.shape != (feature_map.n_coefficients, len(self._learnable)):
             return None
         W = np.zeros((problem.features.size, int(self._learnable.sum())))
         W[: problem.features.d] = feature_map.weights(last[:, self._learnable])
         if self.fit_intercept:
             W[-1] = self.intercept_[self._learnable]
-        return W
+        return np.asarray(problem.features.from_original(W))
 
-    def _store(self, X: Any, W: Any, feature_map: FeatureMap, linear: bool) -> None:
+    def _store(self, X: Any, W: Any, feature_map: FeatureMap) -> None:
         n_labels = len(self._learnable)
         dtype = X.dtype
         self.intercept_ = self._constant.astype(dtype)
@@ -382,14 +385,27 @@ callable, default="linear"
         found = feature_map.coefficients(W[:-1] if self.fit_intercept else W)
         coefficients = np.zeros((found.shape[0], n_labels), dtype=dtype)
         coefficients[:, self._learnable] = found
-        if linear:
+        if self.kernel == "linear":
             self.coef_ = np.ascontiguousarray(coefficients.T)
             return
         self.dual_coef_ = coefficients
         pivots = feature_map.pivots  # type: ignore[attr-defined]
         self.X_fit_ = pivots if self.kernel == "precomputed" else X[pivots]
 
+    def _fit_nothing(self, X: Any) -> None:
+        self.n_iter_ = 1
+        self.objective_ = 0.0
+        self.objective_history_ = np.zeros(1)
+        self.intercept_ = self._constant.astype(X.dtype)
+        if self.kernel == "linear":
+            self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
+        else:
+            self.dual_coef_ = np.zeros((0, len(self._learnable)), dtype=X.dtype)
+            self.X_fit_ = np.arange(0) if self.kernel == "precomputed" else X[:0]
+
     def _rows(self, X: Any) -> Any:
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         kept = super()._rows(X)
         if self.kernel == "precomputed" and not self._keep.all():
             return kept[:, self._keep]

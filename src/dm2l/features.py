@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from array_api_compat import array_namespace
+from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from scipy.linalg.lapack import get_lapack_funcs
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -44,12 +45,41 @@ class Features:
     """
 
     def __init__(self, Phi: Any, intercept: bool) -> None:
+        self.xp = numpy_namespace if sp.issparse(Phi) else array_namespace(Phi)
+        self.mean: Any = None
         self.Phi = Phi
         self.intercept = intercept
-        self.xp = np if sp.issparse(Phi) else array_namespace(Phi)
         self.n, self.d = Phi.shape
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
+
+    def centre(self) -> Features:
+        """The same features with zero column means, so that one far from zero costs no digits.
+
+        :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
+        without an intercept, and a sparse ``Phi`` stays as it is.
+        """
+        if not self.intercept or self.mean is not None or sp.issparse(self.Phi):
+            return self
+        mean = self.xp.mean(self.Phi, axis=0)
+        centred = Features(self.Phi - mean, self.intercept)
+        centred.mean = mean
+        return centred
+
+    def to_original(self, W: Any) -> Any:
+        """Weights for the features as they were given."""
+        return self._shift(W, -1.0)
+
+    def from_original(self, W: Any) -> Any:
+        """Weights for the features as they are held here."""
+        return self._shift(W, 1.0)
+
+    def _shift(self, W: Any, sign: float) -> Any:
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
+        moved = W[self.d :, :] + sign * (mean @ W[: self.d, :])[None, :]
+        return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def scores(self, W: Any) -> Any:
         """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
@@ -125,6 +155,10 @@ class FeatureMap(Protocol):
     def identity(self, n_labels: int) -> Any:
         """The paper's start: feature weights of the identity matrix."""
 
+    @property
+    def n_coefficients(self) -> int:
+        """Number of inputs (linear) or training rows (kernel) that carry weights."""
+
 
 class LinearMap:
     """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows.
@@ -163,7 +197,12 @@ class LinearMap:
 
     def identity(self, n_labels: int) -> Any:
         """Weights of the identity matrix on the columns of ``X``."""
-        return self.weights(np.eye(self._X.shape[1], n_labels))
+        return self.weights(np.eye(self.n_coefficients, n_labels))
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of columns of ``X``."""
+        return int(self._X.shape[1])
 
 
 class KernelMap:
@@ -195,7 +234,12 @@ class KernelMap:
 
     def identity(self, n_labels: int) -> Any:
         """Weights of ``A = I``."""
-        return self.weights(np.eye(len(self.pivots), n_labels))
+        return self.weights(np.eye(self.n_coefficients, n_labels))
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of pivot rows."""
+        return len(self.pivots)
 
 
 class KernelColumns:
@@ -217,7 +261,12 @@ class KernelColumns:
 
     def identity(self, n_labels: int) -> Any:
         """``A = I``."""
-        return np.eye(len(self.pivots), n_labels)
+        return np.eye(self.n_coefficients, n_labels)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of rows."""
+        return len(self.pivots)
 
 
 class KernelFactor:
@@ -278,6 +327,8 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
             f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
             "positive semi-definite and not zero."
         )
+    if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * largest):
+        raise ValueError("The kernel matrix is not symmetric.")
     try:
         L = scipy.linalg.cholesky(K, lower=True, check_finite=False)
         if float(np.min(np.diagonal(L))) ** 2 > tol * largest:
@@ -290,11 +341,11 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
     lower = np.tril(packed)[:, :rank]
     Phi = np.empty((n, rank))
     Phi[order] = lower
-    residual = float(np.max(np.abs(np.diagonal(K) - np.einsum("ij,ij->i", Phi, Phi))))
+    residual = float(np.max(np.abs(K - Phi @ Phi.T)))
     if residual > max(1e-6, 1e4 * noise) * largest:
         raise ValueError(
-            f"The kernel matrix is not positive semi-definite: after {rank} pivots a diagonal "
-            f"entry is still off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+            f"The kernel matrix is not positive semi-definite: after {rank} pivots an entry is "
+            f"still off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
         )
     return KernelFactor(Phi, order[:rank], lower[:rank])
 
@@ -323,6 +374,7 @@ class Kernel:
             return A
         A, B = (M.astype(np.float64, copy=False) for M in (A, B))
         if not isinstance(self.kernel, str):
-            return np.asarray(self.kernel(A, B), dtype=np.float64)
+            K = self.kernel(A, B)
+            return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)

@@ -85,7 +85,7 @@ class Labels:
                     f"{which.sum()} label(s) have {what} and get a constant score: "
                     f"{', '.join(shown)}{more}.",
                     ConstantLabelWarning,
-                    stacklevel=4,
+                    stacklevel=3,
                 )
 
     def describe(self, column: int) -> str:
@@ -179,7 +179,9 @@ def parse_labels(
             f"absent_label must be None, 'missing' or 'negative', got {absent_label!r}."
         )
     if sp.issparse(Y):
-        return _require_observed(_parse_sparse(Y, label_mask, absent_label), allow_empty)
+        return _require_observed(
+            _parse_sparse(Y, label_mask, missing_label, absent_label), allow_empty
+        )
     values, null, names = _open_container(Y)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
         raise ValueError(
@@ -237,8 +239,10 @@ def observed_classes(
 def _open_container(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_] | None]:
     """Values, a mask of null-like entries, and column names."""
     if isinstance(Y, np.ma.MaskedArray):  # check_array would drop the mask
-        data = np.asarray(Y.data)
-        return data, np.ma.getmaskarray(Y) | _null(data), None
+        hidden = np.ma.getmaskarray(Y)
+        data = np.array(Y.data)
+        data[hidden] = 0
+        return data, hidden | _null(data), None
     if hasattr(Y, "columns") and hasattr(Y, "shape"):
         return _open_frame(Y)
     if hasattr(Y, "isna") or hasattr(Y, "is_null"):
@@ -285,18 +289,14 @@ def _all_numeric(opened: list[tuple[NDArray[Any], NDArray[np.bool_]]]) -> bool:
 
 
 def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    null = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
+    null = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
     values = np.asarray(column.to_numpy())
-    if values.dtype.kind == "O" and null.any():
+    if values.dtype.kind == "O":
         # Nullable columns arrive as objects; their observed part has a plain dtype again.
         present = np.array(values[~null].tolist())
         if present.ndim == 1 and present.dtype.kind in "biuf":
-            filled = np.full(len(values), np.nan)
-            filled[~null] = present
-            values = filled
-    elif values.dtype.kind == "O":
-        plain = np.array(values.tolist())
-        values = plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else values
+            values = np.zeros(len(null), dtype=present.dtype)
+            values[~null] = present
     return values, null | _null(values)
 
 
@@ -336,10 +336,12 @@ def _same(value: Any, mark: Any) -> bool:
 def _check_mask(label_mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     if label_mask is None:
         return np.ones(shape, dtype=bool)
-    mask = label_mask.toarray() if sp.issparse(label_mask) else np.asarray(label_mask)
-    if mask.dtype != bool:
+    label_mask = label_mask.toarray() if sp.issparse(label_mask) else label_mask
+    mask, null, _ = _open_container(label_mask)
+    if mask.dtype != bool or null.any():
+        what = "missing values" if null.any() else f"dtype {mask.dtype}"
         raise ValueError(
-            f"label_mask must be boolean (True = use this entry), got dtype {mask.dtype}; "
+            f"label_mask must be boolean (True = use this entry), got {what}; "
             "compare it with something first, e.g. label_mask=M == 1."
         )
     if mask.shape != shape:
@@ -471,28 +473,39 @@ def _parse_classes(values: NDArray[Any], observed: NDArray[np.bool_]) -> Labels:
     )
 
 
-def _parse_sparse(Y: Any, label_mask: Any, absent_label: str | None) -> Labels:
-    Y = sp.coo_array(Y) if isinstance(Y, sp.sparray) else sp.coo_matrix(Y)
-    data = np.asarray(Y.data)
-    if Y.nnz and (data == 0).any():
-        at = int(np.flatnonzero(data == 0)[0])
+def _parse_sparse(Y: Any, label_mask: Any, missing_label: Any, absent_label: str | None) -> Labels:
+    # Through CSR, which adds up duplicates: an entry stored twice is refused whatever the format.
+    Y = Y.tocsr(copy=True)
+    Y.sum_duplicates()
+    Y = Y.tocoo()
+    mask = _check_mask(label_mask, Y.shape)
+    use = mask[Y.row, Y.col]
+    rows, columns, data = Y.row[use], Y.col[use], np.asarray(Y.data)[use]
+    at = np.flatnonzero(data == 0)
+    if len(at):
         raise ValueError(
-            f"Sparse Y stores an explicit 0 in row {Y.row[at]}, column {Y.col[at]}. Ordinary "
-            "sparse arithmetic drops such zeros silently, so they cannot mean 'negative'. Store -1 "
-            "for an observed negative and nothing for a missing label; or call "
-            "Y.eliminate_zeros() and say what absence means with absent_label='missing' or "
+            f"Sparse Y stores an explicit 0 in row {rows[at[0]]}, column {columns[at[0]]}. "
+            "Ordinary sparse arithmetic drops such zeros silently, so they cannot mean "
+            "'negative'. Store -1 for an observed negative and nothing for a missing label; or "
+            "call Y.eliminate_zeros() and say what absence means with absent_label='missing' or "
             "absent_label='negative'."
         )
-    ok = (data == 1) | (data == -1)
-    if not ok.all():
-        at = int(np.flatnonzero(~ok)[0])
+    at = np.flatnonzero((data != 1) & (data != -1))
+    if len(at):
         raise ValueError(
-            f"Sparse Y stores {data[at].item()!r} in row {Y.row[at]}, column {Y.col[at]}. A signed "
-            "sparse Y holds +1 (observed positive) and -1 (observed negative) only; if entries "
-            "were added twice, their duplicates were summed."
+            f"Sparse Y stores {data[at[0]].item()!r} in row {rows[at[0]]}, column "
+            f"{columns[at[0]]}. A signed sparse Y holds +1 (observed positive) and -1 (observed "
+            "negative) only; if entries were added twice, their duplicates were summed."
+        )
+    if not _is_null(missing_label) and (data == missing_label).any():
+        raise ValueError(
+            f"Sparse Y stores {missing_label!r}, which missing_label={missing_label!r} calls "
+            "missing. In a sparse Y a missing label is one that is not stored: remove those "
+            "entries and leave missing_label alone."
         )
     signed = data.dtype.kind in "if" and bool((data == -1).any())
-    if not signed and absent_label is None and Y.nnz < Y.shape[0] * Y.shape[1]:
+    complete = len(data) == int(mask.sum())
+    if len(data) and not signed and absent_label is None and not complete:
         raise ValueError(
             "Sparse Y holds positives only. Say what nothing stored means: "
             "absent_label='missing' (nobody looked) or absent_label='negative' (not there)."
@@ -503,8 +516,8 @@ def _parse_sparse(Y: Any, label_mask: Any, absent_label: str | None) -> Labels:
             "absent_label='negative' contradicts that."
         )
     matrix = np.full(Y.shape, -1 if absent_label == "negative" else 0, dtype=np.int8)
-    matrix[Y.row, Y.col] = np.where(data == 1, 1, -1)
-    matrix[~_check_mask(label_mask, matrix.shape)] = 0
+    matrix[rows, columns] = np.where(data == 1, 1, -1)
+    matrix[~mask] = 0
     return Labels(
         signs=matrix,
         kind="multilabel",

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
+from array_api_compat import numpy as numpy_namespace
 
 from dm2l.labels import Signs
 from dm2l.nuclear import Norm, nuclear_norm, one_blas_thread, subgradient
@@ -110,7 +111,7 @@ class Objective:
         local: bool = True,
         discriminant: bool = True,
         global_rows: Literal["covered", "all"] = "covered",
-        xp: Any = np,
+        xp: Any = numpy_namespace,
         dtype: Any = np.float64,
     ) -> None:
         self.lambda_d = float(lambda_d) if local else 0.0
@@ -205,5 +206,5 @@ class Objective:
     def _spread(self, rows: Any) -> Any:
         """Covered rows back to their places, zero rows elsewhere."""
         xp = array_namespace(rows)
-        padded = xp.concat([rows, xp.zeros_like(rows[:1, :])], axis=0)
+        padded = xp.concat([rows, xp.zeros((1, rows.shape[1]), dtype=rows.dtype)], axis=0)
         return xp.take(padded, self._place, axis=0)

@@ -97,6 +97,10 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
         self.intercept_ = self._constant.astype(X.dtype)
         self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
 
+    def _fit_nothing(self, X: Any) -> None:
+        self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
+        self.intercept_ = self._constant.astype(X.dtype)
+
     def _score_labels(self, X: Any) -> NDArray[Any]:
         chosen = self._learnable
         return np.asarray(X @ self.coef_.T[:, chosen] + self.intercept_[chosen])

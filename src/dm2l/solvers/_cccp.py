@@ -56,6 +56,7 @@ def solve_cccp(
             tol=0.1 * tol,
             max_iter=1000,
             linear=linear,
+            smoothing=1e-2 if len(history) == 1 else 1e-4,
         )
         value = problem.exact(inner.W)
         gain = history[-1] - value
@@ -69,6 +70,7 @@ def solve_cccp(
             break
     return Solution(
         W=W,
+        objective=history[-1],
         n_iter=max(1, len(history) - 1),
         converged=converged,
         history=history,

@@ -13,7 +13,7 @@ from dm2l.nuclear import smooth_nuclear_norm
 from dm2l.solvers._problem import Preconditioner, Problem, Report, Solution
 
 # Smoothing is lowered in these steps until the exact objective no longer cares.
-SMOOTHING = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+SMOOTHING = (1e-2, 1e-3, 1e-4, 1e-5)
 
 
 def solve_lbfgs(
@@ -24,6 +24,7 @@ def solve_lbfgs(
     tol: float,
     max_iter: int,
     linear: Any = None,
+    smoothing: float = SMOOTHING[0],
     report: Report | None = None,
 ) -> Solution:
     """Minimise the objective by L-BFGS with falling smoothing.
@@ -47,6 +48,8 @@ def solve_lbfgs(
         Most iterations over all stages.
     linear : array of shape (n, c), default=None
         Linearises the concave part: the convex surrogate of Algorithm 1.
+    smoothing : float, default=1e-2
+        Where the smoothing starts; a start near the solution wants it small.
     report : callable, default=None
         Called with the iteration and the exact objective.
 
@@ -66,42 +69,75 @@ def solve_lbfgs(
         latest["exact"] = at.exact
         return at.value, np.asarray(preconditioner.to_gradient(at.gradient)).ravel()
 
-    def record(intermediate_result: OptimizeResult) -> None:
+    v = np.asarray(V, dtype=np.float64).ravel()
+    best, best_exact = v, np.inf
+
+    def record(at: NDArray[np.float64]) -> None:
+        nonlocal best, best_exact
         history.append(latest["exact"])
+        if latest["exact"] < best_exact:
+            best, best_exact = at, latest["exact"]
         if report is not None:
             report(len(history) - 1, latest["exact"])
 
-    v = np.asarray(V, dtype=np.float64).ravel()
-    best, best_exact = v, np.inf
     converged = False
-    for mu in SMOOTHING if problem.objective.lambda_d else SMOOTHING[-1:]:
+    stages = [mu for mu in SMOOTHING if mu <= smoothing]
+    last_end = np.inf
+    for mu in stages if problem.objective.lambda_d else stages[-1:]:
         start = function(v, mu)
         if not history:
             history.append(latest["exact"])
             best_exact = history[0]
         size = float(np.linalg.norm(start[1]))
-        converged = len(history) > 1 and 0.5 * size**2 <= tol * abs(best_exact)
+        converged = not size or (np.isfinite(last_end) and 0.5 * size**2 <= tol * abs(best_exact))
         left = max_iter - (len(history) - 1)
-        if converged or left <= 0 or not size:
-            converged = converged or not size
+        if converged or left <= 0:
             break
-        result = _minimise(partial(function, mu=mu), v, start, size, tol, left, record)
-        v, exact = result.x * size, history[-1]
-        gain = best_exact - exact
-        if gain > 0:
-            best, best_exact = v, exact
-        if result.status == 1:  # iteration limit
+
+        v, limit = _stage(partial(function, mu=mu), v, start, tol, left, record)
+        if limit:
             break
-        converged = gain <= tol * abs(best_exact) or mu == SMOOTHING[-1]
+        converged = last_end - history[-1] <= tol * abs(best_exact) or mu == stages[-1]
         if converged:
             break
+        last_end = history[-1]
+    # The exact value carries rounding of about 1e-8: within it the last point, where the gradient
+    # is smallest, is the better one.
+    if history[-1] <= best_exact + 1e-7 * abs(best_exact):
+        best, best_exact = v, history[-1]
     return Solution(
         W=preconditioner.to_weights(best.reshape(shape)),
+        objective=best_exact,
         n_iter=max(1, len(history) - 1),
         converged=converged,
         history=history,
         n_evaluations=problem.n_evaluations - evaluations,
     )
+
+
+def _stage(
+    function: Any,
+    v: NDArray[np.float64],
+    start: tuple[float, NDArray[np.float64]],
+    tol: float,
+    max_iter: int,
+    record: Any,
+) -> tuple[NDArray[np.float64], bool]:
+    """Minimise at one smoothing; returns the point and whether the iterations ran out.
+
+    A line search that fails usually fails because of what L-BFGS remembers; it starts afresh as
+    long as that gains something.
+    """
+    while True:
+        size = float(np.linalg.norm(start[1]))
+        result = _minimise(function, v, start, size, tol, max_iter, record)
+        v = result.x * size
+        max_iter -= result.nit
+        if result.status == 1 or max_iter <= 0:
+            return v, True
+        if result.status == 0 or start[0] - result.fun <= tol * abs(result.fun):
+            return v, False
+        start = result.fun, result.jac / size
 
 
 def _minimise(
@@ -124,5 +160,8 @@ def _minimise(
         value, gradient = start if np.array_equal(u, begin) else function(u * size)
         return value, gradient * size
 
+    def callback(intermediate_result: OptimizeResult) -> None:
+        record(intermediate_result.x * size)
+
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20}
-    return minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=record, options=options)
+    return minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=callback, options=options)

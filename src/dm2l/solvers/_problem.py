@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,16 @@ Report = Callable[[int, float], None]
 class Solution:
     """Weights, and how the solver got there.
 
-    ``history`` holds the exact objective at the start and after every iteration.
+    ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
+    iteration.
     """
 
     W: Any
+    objective: float
     n_iter: int
     converged: bool
-    history: list[float] = field(default_factory=list)
+    history: list[float]
     n_evaluations: int = 0
-
-    @property
-    def objective(self) -> float:
-        """The exact objective at ``W``: the lowest seen, for solvers return their best point."""
-        return min(self.history)
 
 
 class Problem:
@@ -87,11 +84,14 @@ class Preconditioner:
         C = rho * features.gram()
         index = xp.arange(C.shape[0])
         eye = xp.astype(index[:, None] == index[None, :], xp.float64)
-        scale = float(xp.max(xp.linalg.diagonal(C)))
+        diagonal = xp.linalg.diagonal(C)
+        largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
-        # away from zero without touching the problem that is solved.
-        trace = 10 * C.shape[0] * float(xp.finfo(features.Phi.dtype).eps) * max(scale, 1.0)
-        self._R = xp.linalg.cholesky(C + eye * (problem.penalty + trace))
+        # away from zero without touching the problem that is solved. Column by column, for one
+        # large feature must not drown the others.
+        trace = 10 * C.shape[0] * float(xp.finfo(features.Phi.dtype).eps)
+        trace = trace * xp.where(diagonal > 0, diagonal, largest)
+        self._R = xp.linalg.cholesky(C + eye * (problem.penalty + trace[:, None]))
         self._xp = xp
 
     def to_weights(self, V: Any) -> Any:
@@ -107,7 +107,7 @@ class Preconditioner:
         return self._R.T @ W
 
     def _solve(self, B: Any, *, transpose: bool) -> Any:
-        if self._xp is np or isinstance(B, np.ndarray):
+        if isinstance(B, np.ndarray):
             return scipy.linalg.solve_triangular(
                 self._R, B, lower=True, trans=int(transpose), check_finite=False
             )

@@ -71,6 +71,7 @@ def solve_published(
             break
     return Solution(
         W=w.reshape(shape),
+        objective=history[-1],
         n_iter=max(1, len(history) - 1),
         converged=True,
         history=history,

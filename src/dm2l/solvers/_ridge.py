@@ -95,6 +95,7 @@ def masked_ridge(
     """
     T = np.asarray(T)
     observed = T != 0
+    features = features.centre()
     patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
     if method == "auto":
         steps = 50  # more than a ridge worth its name needs
@@ -105,8 +106,10 @@ def masked_ridge(
         problem = Problem(features, Objective(T, 0.0, dtype=features.Phi.dtype), alpha)
         preconditioner = Preconditioner(problem)
         V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
-        return np.asarray(preconditioner.to_weights(V))
-    return _direct(features, T, alpha, np.ravel(which))
+        W = preconditioner.to_weights(V)
+    else:
+        W = _direct(features, T, alpha, np.ravel(which))
+    return np.asarray(features.to_original(W))
 
 
 def _direct(
@@ -131,16 +134,30 @@ def _direct(
             gram = features.gram(np.flatnonzero(rows))
         else:
             gram = full - features.gram(np.flatnonzero(~rows))
-        W[:, labels] = _solve(gram + penalty, right[:, labels])
+        W[:, labels] = _solve(gram + penalty, right[:, labels], features.intercept)
     return W
 
 
-def _solve(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve(A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
+    """Solve normal equations; of several solutions the one of least norm, intercept not counted."""
+    if intercept:
+        # The unpenalised last unknown is eliminated first, so that it has no part in the norm.
+        column, corner = A[:-1, -1:], A[-1, -1]
+        W = _solve(
+            A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
+        )
+        return np.vstack([W, (B[-1:] - column.T @ W) / corner])
+    if not len(A):
+        return np.empty((0, B.shape[1]))
+    # Unit diagonal: columns of very different scales are not a rank deficiency.
+    scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    scale = 1.0 / np.where(scale > 0, scale, 1.0)
     try:
-        factor = scipy.linalg.cho_factor(A, lower=True, check_finite=False)
-        diagonal = np.diagonal(factor[0])
-        if diagonal.min() > 1e-7 * diagonal.max():
-            return scipy.linalg.cho_solve(factor, B, check_finite=False)
+        factor = scipy.linalg.cho_factor(scale[:, None] * A * scale, lower=True, check_finite=False)
+        if np.diagonal(factor[0]).min() > 1e-6:
+            solution = scipy.linalg.cho_solve(factor, scale[:, None] * B, check_finite=False)
+            return np.asarray(scale[:, None] * solution)
     except scipy.linalg.LinAlgError:
         pass  # singular: least norm below
-    return scipy.linalg.lstsq(A, B, check_finite=False)[0]
+    cond = 100 * len(A) * np.finfo(np.float64).eps
+    return np.asarray(scipy.linalg.lstsq(A, B, cond=cond, check_finite=False)[0])
