@@ -284,7 +284,7 @@ callable, default="linear"
         published = self.solver == "published"
         feature_map = self._feature_map(X)
         features = Features(feature_map.fit(X), bool(self.fit_intercept))
-        if self.kernel == "linear":
+        if features.Phi is X:
             features = features.centre()
         objective = Objective(
             T,
