@@ -296,7 +296,7 @@ callable, default="linear"
         )
         problem = Problem(features, objective, self._ridge(X, features))
         # In small products a second BLAS thread waits more than it works.
-        small = features.n * features.size * T.shape[1] < 2e7
+        small = features.n * features.size * T.shape[1] < 1e8
         with one_blas_thread() if small else nullcontext():
             solution = self._solve(problem, feature_map, T)
         if not solution.converged:
@@ -353,7 +353,7 @@ callable, default="linear"
             W = self._identity(problem, feature_map) if start is None else start
             return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
         if start is None:
-            V = conjugate_gradients(problem, preconditioner)
+            V = conjugate_gradients(problem, preconditioner, tol=0.1)
         else:
             V = preconditioner.to_variables(start)
         return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
