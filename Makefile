@@ -24,8 +24,9 @@ ifeq ($(origin DM2L_DATA),undefined)
   endif
 endif
 
-# One BLAS thread a process: the tests run one process a core already.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
+# One BLAS thread a process: the tests run one process a core already. scikit-learn skips its
+# array-API check unless scipy has array-API support switched on.
+TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
               BLIS_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 # The interpreter's version is part of the stamp's name, so that another PYTHON rebuilds.
@@ -41,10 +42,10 @@ demo: .venv/demo/$(READY)  ## fit and score a model on a small data set
 	.venv/demo/bin/dm2l demo
 
 test: .venv/test/$(READY)  ## the tests and every documented example, newest dependencies
-	$(ONE_THREAD) .venv/test/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(TEST_ENV) .venv/test/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
-	$(ONE_THREAD) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 lint: .venv/lint/$(READY)  ## style, format, types, import contract
 	.venv/lint/bin/ruff check

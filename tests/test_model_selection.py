@@ -433,8 +433,9 @@ def test_cross_validation_with_every_scorer(data):
     X, Y = data
     scoring = {name: get_scorer(name) for name in get_scorer_names()}
     cv = MultilabelKFold(3, random_state=0)
+    # params={}: scikit-learn 1.6.0 trips over its own default under metadata routing.
     results = cross_validate(
-        MaskedRidge(), pd.DataFrame(X), pd.DataFrame(Y), cv=cv, scoring=scoring
+        MaskedRidge(), pd.DataFrame(X), pd.DataFrame(Y), cv=cv, scoring=scoring, params={}
     )
     for name in get_scorer_names():
         values = results[f"test_{name}"]
