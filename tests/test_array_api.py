@@ -5,7 +5,7 @@ from functools import partial
 import array_api_strict as strict
 import numpy as np
 import pytest
-from array_api_compat import numpy as plain
+from array_api_compat import numpy as ordinary
 
 from dm2l.features import Features
 from dm2l.nuclear import nuclear_norm, smooth_nuclear_norm, subgradient
@@ -43,7 +43,7 @@ def test_objective_gradient_and_surrogate(problem_data, discriminant, global_row
     norm = partial(smooth_nuclear_norm, mu=0.01)
     settings = {"discriminant": discriminant, "global_rows": global_rows}
     results = []
-    for xp in (plain, strict):
+    for xp in (ordinary, strict):
         objective = Objective(T, 0.3, xp=xp, dtype=xp.float64, **settings)
         problem = Problem(Features(xp.asarray(X), True), objective, 0.5)
         weights = xp.asarray(W)
@@ -62,7 +62,7 @@ def test_objective_gradient_and_surrogate(problem_data, discriminant, global_row
 def test_preconditioner_and_masked_ridge_start(problem_data):
     X, T, W = problem_data
     results = []
-    for xp in (plain, strict):
+    for xp in (ordinary, strict):
         objective = Objective(T, 0.3, xp=xp, dtype=xp.float64)
         problem = Problem(Features(xp.asarray(X), True), objective, 0.5)
         preconditioner = Preconditioner(problem)

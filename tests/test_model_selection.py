@@ -441,7 +441,8 @@ def test_cross_validation_with_every_scorer(data):
         values = results[f"test_{name}"]
         assert np.isfinite(values).all()
         assert (values <= 0).all() if name.startswith("neg_") else (values >= 0).all()
-    alone = cross_val_score(MaskedRidge(), X, Y, cv=cv, scoring=get_scorer("label_auc"))
+    scorer = get_scorer("label_auc")
+    alone = cross_val_score(MaskedRidge(), X, Y, cv=cv, scoring=scorer, params={})
     np.testing.assert_allclose(alone, results["test_label_auc"])
 
 

@@ -49,8 +49,9 @@ def _controller() -> ThreadpoolController:
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Context in which BLAS uses one thread.
 
-    Threads cost more than they bring in an ``eigh`` of a hundred rows: with two threads on two
-    busy cores 26 matrices of 153 x 153 took 416 ms, with one 58 ms.
+    In an ``eigh`` of a hundred rows threads bring nothing on an idle machine and cost dearly on a
+    busy one: 26 matrices of 153 x 153 took 53 ms with either on two idle cores, and on two busy
+    ones 416 ms with two threads and 58 ms with one (``benchmarks/blas.py``).
     """
     return _controller().limit(limits=1, user_api="blas")
 
