@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -58,8 +59,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any data is touched."""
+        named = self.threshold is None or (
+            isinstance(self.threshold, str) and self.threshold == "f1"
+        )
         number = isinstance(self.threshold, Real) and np.isfinite(float(self.threshold))
-        if not (number or self.threshold is None or self.threshold == "f1"):
+        if not (number or named):
             raise ValueError(
                 f"threshold must be None, a finite number or 'f1', got {self.threshold!r}."
             )
@@ -148,18 +152,27 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.calibration is not None:
             self._calibrator = Calibrator(self.calibration).fit(scores, T)
         if self.threshold == "f1":
-            self.thresholds_ = best_f1_thresholds(scores, T)
+            # On a handful of positives the best cut is noise, often "predict them all".
+            self.thresholds_ = best_f1_thresholds(scores, T, min_positives=5)
 
     def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
-        number = isinstance(self.cv, Integral)
-        splitter = MultilabelKFold(int(self.cv), random_state=0) if number else self.cv
         visible = np.where(T == 0, np.nan, T > 0)
-        scores = np.zeros(T.shape)
+        splits: Any = self.cv
+        if isinstance(splits, Integral):
+            splits = MultilabelKFold(int(splits), random_state=0)
+        if hasattr(splits, "split"):
+            splitter = copy(splits)
+            if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
+                splitter.missing_label, splitter.absent_label = np.nan, None
+            splits = splitter.split(X, visible)
+        scores = np.full(T.shape, np.nan)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
-        for train, test in splitter.split(X, visible):
+        for train, test in splits:
             fold = clone(self)
             fold._learn(X[train][:, train] if pairwise else X[train], T[train])
-            scores[test] = fold._all_scores(X[test][:, train] if pairwise else X[test])
+            unseen = fold._all_scores(X[test][:, train] if pairwise else X[test])
+            # The constant score of a label that this fold could not learn is no evidence.
+            scores[test] = np.where(fold._learnable, unseen, np.nan)
         return scores
 
     # -- predicting -----------------------------------------------------------------------------
@@ -200,7 +213,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         With ``threshold=None`` a label is predicted when its probability exceeds one half: its
         score is above 0, or above the calibrated border if ``calibration`` is set. A number is
         a border for the scores; ``"f1"`` takes the border of each label that was best on
-        cross-fitted scores. A 1-D ``y`` with more than two classes takes the highest score.
+        cross-fitted scores (0 for labels with fewer than five positives there). A 1-D ``y`` with
+        more than two classes takes the highest score.
 
         Parameters
         ----------
@@ -272,7 +286,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         label_mask : array-like of bool, default=None
             Entries under False count as holes.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What goes into the holes; the last two return floats.
+            What goes into the holes. With the last two the result is floats, and observed
+            entries are 0/1 among probabilities and -1/+1 among scores.
 
         Returns
         -------
@@ -291,7 +306,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
         holes = given.signs == 0
-        observed = np.where(given.signs > 0, 1, given.negative)
+        # Observed entries on the scale of what fills the holes: -1/+1 for scores, 0/1 else.
+        observed = given.signs if method == "decision_function" else given.signs > 0
         if method == "predict":
             positive = self.predict(X) == 1
             filled = given.decode(np.where(holes, positive, given.signs > 0))
@@ -314,7 +330,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, Y if hasattr(Y, "shape") else np.empty(shape))
         # Positives only are not ambiguous to a model that learnt from signed labels.
         signed = sp.issparse(Y) and self._labels.negative == -1
-        absent_label = "missing" if signed and not (Y.data < 0).any() else self.absent_label
+        positives = signed and not (Y.tocsr().data < 0).any()
+        absent_label = "missing" if positives else self.absent_label
         labels = parse_labels(
             Y,
             label_mask=label_mask,
@@ -325,9 +342,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         known = self._labels.names
         if labels.names is not None and known is not None and list(labels.names) != list(known):
             off = next(j for j in range(len(known)) if labels.names[j] != known[j])
+            same = sorted(map(str, labels.names)) == sorted(map(str, known))
+            fix = "Reorder" if same else "Rename or choose"
             raise ValueError(
                 f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
-                f"{known[off]!r} there. Reorder the columns to model.label_names_."
+                f"{known[off]!r} there. {fix} the columns to match model.label_names_."
             )
         return labels
 

@@ -60,11 +60,15 @@ class Calibrator:
         self.method = method
 
     def fit(self, scores: NDArray[Any], T: Signs) -> Calibrator:
-        """Fit on held-out scores and the observed signs beside them."""
+        """Fit on held-out scores (NaN where there is none) and the observed signs beside them."""
+        known = (T != 0) & np.isfinite(scores)
         self._maps = [
-            self._fit_label(scores[T[:, k] != 0, k], T[T[:, k] != 0, k] > 0)
+            self._fit_label(scores[known[:, k], k], T[known[:, k], k] > 0)
             for k in range(T.shape[1])
         ]
+        positives, observed = (T > 0).sum(axis=0), (T != 0).sum(axis=0)
+        rate = (positives + 1) / (observed + 2)
+        self._rates = np.where(observed > 0, rate, np.nan)
         return self
 
     def _fit_label(self, scores: NDArray[Any], positive: NDArray[np.bool_]) -> Any:
@@ -82,12 +86,16 @@ class Calibrator:
         weight = np.concatenate([target, 1 - target])
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
-        # A falling curve would reverse the model's order on the evidence of noise.
+        # A falling curve would reverse the model's order on the evidence of noise: no curve then.
         return logistic if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Probabilities; labels without evidence keep :func:`plain_probability`."""
-        result = plain_probability(scores)
+        """Probabilities.
+
+        A label whose held-out scores do not rise with its answers gets its observed rate, one
+        with nothing observed keeps :func:`plain_probability`.
+        """
+        result = np.where(np.isnan(self._rates), plain_probability(scores), self._rates)
         for k, fitted in enumerate(self._maps):
             if isinstance(fitted, LogisticRegression):
                 result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
@@ -96,20 +104,24 @@ class Calibrator:
         return result
 
 
-def best_f1_thresholds(scores: NDArray[Any], T: Signs) -> NDArray[np.float64]:
+def best_f1_thresholds(
+    scores: NDArray[Any], T: Signs, min_positives: int = 1
+) -> NDArray[np.float64]:
     """Threshold of each label that maximises F1 on held-out scores of observed entries.
 
     Parameters
     ----------
     scores : ndarray of shape (n, c)
-        Held-out scores.
+        Held-out scores; NaN where there is none.
     T : ndarray of shape (n, c), int8
         Signs, 0 where missing.
+    min_positives : int, default=1
+        With fewer held-out positives a label keeps the border 0.
 
     Returns
     -------
     ndarray of shape (c,)
-        Predict positive above it; 0 for labels without an observed positive.
+        Predict positive above it.
 
     Examples
     --------
@@ -121,11 +133,11 @@ def best_f1_thresholds(scores: NDArray[Any], T: Signs) -> NDArray[np.float64]:
     """
     thresholds = np.zeros(T.shape[1])
     for k in range(T.shape[1]):
-        use = T[:, k] != 0
+        use = (T[:, k] != 0) & np.isfinite(scores[:, k])
         order = np.argsort(-scores[use, k], kind="stable")
         sorted_scores = scores[use, k][order]
         hits = np.cumsum(T[use, k][order] > 0)
-        if not len(hits) or not hits[-1]:
+        if not len(hits) or hits[-1] < max(min_positives, 1):
             continue
         f1 = 2 * hits / (np.arange(1, len(hits) + 1) + hits[-1])
         # A cut inside a tie cannot be made.

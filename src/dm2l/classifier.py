@@ -68,7 +68,8 @@ class DM2LClassifier(MissingLabelClassifier):
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"} or \
 callable, default="linear"
         A callable gets two arrays of rows and returns the matrix between them. "precomputed"
-        takes the kernel matrix as ``X``.
+        takes the kernel matrix as ``X``. It must be positive semi-definite, which "sigmoid" is
+        for some parameters only.
     gamma : {"scale", "auto"} or float, default="scale"
         For rbf (``1 / (2 sigma^2)`` of the paper), poly, sigmoid, laplacian: "scale" is
         ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``.
@@ -120,7 +121,8 @@ callable, default="linear"
     label_names_ : ndarray of object
         Names of the label columns.
     thresholds_ : ndarray of shape (n_labels,)
-        Borders used by :meth:`predict`.
+        Borders for the scores used by :meth:`predict`; with ``calibration`` and
+        ``threshold=None`` it draws the line at a probability of one half instead.
     objective_ : float
         The exact objective at the solution.
     objective_history_ : ndarray
@@ -307,6 +309,13 @@ callable, default="linear"
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        if not solution.objective >= 0:
+            warnings.warn(
+                f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
+                "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.n_iter_ = solution.n_iter
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
@@ -314,7 +323,7 @@ callable, default="linear"
 
     def _feature_map(self, X: Any) -> FeatureMap:
         if self.kernel == "linear":
-            return LinearMap(reduce=self.solver != "published")
+            return LinearMap(self.solver != "published", bool(self.fit_intercept))
         self._kernel = Kernel(self.kernel, self._gamma_value(X), self.degree, self.coef0)
         columns = KernelColumns if self.solver == "published" else KernelMap
         return columns(self._kernel)
@@ -324,8 +333,11 @@ callable, default="linear"
             return float(self.gamma)
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
-        mean = X.mean()
-        variance = (X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)) - mean**2
+        if sp.issparse(X):
+            X = X.astype(np.float64)
+            variance = X.multiply(X).mean() - X.mean() ** 2
+        else:
+            variance = np.var(X, dtype=np.float64)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     def _ridge(self, X: Any, features: Features) -> float:
@@ -375,6 +387,9 @@ callable, default="linear"
         W[: problem.features.d] = feature_map.weights(last[:, self._learnable])
         if self.fit_intercept:
             W[-1] = self.intercept_[self._learnable]
+            offset = getattr(feature_map, "offset", None)
+            if offset is not None:
+                W[-1] += self.coef_[self._learnable] @ offset
         return np.asarray(problem.features.from_original(W))
 
     def _store(self, X: Any, W: Any, feature_map: FeatureMap) -> None:
@@ -383,12 +398,18 @@ callable, default="linear"
         self.intercept_ = self._constant.astype(dtype)
         self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
         found = feature_map.coefficients(W[:-1] if self.fit_intercept else W)
-        coefficients = np.zeros((found.shape[0], n_labels), dtype=dtype)
-        coefficients[:, self._learnable] = found
+        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
+            self.__dict__.pop(name, None)
         if self.kernel == "linear":
-            self.coef_ = np.ascontiguousarray(coefficients.T)
+            self.coef_ = np.zeros((n_labels, found.shape[0]), dtype=dtype)
+            self.coef_[self._learnable] = found.T
+            offset = feature_map.offset  # type: ignore[attr-defined]
+            if offset is not None:
+                self.intercept_ -= self.coef_ @ offset
             return
-        self.dual_coef_ = coefficients
+        # In float64 whatever X is: kernel weights are large and cancel.
+        self.dual_coef_ = np.zeros((found.shape[0], n_labels))
+        self.dual_coef_[:, self._learnable] = found
         pivots = feature_map.pivots  # type: ignore[attr-defined]
         self.X_fit_ = pivots if self.kernel == "precomputed" else X[pivots]
 

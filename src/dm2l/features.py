@@ -168,10 +168,15 @@ class LinearMap:
     ----------
     reduce : bool, default=True
         False keeps ``Phi = X`` whatever its shape.
+    intercept : bool, default=False
+        Whether the model has an intercept. Dense rows that lie far from zero are then centred
+        before ``XX'`` is formed, and ``offset`` is what they were centred by.
     """
 
-    def __init__(self, reduce: bool = True) -> None:
+    def __init__(self, reduce: bool = True, intercept: bool = False) -> None:
         self._reduce = reduce
+        self._intercept = intercept
+        self.offset: Any = None
 
     def fit(self, X: Any) -> Any:
         """Return the features of ``X``."""
@@ -180,14 +185,26 @@ class LinearMap:
         n, d = X.shape
         if d <= n or not self._reduce:
             return X
+        X = X.astype(np.float64, copy=False)
+        if self._intercept and not sp.issparse(X):
+            mean = X.mean(axis=0)
+            # Each decade of distance over spread costs XX' two digits; a few are spare.
+            if mean @ mean > 1e4 * column_variances(X).sum():
+                self.offset, X = mean, X - mean
+        self._X = X
         K = X @ X.T
-        self._factor = kernel_factor(K.toarray() if sp.issparse(K) else K)
+        K = K.toarray() if sp.issparse(K) else K
+        if not np.diagonal(K).any():  # nothing but zeros: one column says as much as all
+            return X[:, :1].toarray() if sp.issparse(X) else X[:, :1]
+        self._factor = kernel_factor(K)
         return self._factor.Phi
 
     def coefficients(self, W: Any) -> Any:
         """``W`` itself, or ``X'A``."""
         if self._factor is None:
-            return W
+            # One column stood for all of a zero X: any weights give the same scores.
+            alone = len(W) == 1 < self.n_coefficients
+            return np.zeros((self.n_coefficients, W.shape[1])) if alone else W
         return self._X[self._factor.pivots, :].T @ self._factor.dual(W)
 
     def weights(self, coefficients: Any) -> Any:

@@ -71,7 +71,9 @@ class Labels:
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
         """Write decisions in the coding the labels came in."""
-        return np.where(positive, 1, self.negative).astype(self.dtype)
+        unsigned = self.dtype.kind == "u" and self.negative < 0
+        dtype = np.dtype(np.int64) if unsigned else self.dtype
+        return np.where(positive, 1, self.negative).astype(dtype)
 
     def warn_constant(self) -> None:
         """Warn about labels that have nothing, or only one class, observed."""
@@ -419,6 +421,8 @@ def _refuse_value(
     infinite = isinstance(shown, float) and np.isinf(shown)
     text = "infinity" if infinite else repr(shown)
     trap = ""
+    if isinstance(shown, str):
+        trap = " Convert text first, e.g. Y.replace({'yes': 1, 'no': 0}) or pandas.to_numeric."
     if shown == 2:
         trap = (
             " A 2 often comes from scikit-learn's cross_val_predict, which re-encodes NaN as a "
@@ -426,7 +430,7 @@ def _refuse_value(
         )
     raise ValueError(
         f"Input Y contains {text} in row {row}, {_column_text(column, names)} "
-        f"({int(bad.sum())} such entries). {_HINT}{trap}"
+        f"({int(bad.sum())} such {'entry' if bad.sum() == 1 else 'entries'}). {_HINT}{trap}"
     )
 
 

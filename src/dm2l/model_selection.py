@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l import metrics
@@ -401,7 +401,7 @@ def cross_val_decision(
     """
     check_consistent_length(X, Y, label_mask)
     n = int(Y.shape[0]) if hasattr(Y, "shape") else len(Y)
-    splits = _splits(cv, X, Y, label_mask)
+    splits = _splits(_default_cv(cv, estimator), X, Y, label_mask)
     order = np.concatenate([test for _, test in splits])
     if not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
@@ -424,9 +424,19 @@ def cross_val_decision(
     return scores
 
 
+def _default_cv(cv: Any, estimator: Any) -> Any:
+    """Folds that read labels as the estimator does."""
+    if not isinstance(cv, Integral):
+        return cv
+    return MultilabelKFold(
+        int(cv),
+        shuffle=False,
+        missing_label=getattr(estimator, "missing_label", np.nan),
+        absent_label=getattr(estimator, "absent_label", None),
+    )
+
+
 def _splits(cv: Any, X: Any, Y: Any, label_mask: Any) -> list[Split]:
-    if isinstance(cv, Integral):
-        cv = MultilabelKFold(int(cv), shuffle=False)
     if not hasattr(cv, "split"):
         return [(np.asarray(train), np.asarray(test)) for train, test in cv]
     if label_mask is not None and isinstance(cv, (MultilabelKFold, MultilabelShuffleSplit)):
@@ -438,8 +448,11 @@ def _fit_and_score(
     estimator: Any, X: Any, Y: Any, label_mask: Any, train: Rows, test: Rows, method: str
 ) -> NDArray[Any]:
     known = {} if label_mask is None else {"label_mask": _take(label_mask, train)}
-    estimator.fit(_take(X, train), _take(Y, train), **known)
-    scores = np.asarray(getattr(estimator, method)(_take(X, test)))
+    seen, unseen = _take(X, train), _take(X, test)
+    if get_tags(estimator).input_tags.pairwise:
+        seen, unseen = np.asarray(seen)[:, train], np.asarray(unseen)[:, train]
+    estimator.fit(seen, _take(Y, train), **known)
+    scores = np.asarray(getattr(estimator, method)(unseen))
     if scores.ndim == 0 or len(scores) != len(test):
         raise ValueError(
             f"{method} must return one array with a row for each of the {len(test)} test rows, "

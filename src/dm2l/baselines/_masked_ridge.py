@@ -88,7 +88,7 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
             raise ValueError(f"solver must be 'auto', 'direct' or 'cg', got {self.solver!r}.")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        feature_map = LinearMap()
+        feature_map = LinearMap(intercept=bool(self.fit_intercept))
         features = Features(feature_map.fit(X), bool(self.fit_intercept))
         alpha = default_ridge(X) if isinstance(self.alpha, str) else float(self.alpha)
         W = masked_ridge(features, T, alpha, method=self.solver)
@@ -96,6 +96,8 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
         self.coef_[self._learnable] = feature_map.coefficients(W[: features.d]).T
         self.intercept_ = self._constant.astype(X.dtype)
         self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
+        if feature_map.offset is not None:
+            self.intercept_ -= self.coef_ @ feature_map.offset
 
     def _fit_nothing(self, X: Any) -> None:
         self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)

@@ -19,7 +19,7 @@ def evaluate(
     scores: Any,
     *,
     predictions: Any = None,
-    convention: Convention = "paper",
+    convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     undefined: Undefined = None,
     **reading: Any,
@@ -34,8 +34,8 @@ def evaluate(
         Higher means more likely.
     predictions : array-like of shape (n, c), default=None
         Decisions; by default ``scores > 0``.
-    convention : {"paper", "published", "sklearn"}, default="paper"
-        For the ranking metrics.
+    convention : {None, "paper", "published", "sklearn"}, default=None
+        For the ranking metrics; None is the default of each.
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
     undefined : {None, "skip", "raise"} or float, default=None
@@ -67,7 +67,8 @@ def evaluate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for name, metric in ranked.items():
-            result[name] = metric(T, S, convention=convention, **common)
+            chosen = {} if convention is None else {"convention": convention}
+            result[name] = metric(T, S, **chosen, **common)
         result["one_error"] = _ranking.one_error(T, S, **common)
         for at in k:
             if at <= T.shape[1]:

@@ -19,7 +19,9 @@ from dm2l.metrics._units import (
     read,
 )
 
-_TIES = {"paper": 1.0, "published": 0.5, "sklearn": 0.5}
+# A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
+# same have an AUC of one.
+_TIES = {None: 0.5, "paper": 1.0, "published": 0.5, "sklearn": 0.5}
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def instance_auc(
     Y: Any,
     scores: Any,
     *,
-    convention: Convention = "paper",
+    convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
     **reading: Any,
@@ -245,8 +247,8 @@ def instance_auc(
               + t\,|\{f_{j'} = f_{j''}\}|}{|C_i^+| |C_i^-|}
 
     This is what the paper's tables print as "Auc"; its text defines :func:`label_auc`. A tie
-    counts ``t = 1`` ("paper", whose text has a non-strict comparison) or ``1/2`` ("published",
-    "sklearn"). Rows with one class are dropped ("paper"), count 0 without a positive and 1
+    counts ``t = 1/2``, but 1 in the convention "paper", whose text has a non-strict comparison.
+    Rows with one class are dropped (by default and "paper"), count 0 without a positive and 1
     without a negative ("published"), or make the result nan ("sklearn").
 
     Parameters
@@ -282,7 +284,7 @@ def label_auc(
     Y: Any,
     scores: Any,
     *,
-    convention: Convention = "paper",
+    convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
     **reading: Any,
@@ -292,8 +294,8 @@ def label_auc(
     .. math:: \frac1c \sum_j \frac{|\{(i', i'') \in Z_j^+ \times Z_j^- : f_j(x_{i'}) >
               f_j(x_{i''})\}| + t\,|\{f_j(x_{i'}) = f_j(x_{i''})\}|}{|Z_j^+| |Z_j^-|}
 
-    A tie counts ``t = 1`` ("paper") or ``1/2`` ("published", "sklearn"). Labels with one observed
-    class are dropped ("paper", "published") or make the result nan ("sklearn").
+    A tie counts ``t = 1/2``, but 1 in the convention "paper". Labels with one observed class are
+    dropped, but make the result nan in the convention "sklearn".
 
     Parameters
     ----------

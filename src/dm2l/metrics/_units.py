@@ -6,8 +6,9 @@ import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l.labels import Signs, parse_labels
 
@@ -36,13 +37,25 @@ def read(
     absent_label: Any = None,
 ) -> tuple[Signs, NDArray[np.float64]]:
     """Signs of ``Y`` and the scores as a matrix of the same shape."""
-    T = parse_labels(
-        Y,
-        label_mask=label_mask,
-        missing_label=missing_label,
-        absent_label=absent_label,
-        allow_empty=True,
-    ).signs
+    if not sp.issparse(Y) and np.ndim(Y) == 1:
+        # One label, not classes: a test fold may well hold a single class of it.
+        Y = _column(Y)
+        label_mask = None if label_mask is None else np.asarray(label_mask)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataConversionWarning)  # refused below
+        labels = parse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=missing_label,
+            absent_label=absent_label,
+            allow_empty=True,
+        )
+    if labels.kind != "multilabel":
+        raise ValueError(
+            "A 1-D y of classes has no labels to score: metrics take 0/1 or -1/+1 labels, one "
+            "column each. For classes use sklearn.metrics."
+        )
+    T = labels.signs
     S = np.asarray(scores, dtype=np.float64)
     if S.ndim == 1 and T.shape[1] == 1:
         S = S[:, None]
@@ -65,9 +78,16 @@ def read(
     return T, S
 
 
-def check_convention(convention: str) -> None:
+def _column(y: Any) -> Any:
+    """A 1-D container as a table with one column."""
+    if hasattr(y, "to_frame"):  # pandas and polars
+        return y.to_frame()
+    return y[:, None] if hasattr(y, "shape") else [[value] for value in y]
+
+
+def check_convention(convention: str | None) -> None:
     """Refuse a convention that does not exist."""
-    if convention not in ("paper", "published", "sklearn"):
+    if convention not in (None, "paper", "published", "sklearn"):
         raise ValueError(
             f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
         )

@@ -163,5 +163,13 @@ def _minimise(
     def callback(intermediate_result: OptimizeResult) -> None:
         record(intermediate_result.x * size)
 
-    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20}
+    # scipy measures a change against max(|f|, 1); an objective below one wants its own measure.
+    ftol = tol * min(1.0, abs(start[0]))
+    options = {
+        "maxiter": max_iter,
+        "maxfun": 20 * max_iter,
+        "ftol": ftol,
+        "gtol": 0.0,
+        "maxcor": 20,
+    }
     return minimize(scaled, begin, jac=True, method="L-BFGS-B", callback=callback, options=options)

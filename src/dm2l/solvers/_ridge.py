@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.features import Features
 from dm2l.labels import Signs
@@ -86,7 +88,7 @@ def masked_ridge(
     method : {"auto", "direct", "cg"}, default="auto"
         One factorisation per distinct pattern of observed rows, or conjugate gradients on all
         labels at once; "auto" takes the one with fewer operations, and "direct" for
-        ``alpha = 0``, where conjugate gradients need not be well posed.
+        ``alpha = 0`` and where conjugate gradients do not converge.
 
     Returns
     -------
@@ -97,7 +99,8 @@ def masked_ridge(
     observed = T != 0
     features = features.centre()
     patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
-    if method == "auto":
+    chosen = method == "auto"
+    if chosen:
         steps = 50  # more than a ridge worth its name needs
         size, n, c = features.size, features.n, T.shape[1]
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
@@ -105,11 +108,30 @@ def masked_ridge(
     if method == "cg":
         problem = Problem(features, Objective(T, 0.0, dtype=features.Phi.dtype), alpha)
         preconditioner = Preconditioner(problem)
-        V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
-        W = preconditioner.to_weights(V)
-    else:
-        W = _direct(features, T, alpha, np.ravel(which))
-    return np.asarray(features.to_original(W))
+        W = preconditioner.to_weights(
+            conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
+        )
+        if _settled(problem, preconditioner, W):
+            return np.asarray(features.to_original(W))
+        if not chosen:
+            warnings.warn(
+                "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small "
+                "for features of such different scales. Scale the features, or use "
+                "solver='direct'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+            return np.asarray(features.to_original(W))
+    return np.asarray(features.to_original(_direct(features, T, alpha, np.ravel(which))))
+
+
+def _settled(problem: Problem, preconditioner: Preconditioner, W: Any) -> bool:
+    """Whether the gradient of every label is 1e-8 of that at zero."""
+    residual = problem.objective.loss(problem.features.scores(W))[1]
+    here = preconditioner.to_gradient(problem.features.adjoint(residual) + problem.penalty * W)
+    zero = preconditioner.to_gradient(problem.features.adjoint(problem.objective.targets))
+    sizes = [np.sqrt((np.asarray(g) ** 2).sum(axis=0)) for g in (here, zero)]
+    return bool((sizes[0] <= 1e-8 * sizes[1]).all())
 
 
 def _direct(
