@@ -286,7 +286,7 @@ callable, default="linear"
         published = self.solver == "published"
         feature_map = self._feature_map(X)
         features = Features(feature_map.fit(X), bool(self.fit_intercept))
-        if features.Phi is X:
+        if features.Phi is X and not published:
             features = features.centre()
         objective = Objective(
             T,
@@ -309,7 +309,7 @@ callable, default="linear"
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if not solution.objective >= 0:
+        if not solution.objective >= -1e-6:
             warnings.warn(
                 f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
                 "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
@@ -398,8 +398,7 @@ callable, default="linear"
         self.intercept_ = self._constant.astype(dtype)
         self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
         found = feature_map.coefficients(W[:-1] if self.fit_intercept else W)
-        for name in ("coef_", "dual_coef_", "X_fit_"):  # of an earlier fit with another kernel
-            self.__dict__.pop(name, None)
+        self._forget_weights()
         if self.kernel == "linear":
             self.coef_ = np.zeros((n_labels, found.shape[0]), dtype=dtype)
             self.coef_[self._learnable] = found.T
@@ -413,7 +412,13 @@ callable, default="linear"
         pivots = feature_map.pivots  # type: ignore[attr-defined]
         self.X_fit_ = pivots if self.kernel == "precomputed" else X[pivots]
 
+    def _forget_weights(self) -> None:
+        """Drop what an earlier fit, perhaps with another kernel, left behind."""
+        for name in ("coef_", "dual_coef_", "X_fit_"):
+            self.__dict__.pop(name, None)
+
     def _fit_nothing(self, X: Any) -> None:
+        self._forget_weights()
         self.n_iter_ = 1
         self.objective_ = 0.0
         self.objective_history_ = np.zeros(1)
