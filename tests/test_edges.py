@@ -78,11 +78,22 @@ def test_more_features_than_rows_far_from_zero(model, dtype, offset):
     np.testing.assert_allclose(there, here, atol=2e-2 if dtype == np.float32 else 1e-4)
 
 
-@pytest.mark.parametrize("model", [DM2LClassifier(), MaskedRidgeClassifier()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DM2LClassifier(),
+        DM2LClassifier(warm_start=True),
+        DM2LClassifier(fit_intercept=False),
+        DM2LClassifier(solver="cccp"),
+        MaskedRidgeClassifier(),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_features_that_are_all_zero_give_constant_scores(model, container):
     X = container(np.zeros((4, 6)))
-    scores = model.fit(X, [[1, 0], [0, 1], [1, 1], [0, 0]]).decision_function(X)
+    Y = [[1, 0], [0, 1], [1, 1], [0, 0]]
+    scores = model.fit(X, Y).fit(X, Y).decision_function(X)
     assert np.ptp(scores, axis=0) == pytest.approx(0)
     assert model.coef_.shape == (2, 6)
 

@@ -22,6 +22,7 @@ from dm2l.features import (
     KernelColumns,
     KernelMap,
     LinearMap,
+    check_ridge,
     column_variances,
     default_ridge,
 )
@@ -263,9 +264,7 @@ callable, default="linear"
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-        number = isinstance(self.alpha, Real) and 0 <= self.alpha < np.inf
-        if self.alpha != "scale" and not number:
-            raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {self.alpha!r}.")
+        check_ridge(self.alpha)
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}.")
         number = isinstance(self.gamma, Real) and 0 < float(self.gamma) < np.inf

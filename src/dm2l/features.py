@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -141,6 +142,13 @@ def default_ridge(X: Any) -> float:
     return alpha if alpha > 0 else 1.0
 
 
+def check_ridge(alpha: Any) -> None:
+    """Refuse an ``alpha`` that is neither "scale" nor a finite number >= 0."""
+    number = isinstance(alpha, Real) and 0 <= float(alpha) < np.inf
+    if not number and not (isinstance(alpha, str) and alpha == "scale"):
+        raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {alpha!r}.")
+
+
 class FeatureMap(Protocol):
     """From inputs to features and from feature weights back to what predicts."""
 
@@ -194,17 +202,16 @@ class LinearMap:
         self._X = X
         K = X @ X.T
         K = K.toarray() if sp.issparse(K) else K
-        if not np.diagonal(K).any():  # nothing but zeros: one column says as much as all
-            return X[:, :1].toarray() if sp.issparse(X) else X[:, :1]
-        self._factor = kernel_factor(K)
+        if np.diagonal(K).any():
+            self._factor = kernel_factor(K)
+        else:  # nothing but zeros: one zero column says as much as all of them
+            self._factor = KernelFactor(np.zeros((n, 1)), np.arange(1), np.eye(1))
         return self._factor.Phi
 
     def coefficients(self, W: Any) -> Any:
         """``W`` itself, or ``X'A``."""
         if self._factor is None:
-            # One column stood for all of a zero X: any weights give the same scores.
-            alone = len(W) == 1 < self.n_coefficients
-            return np.zeros((self.n_coefficients, W.shape[1])) if alone else W
+            return W
         return self._X[self._factor.pivots, :].T @ self._factor.dual(W)
 
     def weights(self, coefficients: Any) -> Any:

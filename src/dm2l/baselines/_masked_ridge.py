@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.base import MissingLabelClassifier
-from dm2l.features import Features, LinearMap, default_ridge
+from dm2l.features import Features, LinearMap, check_ridge, default_ridge
 from dm2l.labels import Signs
 from dm2l.solvers import masked_ridge
 
@@ -81,9 +80,7 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        number = isinstance(self.alpha, Real) and 0 <= float(self.alpha) < np.inf
-        if self.alpha != "scale" and not number:
-            raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {self.alpha!r}.")
+        check_ridge(self.alpha)
         if self.solver not in ("auto", "direct", "cg"):
             raise ValueError(f"solver must be 'auto', 'direct' or 'cg', got {self.solver!r}.")
 
