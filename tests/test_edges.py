@@ -92,10 +92,12 @@ def test_more_features_than_rows_far_from_zero(model, dtype, offset):
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_features_that_are_all_zero_give_constant_scores(model, container):
     X = container(np.zeros((4, 6)))
-    Y = [[1, 0], [0, 1], [1, 1], [0, 0]]
+    Y = [[1, 0], [1, 1], [1, 1], [0, 0]]
     scores = model.fit(X, Y).fit(X, Y).decision_function(X)
     assert np.ptp(scores, axis=0) == pytest.approx(0)
     assert model.coef_.shape == (2, 6)
+    if not model.fit_intercept:  # nothing moves the scores from zero: 1/2 for each of 8 labels
+        assert model.objective_ == pytest.approx(4)
 
 
 def test_gamma_scale_survives_an_offset_in_float32():
@@ -136,6 +138,19 @@ def test_an_f1_border_is_not_read_off_one_positive(rare):
     model = MaskedRidgeClassifier(threshold="f1").fit(X, Y)
     assert model.thresholds_[2] == 0
     assert model.predict(X)[:, 2].mean() < 0.1
+
+
+@pytest.mark.parametrize("settings", [{"threshold": "f1"}, {"calibration": "sigmoid"}], ids=repr)
+def test_constant_scores_of_a_fold_without_positives_are_no_evidence(rare, settings):
+    X, Y = rare
+    Y[:8, 2] = 1
+    first = np.arange(len(X)) < 100  # all positives of the last label lie in one test fold
+    splits = [(np.flatnonzero(~first), np.flatnonzero(first))]
+    splits += [(np.flatnonzero(first), np.flatnonzero(~first))]
+    model = MaskedRidgeClassifier(cv=splits, **settings).fit(X, Y)
+    assert model.thresholds_[2] == 0
+    if "calibration" in settings:  # no held-out positive, hence no curve but the observed rate
+        np.testing.assert_allclose(model.predict_proba(X)[:, 2], 9 / 302)
 
 
 def test_rows_that_a_splitter_never_tests_do_not_count_in_calibration(rare):
