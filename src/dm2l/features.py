@@ -142,11 +142,11 @@ def default_ridge(X: Any) -> float:
     return alpha if alpha > 0 else 1.0
 
 
-def check_ridge(alpha: Any) -> None:
-    """Refuse an ``alpha`` that is neither "scale" nor a finite number >= 0."""
+def check_ridge(alpha: Any, name: str = "alpha") -> None:
+    """Refuse a ridge that is neither "scale" nor a finite number >= 0."""
     number = isinstance(alpha, Real) and 0 <= float(alpha) < np.inf
     if not number and not (isinstance(alpha, str) and alpha == "scale"):
-        raise ValueError(f"alpha must be 'scale' or a finite number >= 0, got {alpha!r}.")
+        raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
 
 
 class FeatureMap(Protocol):

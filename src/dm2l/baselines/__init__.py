@@ -1,5 +1,15 @@
 """Methods that DM2L is compared with."""
 
+from dm2l.baselines._glocal import GLOCALClassifier
+from dm2l.baselines._leml import LEMLClassifier
+from dm2l.baselines._lsml import LSMLClassifier
 from dm2l.baselines._masked_ridge import MaskedRidgeClassifier
+from dm2l.baselines._mllrc import MLLRCClassifier
 
-__all__ = ["MaskedRidgeClassifier"]
+__all__ = [
+    "GLOCALClassifier",
+    "LEMLClassifier",
+    "LSMLClassifier",
+    "MLLRCClassifier",
+    "MaskedRidgeClassifier",
+]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dm2l.base import MissingLabelClassifier
-from dm2l.features import Features, LinearMap, check_ridge, default_ridge
+from dm2l.baselines._linear import LinearBaseline, ridge
+from dm2l.features import check_ridge, default_ridge
 from dm2l.labels import Signs
-from dm2l.solvers import masked_ridge
 
 
-class MaskedRidgeClassifier(MissingLabelClassifier):
+class MaskedRidgeClassifier(LinearBaseline):
     r"""Ridge regression of each label on the rows where it was observed.
 
     .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
@@ -81,25 +79,8 @@ class MaskedRidgeClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
-        if self.solver not in ("auto", "direct", "cg"):
-            raise ValueError(f"solver must be 'auto', 'direct' or 'cg', got {self.solver!r}.")
+        self._check_choice("solver", "auto", "direct", "cg")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        feature_map = LinearMap(intercept=bool(self.fit_intercept))
-        features = Features(feature_map.fit(X), bool(self.fit_intercept))
         alpha = default_ridge(X) if isinstance(self.alpha, str) else float(self.alpha)
-        W = masked_ridge(features, T, alpha, method=self.solver)
-        self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
-        self.coef_[self._learnable] = feature_map.coefficients(W[: features.d]).T
-        self.intercept_ = self._constant.astype(X.dtype)
-        self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
-        if feature_map.offset is not None:
-            self.intercept_ -= self.coef_ @ feature_map.offset
-
-    def _fit_nothing(self, X: Any) -> None:
-        self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
-        self.intercept_ = self._constant.astype(X.dtype)
-
-    def _score_labels(self, X: Any) -> NDArray[Any]:
-        chosen = self._learnable
-        return np.asarray(X @ self.coef_.T[:, chosen] + self.intercept_[chosen])
+        self._store(X, *ridge(X, T, alpha, bool(self.fit_intercept), method=self.solver))

@@ -5,6 +5,7 @@ from dm2l.solvers._lbfgs import solve_lbfgs
 from dm2l.solvers._problem import Preconditioner, Problem, Solution
 from dm2l.solvers._published import solve_published
 from dm2l.solvers._ridge import conjugate_gradients, masked_ridge
+from dm2l.solvers._trust_region import trust_region_newton
 
 __all__ = [
     "Preconditioner",
@@ -15,4 +16,5 @@ __all__ = [
     "solve_cccp",
     "solve_lbfgs",
     "solve_published",
+    "trust_region_newton",
 ]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.features import Features
-from dm2l.labels import Signs
 from dm2l.objective import Objective
 from dm2l.solvers._problem import Preconditioner, Problem
 
@@ -73,7 +72,12 @@ def conjugate_gradients(
 
 
 def masked_ridge(
-    features: Features, T: Signs, alpha: float, *, method: str = "auto"
+    features: Features,
+    T: NDArray[Any],
+    alpha: float,
+    *,
+    observed: NDArray[np.bool_] | None = None,
+    method: str = "auto",
 ) -> NDArray[np.float64]:
     """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``.
 
@@ -81,10 +85,13 @@ def masked_ridge(
     ----------
     features : Features
         ``Phi`` with or without intercept.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
+    T : ndarray of shape (n, c)
+        Signs, 0 where missing; or any targets, with ``observed``.
     alpha : float
         Ridge; a rank-deficient problem with ``alpha = 0`` gets its least-norm solution.
+    observed : ndarray of bool of shape (n, c), default=None
+        Entries that count; what else stands in ``T`` must be 0. None: where ``T`` is not 0.
+        With it the method is "direct".
     method : {"auto", "direct", "cg"}, default="auto"
         One factorisation per distinct pattern of observed rows, or conjugate gradients on all
         labels at once; "auto" takes the one with fewer operations, and "direct" for
@@ -96,7 +103,10 @@ def masked_ridge(
         Weights, the last row being the intercept if there is one.
     """
     T = np.asarray(T)
-    observed = T != 0
+    if observed is None:
+        observed = T != 0
+    else:
+        method = "direct"
     features = features.centre()
     patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
     chosen = method == "auto"
@@ -122,7 +132,7 @@ def masked_ridge(
                 stacklevel=2,
             )
             return np.asarray(features.to_original(W))
-    return np.asarray(features.to_original(_direct(features, T, alpha, np.ravel(which))))
+    return np.asarray(features.to_original(_direct(features, T, observed, alpha, np.ravel(which))))
 
 
 def _settled(problem: Problem, preconditioner: Preconditioner, W: Any) -> bool:
@@ -135,14 +145,17 @@ def _settled(problem: Problem, preconditioner: Preconditioner, W: Any) -> bool:
 
 
 def _direct(
-    features: Features, T: Signs, alpha: float, which: NDArray[np.intp]
+    features: Features,
+    T: NDArray[Any],
+    observed: NDArray[np.bool_],
+    alpha: float,
+    which: NDArray[np.intp],
 ) -> NDArray[np.float64]:
     """Labels observed on the same rows share a factorisation.
 
     The Gram matrix of a pattern comes from its observed rows, or as the full one minus that of
     the other rows, whichever are fewer.
     """
-    observed = T != 0
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(features.penalty(alpha))
     full = features.gram()

@@ -1,0 +1,159 @@
+"""What the linear baselines share: how holes are read, ridge on any target, weights and scores."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from dm2l.base import MissingLabelClassifier
+from dm2l.features import Features, LinearMap
+from dm2l.labels import Signs
+from dm2l.solvers import masked_ridge
+
+Holes = Literal["ignore", "neutral", "negative"]
+
+
+class Targets:
+    """Labels as a method reads them.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n, c), int8
+        Signs, 0 where missing.
+    holes : {"ignore", "neutral", "negative"}
+        "ignore": targets -1/+1, holes do not count. "neutral": targets -1/+1, a hole is a target
+        of 0. "negative": targets 0/1, a hole is a negative.
+    dtype : dtype
+        Of the targets.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, c)
+        The targets.
+    observed : ndarray of bool of shape (n, c)
+        Entries that count.
+    """
+
+    def __init__(self, T: Signs, holes: Holes, dtype: Any = np.float64) -> None:
+        self.holes = holes
+        self.values: NDArray[Any] = (T > 0 if holes == "negative" else T).astype(dtype)
+        self.observed = T != 0 if holes == "ignore" else np.ones(T.shape, dtype=bool)
+
+    def scores(
+        self, coef: NDArray[Any], intercept: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Weights whose scores have their border at 0 and their targets at -1/+1."""
+        return (2 * coef, 2 * intercept - 1) if self.holes == "negative" else (coef, intercept)
+
+
+def ridge(
+    X: Any,
+    targets: NDArray[Any],
+    alpha: float,
+    fit_intercept: bool,
+    *,
+    observed: NDArray[np.bool_] | None = None,
+    method: str = "auto",
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ridge regression of each target: weights (d, c) and intercepts (c,).
+
+    ``observed`` and ``method`` are those of :func:`dm2l.solvers.masked_ridge`.
+    """
+    feature_map = LinearMap(intercept=fit_intercept)
+    features = Features(feature_map.fit(X), fit_intercept)
+    W = masked_ridge(features, targets, alpha, observed=observed, method=method)
+    coef = np.asarray(feature_map.coefficients(W[: features.d]))
+    intercept = W[-1] if fit_intercept else np.zeros(W.shape[1])
+    if feature_map.offset is not None:
+        intercept = intercept - feature_map.offset @ coef
+    return coef, intercept
+
+
+def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, of shape (c, k, k).
+
+    All of them in one product with the n x k^2 array of column products, which is formed in
+    blocks of rows to bound its size.
+    """
+    size, c = Z.shape[1], weights.shape[1]
+    first, second = np.triu_indices(size)
+    total = np.zeros((c, len(first)))
+    block = max(1, int(4e6 // len(first)))
+    for start in range(0, len(Z), block):
+        rows = slice(start, start + block)
+        total += weights[rows].T @ (Z[rows][:, first] * Z[rows][:, second])
+    grams = np.empty((c, size, size))
+    grams[:, first, second] = grams[:, second, first] = total
+    return grams
+
+
+class LinearBaseline(MissingLabelClassifier):
+    """A method whose scores are ``X coef_' + intercept_``."""
+
+    verbose: int = 0
+
+    def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
+        """Keep weights (d, c) of the labels that could be learnt; the others are constant."""
+        self.coef_: NDArray[Any] = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
+        self.intercept_: NDArray[Any] = self._constant.astype(X.dtype)
+        self.coef_[self._learnable] = coef.T
+        self.intercept_[self._learnable] = intercept
+
+    def _fit_nothing(self, X: Any) -> None:
+        self._store(X, np.zeros((X.shape[1], 0)), np.zeros(0))
+
+    def _score_labels(self, X: Any) -> NDArray[Any]:
+        chosen = self._learnable
+        return np.asarray(X @ self.coef_.T[:, chosen] + self.intercept_[chosen])
+
+    def _check_numbers(self, *names: str, positive: bool = False) -> None:
+        """Refuse parameters that are not finite numbers >= 0, or > 0."""
+        for name in names:
+            value = getattr(self, name)
+            number = isinstance(value, Real) and 0 <= float(value) < np.inf
+            if not number or (positive and value == 0):
+                sign = ">" if positive else ">="
+                raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}.")
+
+    def _check_counts(self, *names: str) -> None:
+        """Refuse parameters that are not integers of at least 1."""
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+    def _check_choice(self, name: str, *choices: str) -> None:
+        """Refuse a parameter that is none of the choices."""
+        value = getattr(self, name)
+        if value not in choices:
+            listed = ", ".join(map(repr, choices))
+            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+    def _report(self, iteration: int, value: float) -> None:
+        """Tell about an iteration on standard error, if asked to."""
+        if self.verbose:
+            name = type(self).__name__.removesuffix("Classifier")
+            sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
+
+    def _keep_history(self, history: list[float]) -> None:
+        self.objective_history_ = np.array(history)
+        self.objective_ = history[-1] if history else 0.0
+
+    def _keep_correlations(self, S: NDArray[Any] | None) -> None:
+        self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
+        if S is not None:
+            self.correlations_[np.ix_(self._learnable, self._learnable)] = S
+
+    def _warn_unsettled(self, max_iter: int, tol: float) -> None:
+        warnings.warn(
+            f"{type(self).__name__} stopped after max_iter={max_iter} iterations before it settled "
+            f"to tol={tol}. Raise max_iter, or scale the features.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
