@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -11,8 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
@@ -53,6 +59,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _score_labels(self, X: Any) -> NDArray[Any]:
         raise NotImplementedError
+
+    def _label_probabilities(self, X: Any) -> NDArray[Any]:
+        """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
+        return plain_probability(self._score_labels(X))
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -102,7 +112,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Fit the labels of which both classes were observed; the others are constant."""
         positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
         self._learnable: NDArray[np.bool_] = np.asarray(positive & negative)
-        self._constant = positive.astype(np.float64) - negative.astype(np.float64)
+        self._constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
         T = T[:, self._learnable]
         self._keep = (T != 0).any(axis=1)
         if self._learnable.any():
@@ -164,13 +174,21 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             splitter = copy(splits)
             if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
                 splitter.missing_label, splitter.absent_label = np.nan, None
-            splits = splitter.split(X, visible)
+            # Rows with nothing observed cannot matter, so they must not move the folds either.
+            seen = np.flatnonzero((T != 0).any(axis=1))
+            folds = splitter.split(_safe_indexing(X, seen), visible[seen])
+            splits = [(seen[train], seen[test]) for train, test in folds]
         scores = np.full(T.shape, np.nan)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         for train, test in splits:
             fold = clone(self)
-            fold._learn(X[train][:, train] if pairwise else X[train], T[train])
-            unseen = fold._all_scores(X[test][:, train] if pairwise else X[test])
+            fold.label_names_ = self.label_names_  # for messages
+            X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+            if pairwise:
+                X_train = _safe_indexing(X_train, train, axis=1)
+                X_test = _safe_indexing(X_test, train, axis=1)
+            fold._learn(X_train, T[train])
+            unseen = fold._all_scores(X_test)
             # The constant score of a label that this fold could not learn is no evidence.
             scores[test] = np.where(fold._learnable, unseen, np.nan)
         return scores
@@ -185,10 +203,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         return validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
 
     def _all_scores(self, X: Any) -> NDArray[np.float64]:
-        scores = np.tile(self._constant, (X.shape[0], 1))
+        return self._all_labels(X, self._score_labels, self._constant)
+
+    def _all_labels(
+        self, X: Any, learnt: Callable[[Any], NDArray[Any]], constant: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """A column for every label: what was learnt, or a constant."""
+        columns = np.tile(constant, (_num_samples(X), 1))
         if self._learnable.any():
-            scores[:, self._learnable] = self._score_labels(X)
-        return scores
+            columns[:, self._learnable] = learnt(X)
+        return columns
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score every label; 0 is the border between the classes.
@@ -257,9 +281,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             Probability that the label is positive; for a 1-D ``y`` one column per class, rows
             summing to one.
         """
-        scores = self._all_scores(self._check_X(X))
-        calibrator = self._calibrator
-        p = plain_probability(scores) if calibrator is None else calibrator.predict(scores)
+        X = self._check_X(X)
+        if self._calibrator is None:
+            constant = plain_probability(self._constant)
+            p = self._all_labels(X, self._label_probabilities, constant)
+        else:
+            p = self._calibrator.predict(self._all_scores(X))
         if self._labels.kind == "multilabel":
             return p
         if self._labels.kind == "binary":

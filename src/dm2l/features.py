@@ -48,6 +48,7 @@ class Features:
     def __init__(self, Phi: Any, intercept: bool) -> None:
         self.xp = numpy_namespace if sp.issparse(Phi) else array_namespace(Phi)
         self.mean: Any = None
+        self._implied: Any = None
         self.Phi = Phi
         self.intercept = intercept
         self.n, self.d = Phi.shape
@@ -58,10 +59,15 @@ class Features:
         """The same features with zero column means, so that one far from zero costs no digits.
 
         :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
-        without an intercept, and a sparse ``Phi`` stays as it is.
+        without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
         """
-        if not self.intercept or self.mean is not None or sp.issparse(self.Phi):
+        if not self.intercept or self.mean is not None:
             return self
+        if sp.issparse(self.Phi):
+            centred = Features(self.Phi, self.intercept)
+            centred.mean = np.asarray(self.Phi.mean(axis=0), dtype=np.float64).ravel()
+            centred._implied = centred.mean
+            return centred
         mean = self.xp.mean(self.Phi, axis=0)
         centred = Features(self.Phi - mean, self.intercept)
         centred.mean = mean
@@ -85,7 +91,12 @@ class Features:
     def scores(self, W: Any) -> Any:
         """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
         W = self.xp.astype(W, self.Phi.dtype, copy=False)
-        return self.Phi @ W[: self.d, :] + W[self.d :, :] if self.intercept else self.Phi @ W
+        if not self.intercept:
+            return self.Phi @ W
+        intercept = W[self.d :, :]
+        if self._implied is not None:
+            intercept = intercept - (self._implied @ W[: self.d, :]).astype(W.dtype)
+        return self.Phi @ W[: self.d, :] + intercept
 
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
@@ -97,6 +108,8 @@ class Features:
         if not self.intercept:
             return product
         sums = xp.sum(G, axis=0, keepdims=True, dtype=xp.float64)
+        if self._implied is not None:
+            product = product - self._implied[:, None] * sums
         return xp.concat([product, sums], axis=0)
 
     def gram(self, rows: NDArray[np.intp] | None = None) -> Any:
@@ -111,6 +124,10 @@ class Features:
         ones = xp.ones((Phi.shape[0], 1), dtype=Phi.dtype)
         sums = xp.astype(Phi.T @ ones, xp.float64, copy=False)
         count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64)
+        if self._implied is not None:
+            cross = sums * self._implied
+            square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
+            sums = sums - count * self._implied[:, None]
         return xp.concat(
             [xp.concat([square, sums], axis=1), xp.concat([sums.T, count], axis=1)], axis=0
         )

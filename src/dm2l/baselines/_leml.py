@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._linear import Holes, LinearBaseline, Targets, weighted_grams
-from dm2l.features import Features
+from dm2l.baselines._linear import Holes, Inputs, LinearBaseline, Targets, weighted_grams
 from dm2l.labels import Signs
 from dm2l.solvers import trust_region_newton
 
@@ -54,9 +53,9 @@ class InputFactor:
     """
 
     def __init__(
-        self, features: Features, targets: Targets, loss: Loss, C: float, H: Array, b: Array
+        self, inputs: Inputs, targets: Targets, loss: Loss, C: float, H: Array, b: Array
     ) -> None:
-        self.features, self.loss, self.C = features, loss, C
+        self.inputs, self.loss, self.C = inputs, loss, C
         self.Y, self.observed = targets.values, targets.observed
         self.H, self.b = H, b
         self._complete = bool(self.observed.all())
@@ -66,19 +65,19 @@ class InputFactor:
 
     def value(self, W: Array) -> float:
         """Objective at ``W``, where gradient and products are taken until the next call."""
-        self._W, self._F = W, self.features.scores(W) @ self.H.T + self.b
+        self._W, self._F = W, self.inputs.scores(W) @ self.H.T + self.b
         losses = self._mask(self.loss.value(self._F, self.Y))
         return 0.5 * float(np.vdot(W, W)) + self.C * float(losses.sum())
 
     def gradient(self) -> Array:
         slope = self._mask(self.loss.slope(self._F, self.Y))
         self._curvature = self._mask(self.loss.curvature(self._F, self.Y))
-        return np.asarray(self._W + self.C * self.features.adjoint(slope @ self.H))
+        return np.asarray(self._W + self.C * self.inputs.adjoint(slope @ self.H))
 
     def product(self, S: Array) -> Array:
         """Hessian at the point of the last gradient, times ``S``."""
-        image = self.features.scores(S) @ self.H.T
-        return np.asarray(S + self.C * self.features.adjoint((self._curvature * image) @ self.H))
+        image = self.inputs.scores(S) @ self.H.T
+        return np.asarray(S + self.C * self.inputs.adjoint((self._curvature * image) @ self.H))
 
 
 class LabelFactor:
@@ -268,8 +267,7 @@ class LEMLClassifier(LinearBaseline):
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
         intercept = bool(self.fit_intercept)
-        centred = Features(X, intercept).centre()
-        features = Features(centred.Phi, False)
+        inputs = Inputs(X, intercept)
         targets = Targets(T, self.holes)
         loss, C = Loss(self.loss), 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
@@ -278,9 +276,9 @@ class LEMLClassifier(LinearBaseline):
         b = np.zeros(T.shape[1])
         history = []
         for iteration in range(1, self.max_iter + 1):
-            inner = InputFactor(features, targets, loss, C, H, b)
+            inner = InputFactor(inputs, targets, loss, C, H, b)
             W = trust_region_newton(inner, W, tol=self.tol * self._share(T), max_iter=5)
-            labels = LabelFactor(features.scores(W), targets, loss, C, intercept)
+            labels = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
             found = labels.minimise(np.column_stack([H, b]) if intercept else H)
             H, b = (found[:, :-1], found[:, -1]) if intercept else (found, b)
             total = 0.5 * float(np.vdot(W, W)) + float(labels.values(found).sum())
@@ -289,9 +287,7 @@ class LEMLClassifier(LinearBaseline):
         self.n_iter_ = len(history)
         self._keep_history(history)
         coef = W @ H.T
-        if centred.mean is not None:
-            b = b - centred.mean @ coef
-        self._store(X, *targets.scores(coef, b))
+        self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""

@@ -75,6 +75,41 @@ def ridge(
     return coef, intercept
 
 
+class Inputs:
+    """``X``, with zero column means if there is an intercept; a sparse ``X`` stays sparse.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Inputs.
+    intercept : bool
+        Whether to centre.
+    """
+
+    def __init__(self, X: Any, intercept: bool) -> None:
+        self._features = Features(X, intercept).centre()
+        self.n, self.d = X.shape
+
+    def scores(self, W: NDArray[Any]) -> NDArray[Any]:
+        """``X W``."""
+        if self._features.intercept:
+            W = np.vstack([W, np.zeros((1, W.shape[1]))])
+        return np.asarray(self._features.scores(W))
+
+    def adjoint(self, G: NDArray[Any]) -> NDArray[np.float64]:
+        """``X' G``."""
+        return np.asarray(self._features.adjoint(G)[: self.d])
+
+    def gram(self) -> NDArray[np.float64]:
+        """``X'X``."""
+        return np.asarray(self._features.gram()[: self.d, : self.d])
+
+    def intercept(self, coef: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Intercepts for ``X`` as it was given."""
+        mean = self._features.mean
+        return b if mean is None else b - mean @ coef
+
+
 def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
     """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, of shape (c, k, k).
 

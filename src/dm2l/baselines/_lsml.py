@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dm2l.baselines._linear import LinearBaseline, Targets, ridge
-from dm2l.features import Features, check_ridge, default_ridge
+from dm2l.baselines._linear import Inputs, LinearBaseline, Targets, ridge
+from dm2l.features import check_ridge, default_ridge
 from dm2l.labels import Signs
 
 Array = NDArray[np.float64]
@@ -38,47 +37,6 @@ def _largest_eigenvalue(A: Array) -> float:
     return float(scipy.linalg.eigvalsh(A, subset_by_index=(last, last))[0])
 
 
-class Inputs:
-    """``X``, centred if there is an intercept, through the products LSML needs.
-
-    ``X'X`` is formed where ``X`` has fewer columns than rows; a sparse ``X`` stays sparse.
-    """
-
-    def __init__(self, X: Any, Y: Array, intercept: bool) -> None:
-        self.Y = Y - Y.mean(axis=0) if intercept else Y
-        features = Features(X, intercept).centre()
-        self._X = Features(features.Phi, False)
-        # What a sparse X would be centred by.
-        self._mean = None
-        if intercept and sp.issparse(X):
-            self._mean = np.asarray(X.mean(axis=0), dtype=np.float64).reshape(1, -1)
-        self.cross = self._X.adjoint(self.Y.astype(X.dtype, copy=False))
-        self._gram = None
-        if X.shape[1] <= X.shape[0]:
-            self._gram = self._X.gram()
-            if self._mean is not None:
-                self._gram -= X.shape[0] * self._mean.T @ self._mean
-
-    def gram_product(self, W: Array) -> Array:
-        """``X'X W``."""
-        if self._gram is not None:
-            return np.asarray(self._gram @ W)
-        scores = self._X.scores(W)
-        if self._mean is not None:
-            scores = scores - self._mean @ W
-        return np.asarray(self._X.adjoint(scores))
-
-    def gram_norm(self) -> float:
-        """Largest eigenvalue of ``X'X``."""
-        if self._gram is not None:
-            return _largest_eigenvalue(self._gram)
-        d = self.cross.shape[0]
-        operator = LinearOperator(
-            (d, d), matvec=lambda v: self.gram_product(v.reshape(-1, 1)).ravel(), dtype=np.float64
-        )
-        return float(eigsh(operator, k=1, v0=np.ones(d), return_eigenvectors=False, tol=1e-6)[0])
-
-
 class Lsml:
     r"""The objective of LSML in weights ``W`` and correlations ``C >= 0``.
 
@@ -89,23 +47,47 @@ class Lsml:
 
     def __init__(
         self,
-        inputs: Inputs,
+        X: Any,
         Y: Array,
+        intercept: bool,
         lambda1: float,
         lambda2: float,
         lambda3: float,
         lambda4: float,
     ) -> None:
-        self.inputs = inputs
+        self.inputs = Inputs(X, intercept)
         self.lambda1, self.lambda2, self.lambda3, self.lambda4 = lambda1, lambda2, lambda3, lambda4
         self.gram = Y.T @ Y
-        self.centred_gram = inputs.Y.T @ inputs.Y
+        centred = Y - Y.mean(axis=0) if intercept else Y
+        self.centred_gram = centred.T @ centred
+        self.cross = self.inputs.adjoint(centred.astype(X.dtype, copy=False))
+        small = self.inputs.d <= self.inputs.n
+        self._input_gram = self.inputs.gram() if small else None
+
+    def gram_product(self, W: Array) -> Array:
+        """``X'X W``; ``X'X`` is formed where ``X`` has no more columns than rows."""
+        if self._input_gram is not None:
+            return np.asarray(self._input_gram @ W)
+        return self.inputs.adjoint(self.inputs.scores(W))
+
+    def gram_norm(self) -> float:
+        """Largest eigenvalue of ``X'X``."""
+        if self._input_gram is not None:
+            return _largest_eigenvalue(self._input_gram)
+        d = self.inputs.d
+        operator = LinearOperator(
+            (d, d), matvec=lambda v: self.gram_product(v.reshape(-1, 1)).ravel(), dtype=np.float64
+        )
+        start = np.random.default_rng(0).standard_normal(d)
+        if not operator.matvec(start).any():  # ARPACK does not take X = 0
+            return 0.0
+        return float(eigsh(operator, k=1, v0=start, return_eigenvectors=False, tol=1e-6)[0])
 
     def smooth(self, W: Array, C: Array) -> float:
         """Value without the two absolute norms."""
         fit = (
-            float(np.vdot(W, self.inputs.gram_product(W)))
-            - 2 * float(np.vdot(W, self.inputs.cross @ C))
+            float(np.vdot(W, self.gram_product(W)))
+            - 2 * float(np.vdot(W, self.cross @ C))
             + float(np.vdot(C, self.centred_gram @ C))
         )
         away = C - np.eye(len(C))
@@ -123,7 +105,7 @@ class Lsml:
         graph = np.diagonal(similar)[:, None] - similar
         return np.asarray(
             self.centred_gram @ C
-            - self.inputs.cross.T @ W
+            - self.cross.T @ W
             + self.lambda1 * (self.gram @ C - self.gram)
             + self.lambda4 * graph
         )
@@ -131,13 +113,13 @@ class Lsml:
     def gradient_W(self, W: Array, C: Array) -> Array:
         L = label_laplacian(C)
         graph = self.lambda4 * W @ (L + L.T)
-        return np.asarray(self.inputs.gram_product(W) - self.inputs.cross @ C + graph)
+        return np.asarray(self.gram_product(W) - self.cross @ C + graph)
 
     def steepness(self) -> float:
         """Square of a Lipschitz constant of both gradients, the graph term left out."""
         labels = _largest_eigenvalue((self.lambda1 * self.gram) + self.centred_gram)
-        cross = _largest_eigenvalue(self.inputs.cross.T @ self.inputs.cross)
-        return 2 * self.inputs.gram_norm() ** 2 + 2 * cross + 2 * labels**2
+        cross = _largest_eigenvalue(self.cross.T @ self.cross)
+        return 2 * self.gram_norm() ** 2 + 2 * cross + 2 * labels**2
 
     def solve(
         self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
@@ -296,18 +278,15 @@ class LSMLClassifier(LinearBaseline):
         targets = Targets(T, self.holes)
         start, _ = ridge(X, targets.values, rho, intercept, observed=targets.observed)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
-        problem = Lsml(Inputs(X, targets.values, intercept), targets.values, *map(float, weights))
+        problem = Lsml(X, targets.values, intercept, *map(float, weights))
         W, C, history, settled = problem.solve(
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )
-        b = np.zeros(W.shape[1])
-        if intercept:
-            means = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-            b = targets.values.mean(axis=0) @ C - means @ W
+        b = targets.values.mean(axis=0) @ C if intercept else np.zeros(W.shape[1])
         self.n_iter_ = len(history)
         self._keep_history(history)
         self._keep_correlations(C)
-        self._store(X, *targets.scores(W, b))
+        self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
         if not settled:
             self._warn_unsettled(self.max_iter, self.tol)
 

@@ -88,9 +88,9 @@ class Correlations:
     ) -> tuple[Array, list[float], bool]:
         """Accelerated proximal gradient, restarted whenever it would ascend.
 
-        Stops when ``||G|| ||S||``, with ``G`` a subgradient at ``S``, is at most ``tol`` times the
-        objective: as the problem is convex, that bounds the distance to the minimum if ``S`` is
-        as large as the solution.
+        With ``G`` a subgradient at ``S``, the objective is at most ``||G|| ||S - S*||`` above its
+        minimum at ``S*``. Stops when ``||G||`` times the larger norm of ``S`` and the start, which
+        no nuclear norm has shrunk yet, is at most ``tol`` times the objective.
 
         Returns
         -------
@@ -102,6 +102,7 @@ class Correlations:
         value = self.smooth(S)[0] + self.lambda3 * float(np.linalg.norm(S, "nuc"))
         history = [value]
         ahead, momentum = S, 1.0
+        size = float(np.linalg.norm(S))
         for iteration in range(1, max_iter + 1):
             slope = self.smooth(ahead)[1]
             fresh, norm = shrink_singular_values(ahead - step * slope, step * self.lambda3)
@@ -116,8 +117,8 @@ class Correlations:
             S, momentum = fresh, growth
             history.append(value)
             report(iteration, value)
-            distance = float(np.linalg.norm(subgradient)) * float(np.linalg.norm(S))
-            if distance <= tol * value:
+            size_now = max(float(np.linalg.norm(S)), size)
+            if float(np.linalg.norm(subgradient)) * size_now <= tol * value:
                 return S, history, True
         return S, history, False
 

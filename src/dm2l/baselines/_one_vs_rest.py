@@ -1,0 +1,236 @@
+"""Any scikit-learn estimator, one model per label, on the rows where that label was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.utils import Tags, _safe_indexing, get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from dm2l.base import MissingLabelClassifier
+from dm2l.calibration import plain_probability
+from dm2l.labels import Signs
+
+
+class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
+    r"""One clone of any scikit-learn estimator per label, fitted where the label was observed.
+
+    For each label :math:`k` the estimator minimises its own loss over
+
+    .. math:: \{(x_i, \tilde y_{ik}) : (i, k) \in \Omega\}
+
+    and nothing is shared between labels: this is what the methods that share have to beat.
+
+    A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
+    ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
+    A regressor is fitted to ``-1/+1`` and its prediction is the score. The line between the classes
+    is at 0 or where ``threshold`` puts it; the estimator's own is not asked for.
+
+    ``X`` goes to the estimator as it comes, so it may be all that the estimator takes: a data frame
+    with columns of text, a list of documents, NaN, a sparse or a precomputed kernel matrix.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Classifier or regressor, also a pipeline or a search. Cloned for each label, never fitted
+        itself.
+    n_jobs : int or None, default=None
+        Number of labels to fit at a time; None means 1, -1 one a core.
+    threshold, calibration, cv, missing_label, absent_label
+        As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
+        the estimator where it has one, with 0 and 1 moved just inside: logarithms stay finite.
+    verbose : int, default=0
+        Progress over labels that joblib prints, to standard error below 50.
+
+    Attributes
+    ----------
+    estimators_ : list
+        One fitted estimator per label; None for a label that is constant.
+    classes_, label_names_, thresholds_
+        As in :class:`dm2l.DM2LClassifier`.
+    n_features_in_, feature_names_in_
+        As in :class:`dm2l.DM2LClassifier`, where ``X`` has columns and names.
+
+    See Also
+    --------
+    dm2l.baselines.MaskedRidgeClassifier : Faster than ``OneVsRestMasked(Ridge())``.
+    sklearn.multioutput.MultiOutputClassifier : The same without missing labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dm2l.baselines import OneVsRestMasked
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
+    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
+    >>> model = OneVsRestMasked(LogisticRegression(C=10)).fit(X, Y)
+    >>> model.predict(X)
+    array([[0, 1],
+           [1, 1],
+           [1, 0],
+           [0, 0]])
+    >>> [int(inner.coef_.argmax()) for inner in model.estimators_]
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        n_jobs: int | None = None,
+        threshold: Any = None,
+        calibration: str | None = None,
+        cv: Any = 5,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.threshold = threshold
+        self.calibration = calibration
+        self.cv = cv
+        self.missing_label = missing_label
+        self.absent_label = absent_label
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
+        tags = super().__sklearn_tags__()
+        if _has_tags(self.estimator):
+            inner = get_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            tags.non_deterministic = inner.non_deterministic
+            if inner.classifier_tags is not None:
+                tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        estimator = self.estimator
+        if isinstance(estimator, type):
+            name = estimator.__name__
+            raise TypeError(f"estimator must be an instance, got the class {name}: write {name}().")
+        kind = _estimator_type(estimator)
+        # Not by its methods alone: some, such as stacking, have no predict before fit.
+        usable = kind in ("classifier", "regressor") or (
+            kind is None and hasattr(estimator, "predict")
+        )
+        if not (usable and hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+            raise TypeError(
+                "estimator must be a classifier or regressor with scikit-learn's fit, predict and "
+                f"get_params, got {estimator!r}."
+            )
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def _fit_labels(self, X: Any, T: Signs) -> None:
+        pairwise = self.__sklearn_tags__().input_tags.pairwise
+        regressor = _estimator_type(self.estimator) == "regressor"
+        targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)
+        observed, kept = T != 0, np.flatnonzero(self._keep)
+        rows = [kept[use] for use in observed.T]
+        columns: list[Any] = rows if pairwise else [None] * len(rows)
+        learnable = np.flatnonzero(self._learnable)
+        fitted = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(_fit_label)(
+                clone(self.estimator),
+                X,
+                targets[observed[:, j], j],
+                rows[j],
+                columns[j],
+                self.label_names_[k],
+            )
+            for j, k in enumerate(learnable)
+        )
+        self._fit_nothing(X)
+        for k, model in zip(learnable, fitted, strict=True):
+            self.estimators_[k] = model
+        # The columns of a kernel matrix that the model of each learnt label wants.
+        self._columns = columns
+
+    def _fit_nothing(self, X: Any) -> None:
+        self.estimators_: list[Any] = [None] * len(self._learnable)
+
+    def _rows(self, X: Any) -> Any:
+        return X  # each label takes its own
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        """Check number and names of columns; the estimator knows what else it wants of ``X``."""
+        if not reset:
+            check_is_fitted(self)
+        pairwise = self.__sklearn_tags__().input_tags.pairwise
+        if sp.issparse(X):
+            X = X.tocsr()  # not every format can select rows
+        elif not hasattr(X, "shape") and (pairwise or not hasattr(X, "__len__")):
+            X = np.asarray(X)
+        if _num_samples(X) == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        if reset:
+            self.__dict__.pop("n_features_in_", None)  # a refit may be on texts, which have none
+        table = len(getattr(X, "shape", (0, 0))) == 2
+        validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
+        if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        return X
+
+    def _score_labels(self, X: Any) -> NDArray[Any]:
+        return self._ask(_score, X)
+
+    def _label_probabilities(self, X: Any) -> NDArray[Any]:
+        return self._ask(_probability, X)
+
+    def _ask(self, question: Callable[[Any, Any], NDArray[Any]], X: Any) -> NDArray[Any]:
+        models = [model for model in self.estimators_ if model is not None]
+        answers = [
+            question(model, _safe_indexing(X, columns, axis=1))
+            for model, columns in zip(models, self._columns, strict=True)
+        ]
+        return np.column_stack(answers)
+
+
+def _has_tags(estimator: Any) -> bool:
+    return hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+
+
+def _estimator_type(estimator: Any) -> str | None:
+    if _has_tags(estimator):
+        return get_tags(estimator).estimator_type
+    return getattr(estimator, "_estimator_type", None)
+
+
+def _fit_label(model: Any, X: Any, y: NDArray[Any], rows: Any, columns: Any, name: Any) -> Any:
+    # A copy even of all rows: an estimator that overwrites X must not spoil the next label's.
+    mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
+    try:
+        model.fit(mine, y)
+    except Exception as error:
+        error.add_note(f"while fitting label {name!r} on {len(y)} observed rows")
+        raise
+    return model
+
+
+def _score(model: Any, X: Any) -> NDArray[Any]:
+    if _estimator_type(model) == "regressor":
+        return np.ravel(model.predict(X))
+    if hasattr(model, "decision_function"):
+        return np.ravel(model.decision_function(X))
+    if hasattr(model, "predict_proba"):
+        return 2 * np.asarray(model.predict_proba(X))[:, 1] - 1
+    return np.where(np.ravel(model.predict(X)) == 1, 1.0, -1.0)
+
+
+def _probability(model: Any, X: Any) -> NDArray[Any]:
+    if _estimator_type(model) != "regressor" and hasattr(model, "predict_proba"):
+        p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
+        # scikit-learn's common checks want label probabilities strictly between 0 and 1.
+        return np.clip(p, np.finfo(p.dtype).tiny, 1 - np.finfo(p.dtype).epsneg)
+    return plain_probability(_score(model, X))
