@@ -1,0 +1,635 @@
+"""Checks of the label contract, for the library's estimators and for a user's own.
+
+An estimator needs ``fit(X, Y)`` and ``predict(X)``, has to be clonable, and takes NaN for a label
+that was not observed; it need not derive from anything of this library. What it has beyond that
+(``decision_function``, ``predict_proba``, ``complete``, ``label_mask``, sparse ``X``) is checked
+too; a check of what it lacks is reported as skipped. Checks work on clones with every
+``random_state`` set to 0.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any, Literal
+from unittest import SkipTest
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
+
+from dm2l.masks import hide_uniform
+
+__all__ = [
+    "CheckResult",
+    "MissingLabelCheck",
+    "check_missing_label_estimator",
+    "missing_label_checks",
+    "parametrize_with_missing_label_checks",
+]
+
+# Another container, or rows that carry no weight, may change the order of sums and no more.
+_CLOSE = 1e-8
+# A sparse X is multiplied by other routines, and iterative solvers amplify that to their tolerance.
+_SPARSE = 1e-4
+_CHECKS: list[MissingLabelCheck] = []
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What became of one check.
+
+    Attributes
+    ----------
+    name : str
+        Name of the check.
+    status : {"passed", "skipped", "failed"}
+        "skipped" when the estimator lacks what the check is about.
+    reason : str
+        Why it was skipped or failed; empty when it passed.
+
+    Examples
+    --------
+    >>> from dm2l.testing import CheckResult
+    >>> CheckResult("check_complete", "skipped", "the estimator has no complete").status
+    'skipped'
+    """
+
+    name: str
+    status: Literal["passed", "skipped", "failed"]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MissingLabelCheck:
+    """One promise of the label contract; call it on an estimator.
+
+    The call raises AssertionError if the promise is broken, and :class:`unittest.SkipTest`, which
+    pytest reports as a skip, if the estimator lacks what the check is about.
+
+    Attributes
+    ----------
+    name, promise : str
+        What the check is called, and what must hold.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.testing import missing_label_checks
+    >>> check = missing_label_checks()[0]
+    >>> check.name, check.promise
+    ('check_fit', 'Fitting takes NaN among the labels and returns the estimator.')
+    >>> check(MaskedRidgeClassifier())
+    """
+
+    name: str
+    promise: str
+    _run: Callable[[_Trial], None] = field(repr=False)
+
+    def __call__(self, estimator: Any) -> None:
+        """Run the check on clones of ``estimator``."""
+        try:
+            self._run(_Trial(estimator))
+        except SkipTest:
+            raise
+        # Whatever else a foreign estimator raises breaks the promise too: it is reported with its
+        # type, and the original stays attached.
+        except Exception as error:
+            kind = (
+                "" if isinstance(error, AssertionError) else f"Unexpected {type(error).__name__}: "
+            )
+            raise AssertionError(f"{self.name}: {self.promise} {kind}{error}") from error
+
+
+def missing_label_checks() -> tuple[MissingLabelCheck, ...]:
+    """All checks, in the order in which they run.
+
+    Returns
+    -------
+    tuple of MissingLabelCheck
+        Callables of one argument, the estimator.
+
+    Examples
+    --------
+    >>> from dm2l.testing import missing_label_checks
+    >>> [check.name for check in missing_label_checks() if "hidden" in check.name]
+    ['check_hidden_labels_are_not_read']
+    """
+    return tuple(_CHECKS)
+
+
+def check_missing_label_estimator(
+    estimator: Any, *, on_fail: Literal["raise", "return"] = "raise"
+) -> list[CheckResult]:
+    """Check that an estimator keeps the label contract and reads no hidden label.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything clonable with ``fit(X, Y)`` and ``predict(X)``. It is not fitted itself.
+    on_fail : {"raise", "return"}, default="raise"
+        Stop at the first check that fails, or run them all and report.
+
+    Returns
+    -------
+    list of CheckResult
+        One for each check.
+
+    Raises
+    ------
+    AssertionError
+        With ``on_fail="raise"``: names the check, what was expected and what came.
+
+    Notes
+    -----
+    A method that learns from rows without any label (semi-supervised) breaks
+    ``check_unlabelled_rows_change_nothing`` on purpose. ``X`` holds features throughout, so a
+    model of precomputed kernels cannot be checked. Warnings of the estimator go to the caller.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.testing import check_missing_label_estimator
+    >>> results = check_missing_label_estimator(MaskedRidgeClassifier())
+    >>> {result.status for result in results} <= {"passed", "skipped"}
+    True
+    """
+    if on_fail not in ("raise", "return"):
+        raise ValueError(f"on_fail must be 'raise' or 'return', got {on_fail!r}.")
+    results = []
+    for check in _CHECKS:
+        try:
+            check(estimator)
+        except SkipTest as skip:
+            results.append(CheckResult(check.name, "skipped", str(skip)))
+        except AssertionError as error:
+            if on_fail == "raise":
+                raise
+            results.append(CheckResult(check.name, "failed", str(error)))
+        else:
+            results.append(CheckResult(check.name, "passed"))
+    return results
+
+
+def parametrize_with_missing_label_checks(estimators: Iterable[Any]) -> Any:
+    """Decorate a test of ``(estimator, check)`` to run every check on every estimator.
+
+    Parameters
+    ----------
+    estimators : iterable of estimators
+        What to check.
+
+    Returns
+    -------
+    decorator
+        A ``pytest.mark.parametrize`` whose ids are the same in every process.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.testing import parametrize_with_missing_label_checks
+    >>> @parametrize_with_missing_label_checks([MaskedRidgeClassifier()])
+    ... def test_label_contract(estimator, check):
+    ...     check(estimator)
+    """
+    # By name: pytest is absent where the library only runs, and where its types are checked.
+    pytest: Any = import_module("pytest")
+    cases = [
+        pytest.param(estimator, check, id=f"{_identify(estimator)}-{check.name}")
+        for estimator in estimators
+        for check in _CHECKS
+    ]
+    return pytest.mark.parametrize(("estimator", "check"), cases)
+
+
+def _identify(estimator: Any) -> str:
+    # The address of a function or object among the parameters differs between processes.
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", " ".join(repr(estimator).split()))
+
+
+# --------------------------------------------------------------------- what checks are made of
+
+
+def _problem(n_features: int = 6, n_labels: int = 5, seed: int = 0) -> tuple[NDArray[Any], ...]:
+    """Features, labels with NaN in 30 % of the entries, and complete labels.
+
+    Labels are half-spaces of three factors with 40 % positives each. Rare ones, such as those of
+    ``make_missing_multilabel``, a sound method may well never predict.
+    """
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((80, 3))
+    X = Z @ rng.standard_normal((3, n_features)) + 0.1 * rng.standard_normal((80, n_features))
+    F = Z @ rng.standard_normal((3, n_labels))
+    truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
+    return X, hide_uniform(truth, 0.7, random_state=seed), truth
+
+
+class _Trial:
+    """An estimator and the problem it is put to."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        self.X, self.Y, self.truth = _problem()
+        self.observed = ~np.isnan(self.Y)
+        self.takes_mask = has_fit_parameter(estimator, "label_mask")
+
+    def unfitted(self) -> Any:
+        model = clone(self.estimator)
+        seeds = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+        return model.set_params(**dict.fromkeys(seeds, 0))
+
+    def fitted(self, Y: Any = None, *, X: Any = None, **masks: Any) -> Any:
+        model = self.unfitted()
+        # Copies: an estimator that writes into its arguments fails the check of that, and no other.
+        X, Y = (self.X if X is None else X).copy(), (self.Y if Y is None else Y).copy()
+        model.fit(X, Y, **{name: mask.copy() for name, mask in masks.items()})
+        return model
+
+    def outputs(self, Y: Any = None, *, X: Any = None, **masks: Any) -> dict[str, NDArray[Any]]:
+        """What a model fitted to ``X`` and ``Y`` says about the features of the problem."""
+        return _outputs(self.fitted(Y, X=X, **masks), self.X)
+
+    def need(self, model: Any, method: str) -> Any:
+        if not hasattr(model, method):
+            raise SkipTest(f"the estimator has no {method}")
+        return getattr(model, method)
+
+    def need_mask(self) -> None:
+        if not self.takes_mask:
+            raise SkipTest("fit takes no label_mask")
+
+
+def _check(run: Callable[[_Trial], None]) -> Callable[[_Trial], None]:
+    _CHECKS.append(MissingLabelCheck(run.__name__[1:], str(run.__doc__), run))
+    return run
+
+
+def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
+    """All that a fitted model says about ``X``, the finest first."""
+    methods = ("decision_function", "predict_proba", "predict")
+    return {name: np.asarray(getattr(model, name)(X)) for name in methods if hasattr(model, name)}
+
+
+def _frame(Y: NDArray[Any]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise SkipTest("pandas is not installed") from None
+    columns = [f"label {j}" for j in range(Y.shape[1])]
+    return pd.DataFrame(Y, columns=columns, index=[f"row {i}" for i in range(len(Y))])
+
+
+def _signed(Y: NDArray[Any]) -> NDArray[Any]:
+    return 2 * Y - 1
+
+
+def _require(holds: bool, message: str) -> None:
+    # Not a bare assert, which python -O removes.
+    if not holds:
+        raise AssertionError(message)
+
+
+def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) -> None:
+    """Raise with the first entry that is not good: where, what was expected, what came."""
+    if not good.all():
+        at = tuple(np.argwhere(~good)[0].tolist())
+        wanted = expected if isinstance(expected, str) else expected[at]
+        raise AssertionError(
+            f"{what}: expected {wanted} at {list(at)}, got {found[at]} "
+            f"({(~good).sum()} of {good.size} entries are off)."
+        )
+
+
+def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
+    _require(found.shape == shape, f"{what}: expected shape {shape}, got {found.shape}.")
+
+
+def _require_same(found: Any, expected: Any, what: str, tolerance: float = 0.0) -> None:
+    """Equal entries, up to ``tolerance`` times the largest; NaN is another check's business."""
+    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    _require_shape(found, expected.shape, what)
+    atol = tolerance * np.nanmax(np.abs(expected), initial=1.0)
+    good = np.isclose(found, expected, rtol=0, atol=atol, equal_nan=True)
+    _require_all(good, found, expected, what)
+
+
+def _require_same_outputs(found: Any, expected: Any, what: str, tolerance: float = 0.0) -> None:
+    for method, values in expected.items():
+        _require_same(found[method], values, f"{method} {what}", tolerance)
+
+
+def _require_valid(found: NDArray[Any], method: str, shape: tuple[int, ...], what: str) -> None:
+    _require_shape(found, shape, what)
+    if method == "predict":
+        _require_all(np.isin(found, (0, 1)), found, "0 or 1", what)
+    elif method == "predict_proba":
+        _require_all((found >= 0) & (found <= 1), found, "a number in [0, 1]", what)
+    else:
+        _require_all(np.isfinite(found), found, "a finite number", what)
+
+
+def _require_kept(call: Callable[..., Any], X: Any, Y: Any, **masks: Any) -> None:
+    arguments = {"X": X, "Y": Y, **masks}
+    before = {name: value.copy() for name, value in arguments.items()}
+    call(X, Y, **masks)
+    for name, value in before.items():
+        _require_same(arguments[name], value, f"{name} after the call")
+
+
+# ---------------------------------------------------------------------------------- the output
+
+
+@_check
+def _check_fit(trial: _Trial) -> None:
+    """Fitting takes NaN among the labels and returns the estimator."""
+    model = trial.unfitted()
+    returned = model.fit(trial.X, trial.Y)
+    _require(returned is model, f"Expected the estimator itself, got {type(returned).__name__}.")
+
+
+def _require_method(trial: _Trial, method: str) -> None:
+    found = np.asarray(trial.need(trial.fitted(), method)(trial.X))
+    _require_valid(found, method, trial.Y.shape, method)
+
+
+_CHECKS += [
+    MissingLabelCheck(
+        f"check_{method}",
+        f"Every row and label gets {what}.",
+        partial(_require_method, method=method),
+    )
+    for method, what in {
+        "predict": "one of the two codes",
+        "decision_function": "a finite score",
+        "predict_proba": "a probability",
+    }.items()
+]
+
+
+@_check
+def _check_better_than_chance(trial: _Trial) -> None:
+    """Hidden labels of an easy problem are predicted better than by any constant."""
+    hidden = ~trial.observed
+    right = (trial.outputs()["predict"] == trial.truth)[hidden].mean()
+    positives, holes = (hidden * trial.truth).sum(axis=0), hidden.sum(axis=0)
+    chance = np.maximum(positives, holes - positives).sum() / holes.sum()
+    _require(right > chance, f"Expected a share above {chance:.3f} to be right, got {right:.3f}.")
+
+
+# ------------------------------------------------------------------ what carries no information
+
+
+@_check
+def _check_unlabelled_rows_are_predicted(trial: _Trial) -> None:
+    """Training rows with nothing observed get outputs like any other."""
+    trial.Y[:10] = np.nan
+    model = trial.fitted()
+    for method, values in _outputs(model, trial.X[:10]).items():
+        _require_valid(values, method, (10, 5), f"{method} of unlabelled rows")
+
+
+@_check
+def _check_unlabelled_rows_change_nothing(trial: _Trial) -> None:
+    """Training rows with nothing observed leave the model as it is."""
+    places = [0, 40, 80]
+    far = 5 * np.random.default_rng(1).standard_normal((len(places), trial.X.shape[1]))
+    more = np.insert(trial.X, places, far, axis=0)
+    found = trial.outputs(np.insert(trial.Y, places, np.nan, axis=0), X=more)
+    _require_same_outputs(found, trial.outputs(), "with three such rows added", _CLOSE)
+
+
+def _require_constant(trial: _Trial, value: float, what: str) -> None:
+    trial.Y[trial.observed[:, 2], 2] = value
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outputs = trial.outputs()
+    kinds = {w.category for w in caught if not issubclass(w.category, ConvergenceWarning)}
+    _require(
+        any(issubclass(kind, UserWarning) for kind in kinds),
+        f"Label 2 has {what}: expected a UserWarning such as ConstantLabelWarning from fit, "
+        f"got {sorted(kind.__name__ for kind in kinds) or 'none'}.",
+    )
+    for method, values in outputs.items():
+        column, where = values[:, 2], f"{method} of label 2, which has {what}"
+        _require_all(column == column[0], column, f"{column[0]} as in the first row", where)
+        if method == "predict" and not np.isnan(value):
+            _require_same(column, np.full(column.shape, value), where)
+    for j in (0, 1, 3, 4):
+        classes = np.unique(outputs["predict"][:, j])
+        _require(
+            len(classes) > 1,
+            f"Label 2 has {what}: expected both classes predicted for label {j}, got {classes}.",
+        )
+
+
+@_check
+def _check_label_with_nothing_observed(trial: _Trial) -> None:
+    """A label with nothing observed is warned about and constant; the others are learnt."""
+    _require_constant(trial, np.nan, "nothing observed")
+
+
+@_check
+def _check_label_with_one_class_observed(trial: _Trial) -> None:
+    """A label with one class observed is warned about and predicted so; the others are learnt."""
+    _require_constant(trial, 1.0, "only positives observed")
+    _require_constant(trial, 0.0, "only negatives observed")
+
+
+# ------------------------------------------------------------------------------ what is refused
+
+
+def _require_refusal(trial: _Trial, Y: Any, named: str = "") -> None:
+    try:
+        trial.fitted(Y)
+    except ValueError as error:
+        _require(named in str(error), f"Expected a message that names {named}, got: {error}")
+    else:
+        raise AssertionError(f"Expected ValueError{named and f' for {named}'}, but fit took it.")
+
+
+@_check
+def _check_nothing_observed_is_refused(trial: _Trial) -> None:
+    """Labels of which none is observed raise ValueError."""
+    _require_refusal(trial, np.full_like(trial.Y, np.nan))
+
+
+@_check
+def _check_other_values_are_refused(trial: _Trial) -> None:
+    """A value that is no label raises ValueError, which names it."""
+    for value in (3.25, np.inf):
+        trial.Y[3, 1] = value
+        _require_refusal(trial, trial.Y, str(value))
+
+
+# -------------------------------------------------------------------------- containers, codings
+
+
+def _require_coding(trial: _Trial, recode: Callable[[Any], Any], negative: int) -> None:
+    labels, expected = recode(trial.Y), trial.outputs()
+    masks = {}
+    if boolean := getattr(labels, "dtype", None) == np.bool_:
+        trial.need_mask()
+        masks["label_mask"] = trial.observed
+    found = trial.outputs(labels, **masks)
+    predicted, positive = found.pop("predict"), expected.pop("predict") == 1
+    _require_same_outputs(found, expected, "against 0/1 with NaN", _CLOSE)
+    _require_same(predicted, np.where(positive, 1, negative), "predict in the coding of Y")
+    if boolean:
+        _require(predicted.dtype == bool, f"Expected bool from predict, got {predicted.dtype}.")
+
+
+_CHECKS += [
+    MissingLabelCheck(
+        f"check_coding_{name}",
+        "The same labels in this coding give the same model, and predictions in this coding.",
+        partial(_require_coding, recode=recode, negative=negative),
+    )
+    for name, recode, negative in (
+        ("signs", _signed, -1),
+        ("bool_with_label_mask", lambda Y: Y == 1, 0),
+        ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
+        ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
+        # Under the mask stand labels like any other, so that a dropped mask shows.
+        ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
+        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(_signed(Y)).astype(np.int8)), -1),
+    )
+]
+
+
+@_check
+def _check_sparse_features(trial: _Trial) -> None:
+    """A sparse X gives about the scores of the same X stored densely."""
+    tags = getattr(trial.estimator, "__sklearn_tags__", None)
+    if tags is None or not tags().input_tags.sparse:
+        raise SkipTest("the estimator's tags do not declare sparse input")
+    trial.X[np.abs(trial.X) < 0.5] = 0
+    sparse = sp.csr_array(trial.X)
+    found = _outputs(trial.fitted(X=sparse), sparse)
+    # Only the finest output: a score close to the border may fall to either side of it.
+    method, values = next(iter(trial.outputs().items()))
+    _require_same(found[method], values, f"{method} of a sparse X", _SPARSE)
+
+
+# --------------------------------------------------------------------------------------- leaks
+
+
+@_check
+def _check_hidden_labels_are_not_read(trial: _Trial) -> None:
+    """What stands where label_mask is False changes no bit of any output."""
+    trial.need_mask()
+    expected = trial.outputs()
+    under: dict[str, Any] = {
+        "the truth": trial.truth,
+        "the opposite of the truth": 1 - trial.truth,
+        "-1, of another coding,": -1.0,
+        "7, which is no label,": 7.0,
+        "NaN": np.nan,
+    }
+    for what, hidden in under.items():
+        labels = np.where(trial.observed, trial.Y, hidden)
+        found = trial.outputs(labels, label_mask=trial.observed)
+        _require_same_outputs(found, expected, f"with {what} under the mask")
+
+
+@_check
+def _check_observed_labels_are_read(trial: _Trial) -> None:
+    """The opposite of every observed label changes the outputs of every label."""
+    outputs = trial.outputs()
+    for method, values in trial.outputs(1 - trial.Y).items():
+        same = np.flatnonzero((values == outputs[method]).all(axis=0))
+        _require(not len(same), f"{method}: expected a change, got none for labels {same}.")
+
+
+@_check
+def _check_fit_keeps_its_arguments(trial: _Trial) -> None:
+    """Fitting writes into none of its arguments."""
+    masks = [{}, {"label_mask": trial.observed}] if trial.takes_mask else [{}]
+    for mask in masks:
+        _require_kept(trial.unfitted().fit, trial.X, trial.Y, **mask)
+
+
+# ------------------------------------------------------------------------------------ complete
+
+
+def _require_completed(trial: _Trial, filled: Any) -> None:
+    filled = np.asarray(filled)
+    _require_valid(filled, "predict", trial.Y.shape, "complete")
+    good = ~trial.observed | (filled == trial.Y)
+    _require_all(good, filled, trial.Y, "Observed labels after complete")
+
+
+@_check
+def _check_complete(trial: _Trial) -> None:
+    """Completion fills every hole and keeps every observed label."""
+    _require_completed(trial, trial.need(trial.fitted(), "complete")(trial.X, trial.Y.copy()))
+
+
+@_check
+def _check_complete_keeps_its_arguments(trial: _Trial) -> None:
+    """Completion writes into none of its arguments."""
+    _require_kept(trial.need(trial.fitted(), "complete"), trial.X, trial.Y)
+
+
+@_check
+def _check_complete_of_frame(trial: _Trial) -> None:
+    """Completion of a data frame is a data frame of the same index and columns."""
+    frame = _frame(trial.Y.copy())
+    filled = trial.need(trial.fitted(frame), "complete")(trial.X, frame)
+    _require(isinstance(filled, type(frame)), f"Expected DataFrame, got {type(filled).__name__}.")
+    for axis in ("index", "columns"):
+        found, expected = (list(getattr(table, axis)) for table in (filled, frame))
+        _require(found == expected, f"Expected {axis} {expected}, got {found}.")
+    _require_completed(trial, filled)
+
+
+# ------------------------------------------------------------------------------- repeated use
+
+
+@_check
+def _check_fit_is_deterministic(trial: _Trial) -> None:
+    """Two clones with the same random_state, fitted to the same data, agree to the last bit."""
+    _require_same_outputs(trial.outputs(), trial.outputs(), "of the second fit")
+
+
+@_check
+def _check_refit_forgets(trial: _Trial) -> None:
+    """A fit to other features, labels and coding leaves no trace in a later one."""
+    X, Y, _ = _problem(n_features=4, n_labels=3, seed=1)
+    expected = _outputs(trial.fitted(Y, X=X), X)
+    model = trial.fitted(_signed(trial.Y))
+    model.fit(X.copy(), Y)
+    _require_same_outputs(_outputs(model, X), expected, "of a refitted model", _CLOSE)
+
+
+@_check
+def _check_pickle(trial: _Trial) -> None:
+    """A fitted model that was pickled and loaded gives the same outputs to the last bit."""
+    model = trial.fitted()
+    found = _outputs(pickle.loads(pickle.dumps(model)), trial.X)
+    _require_same_outputs(found, _outputs(model, trial.X), "of the loaded model")
+
+
+@_check
+def _check_parameters(trial: _Trial) -> None:
+    """Cloning keeps every parameter and fitting changes none."""
+
+    def digests(model: Any) -> dict[str, Any]:
+        # As clones: a composite such as Pipeline may fit the estimators it was given.
+        parameters = model.get_params().items()
+        return {name: joblib.hash(clone(value, safe=False)) for name, value in parameters}
+
+    model, given = trial.unfitted(), digests(trial.estimator)
+    cloned, unfitted = digests(clone(trial.estimator)), digests(model)
+    model.fit(trial.X, trial.Y)
+    for what, before, after in (("clone", given, cloned), ("fit", unfitted, digests(model))):
+        changed = [name for name in before if after.get(name) != before[name]]
+        _require(not changed, f"Expected the parameters to survive {what}, got other {changed}.")

@@ -1,0 +1,37 @@
+"""Every estimator of the library in the settings that the common suites run over."""
+
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
+
+from dm2l import DM2LClassifier
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+    OneVsRestMasked,
+)
+
+# Not here: kernel="precomputed" (the checks hand it matrices that are no kernels, or not square)
+# and calibration= (a check wants predict to follow the sign of the raw score).
+ESTIMATORS = [
+    DM2LClassifier(),
+    DM2LClassifier(kernel="rbf"),
+    DM2LClassifier(solver="cccp", max_iter=20),
+    DM2LClassifier(discriminant=False),
+    DM2LClassifier.published(),
+    MaskedRidgeClassifier(),
+    LEMLClassifier(),
+    LEMLClassifier(loss="logistic"),
+    LEMLClassifier(loss="squared_hinge"),
+    LEMLClassifier(holes="neutral", fit_intercept=False),
+    MLLRCClassifier(),
+    MLLRCClassifier(holes="neutral", masked=True),
+    GLOCALClassifier(),
+    LSMLClassifier(),
+    LSMLClassifier(holes="neutral", fit_intercept=False),
+    OneVsRestMasked(LogisticRegression()),
+    OneVsRestMasked(Ridge()),
+    OneVsRestMasked(DecisionTreeClassifier(random_state=0)),
+]
