@@ -194,12 +194,28 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_weights_carried_to_the_given_features_and_back_give_the_same_scores(kind):
     X, _ = oracle.draw_problem(0, 8, 3, 2)
-    features = Features(features_of(kind, X + 5.0), True)
+    features = Features(features_of(kind, X + 5.0), True).centre()
     W = np.random.default_rng(0).standard_normal((4, 2))
     given = features.to_original(W)
     np.testing.assert_allclose(features.scores(W), (X + 5.0) @ given[:-1] + given[-1], atol=1e-12)
     np.testing.assert_allclose(features.from_original(given), W, atol=1e-12)
     assert not np.allclose(features.scores(W), 0)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csr matrix"])
+@pytest.mark.parametrize("rows", [None, np.array([0, 3, 4])], ids=["all", "some"])
+def test_centred_features_have_the_products_of_the_centred_matrix(kind, rows):
+    X, _ = oracle.draw_problem(0, 8, 3, 2)
+    X = np.where(X > 0, X, 0.0)
+    rng = np.random.default_rng(1)
+    W, G = rng.standard_normal((4, 2)), rng.standard_normal((8, 2))
+    features = Features(features_of(kind, X), True).centre()
+    expected = np.column_stack([X - X.mean(axis=0), np.ones(8)])
+    np.testing.assert_allclose(features.scores(W), expected @ W, atol=1e-12)
+    np.testing.assert_allclose(features.adjoint(G), expected.T @ G, atol=1e-12)
+    part = expected if rows is None else expected[rows]
+    np.testing.assert_allclose(features.gram(rows), part.T @ part, atol=1e-12)
+    assert features.centre() is features
 
 
 def test_the_intercept_is_not_penalised():

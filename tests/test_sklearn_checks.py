@@ -3,9 +3,8 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dm2l.baselines import GLOCALClassifier
-
 from all_estimators import ESTIMATORS
+from dm2l.baselines import GLOCALClassifier
 
 
 # The checks fit degenerate data on purpose; what our warnings say about it is tested elsewhere.

@@ -166,6 +166,11 @@ def check_ridge(alpha: Any, name: str = "alpha") -> None:
         raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
 
 
+def ridge_value(alpha: float | str, X: Any) -> float:
+    """The ridge itself, or what "scale" means for these inputs."""
+    return default_ridge(X) if isinstance(alpha, str) else float(alpha)
+
+
 class FeatureMap(Protocol):
     """From inputs to features and from feature weights back to what predicts."""
 

@@ -221,6 +221,8 @@ class ReleasedGlocal(Glocal):
     gradient of ``Z_m`` is not projected on the tangent space.
     """
 
+    max_steps = 60
+
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         """Descend in ``U``."""
         middles = self._middles(W, Z)
@@ -236,7 +238,9 @@ class ReleasedGlocal(Glocal):
             return _squared_spectral_norm(missed) + self.lam4 * _squared_spectral_norm(A) + smooth
 
         right = self.T.T @ V
-        return steepest_descent(cost, lambda A: self._curve_U(A, V, middles, Z) - right, U)
+        return steepest_descent(
+            cost, lambda A: self._curve_U(A, V, middles, Z) - right, U, max_iter=self.max_steps
+        )
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         """Descend in ``V``."""
@@ -251,7 +255,7 @@ class ReleasedGlocal(Glocal):
             missed = self.observed * (A @ U.T) - self.T
             return missed @ U + self.lam * (A - scores) + self.lam3 * A
 
-        return steepest_descent(cost, gradient, V)
+        return steepest_descent(cost, gradient, V, max_iter=self.max_steps)
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         """Descend in ``W``."""
@@ -270,7 +274,9 @@ class ReleasedGlocal(Glocal):
             squares = _squared_spectral_norm(apart), _squared_spectral_norm(ridge)
             return self.lam * squares[0] + self.lam5 * squares[1] + smooth
 
-        return steepest_descent(cost, lambda A: self._curve_W(A, sides) - right, W)
+        return steepest_descent(
+            cost, lambda A: self._curve_W(A, sides) - right, W, max_iter=self.max_steps
+        )
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = 60) -> Array:
         """Descend in ``Z_m``, rows normalised after each step."""
@@ -280,7 +286,7 @@ class ReleasedGlocal(Glocal):
             lambda A: np.asarray(C @ A),
             Z[m],
             _unit_rows,
-            n_steps,
+            min(n_steps, self.max_steps),
         )
 
 

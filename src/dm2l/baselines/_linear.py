@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import Features, LinearMap
@@ -184,11 +182,3 @@ class LinearBaseline(MissingLabelClassifier):
         self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
         if S is not None:
             self.correlations_[np.ix_(self._learnable, self._learnable)] = S
-
-    def _warn_unsettled(self, max_iter: int, tol: float) -> None:
-        warnings.warn(
-            f"{type(self).__name__} stopped after max_iter={max_iter} iterations before it settled "
-            f"to tol={tol}. Raise max_iter, or scale the features.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )

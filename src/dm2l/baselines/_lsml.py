@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l.baselines._linear import Inputs, LinearBaseline, Targets, ridge
-from dm2l.features import check_ridge, default_ridge
+from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
 Array = NDArray[np.float64]
@@ -123,7 +123,7 @@ class Lsml:
 
     def solve(
         self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
-    ) -> tuple[Array, Array, list[float], bool]:
+    ) -> tuple[Array, Array, list[float]]:
         """One accelerated proximal step for ``C``, then one for ``W``, per iteration.
 
         From ``C = 0``; both steps share one Lipschitz constant. Stops when the objective changes
@@ -149,8 +149,8 @@ class Lsml:
             history.append(self.value(W, C))
             report(iteration, history[-1])
             if len(history) > 1 and abs(history[-2] - history[-1]) <= tol * abs(history[-2]):
-                return W, C, history, True
-        return W, C, history, False
+                break
+        return W, C, history
 
 
 class LSMLClassifier(LinearBaseline):
@@ -186,7 +186,7 @@ class LSMLClassifier(LinearBaseline):
         Whether scores have an intercept, which is not penalised. The original appends a column of
         ones, which is.
     max_iter : int, default=30
-        Most iterations.
+        Most iterations. Reaching them is how the method usually ends, and no cause for a warning.
     tol : float, default=0.01
         Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
         for the minimum rather than the original's early stop.
@@ -273,13 +273,13 @@ class LSMLClassifier(LinearBaseline):
         self._check_choice("holes", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        rho = default_ridge(X) if isinstance(self.rho, str) else float(self.rho)
+        rho = ridge_value(self.rho, X)
         intercept = bool(self.fit_intercept)
         targets = Targets(T, self.holes)
         start, _ = ridge(X, targets.values, rho, intercept, observed=targets.observed)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights))
-        W, C, history, settled = problem.solve(
+        W, C, history = problem.solve(
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )
         b = targets.values.mean(axis=0) @ C if intercept else np.zeros(W.shape[1])
@@ -287,8 +287,6 @@ class LSMLClassifier(LinearBaseline):
         self._keep_history(history)
         self._keep_correlations(C)
         self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
-        if not settled:
-            self._warn_unsettled(self.max_iter, self.tol)
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)

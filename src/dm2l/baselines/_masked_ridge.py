@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.baselines._linear import LinearBaseline, ridge
-from dm2l.features import check_ridge, default_ridge
+from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
 
@@ -82,5 +82,5 @@ class MaskedRidgeClassifier(LinearBaseline):
         self._check_choice("solver", "auto", "direct", "cg")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        alpha = default_ridge(X) if isinstance(self.alpha, str) else float(self.alpha)
+        alpha = ridge_value(self.alpha, X)
         self._store(X, *ridge(X, T, alpha, bool(self.fit_intercept), method=self.solver))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.baselines._linear import LinearBaseline, Targets, ridge
-from dm2l.features import check_ridge, default_ridge
+from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
 Array = NDArray[np.float64]
@@ -240,7 +242,7 @@ class MLLRCClassifier(LinearBaseline):
         self._check_choice("holes", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        alpha = default_ridge(X) if isinstance(self.lambda2, str) else float(self.lambda2)
+        alpha = ridge_value(self.lambda2, X)
         targets = Targets(T, self.holes)
         Y = targets.values
         coef, intercept = ridge(X, Y, alpha, bool(self.fit_intercept), observed=targets.observed)
@@ -255,7 +257,12 @@ class MLLRCClassifier(LinearBaseline):
             tol=self.tol, max_iter=self.max_iter, report=self._report
         )
         if not settled:
-            self._warn_unsettled(self.max_iter, self.tol)
+            warnings.warn(
+                f"ML-LRC stopped after max_iter={self.max_iter} iterations before it was within "
+                f"tol={self.tol} of its minimum. Raise max_iter, or lambda1.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.n_iter_ = max(1, len(history) - 1)
         self._keep_history(history)
         self._keep_correlations(S)
