@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier, MLLRCClassifier
+from dm2l.baselines import LSMLClassifier, MaskedRidgeClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
 from dm2l.masks import hide_per_row, hide_uniform
 from dm2l.metrics import average_precision, ranking_loss
@@ -199,3 +199,32 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
     ours = ranking_loss(reference.Y[test], scores, convention="published")
     assert found[2000] == pytest.approx(ours, abs=5e-4)
     assert found[200] > ours + 0.004
+
+
+class EveryLabel(LSMLClassifier):
+    """Also fits labels of which only one class was observed, as the original does."""
+
+    def _learn(self, X, T):
+        self._learnable = np.ones(T.shape[1], dtype=bool)
+        self._constant = np.zeros(T.shape[1])
+        self._keep = np.ones(len(T), dtype=bool)
+        self._fit_labels(X, T)
+
+
+def test_constant_labels_are_what_moves_figures_of_signed_targets_under_a_uniform_mask(reference):
+    """A label without an observed positive: regression on -1 and 0 there, a constant here."""
+    [row] = [
+        row
+        for row in reference.rows
+        if row["method"] == "LSML"
+        and row["variant"] == "labels {-1,0,1}, raw X, default8"
+        and (row["rho"], row["mask"]) == (0.3, "unif")
+    ]
+    model = EveryLabel(rho=8.0, holes="neutral", fit_intercept=False)
+    found = []
+    for seed in (1, 2, 3):
+        train, test, Y = reference.split(seed, 0.3, "unif")
+        scores = model.fit(reference.X[train], Y).decision_function(reference.X[test])
+        found.append(ranking_loss(reference.Y[test], scores, convention="published"))
+    assert np.mean(found) == pytest.approx(row["Rkl"], abs=5e-4)
+    assert reference.figures(row)["Rkl"] < row["Rkl"] - 0.006

@@ -64,7 +64,7 @@ class InputFactor:
         return A if self._complete else np.where(self.observed, A, 0.0)
 
     def value(self, W: Array) -> float:
-        """Objective at ``W``, where gradient and products are taken until the next call."""
+        """Objective at ``W``; the next gradient is taken there."""
         self._W, self._F = W, self.inputs.scores(W) @ self.H.T + self.b
         losses = self._mask(self.loss.value(self._F, self.Y))
         return 0.5 * float(np.vdot(W, W)) + self.C * float(losses.sum())
