@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import dataclass
 
@@ -842,3 +843,28 @@ def test_published_takes_every_round_and_ranks_like_the_exact_minima():
     pairs = zip(model.decision_function(X).T, exact.decision_function(X).T, strict=True)
     assert min(np.corrcoef(a, b)[0, 1] for a, b in pairs) > 0.9
     assert np.abs(model.coef_ - exact.coef_).max() > 1e-6
+
+
+def test_sparse_features_may_have_64_bit_indices():
+    X, Y = make_missing_multilabel(60, 10, 6, random_state=0)
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    model = GLOCALClassifier(random_state=0)
+    expected = model.fit(sp.csr_array(X), Y).decision_function(X)
+    np.testing.assert_array_equal(model.fit(wide, Y).decision_function(X), expected)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_features_that_are_all_zero_give_constant_scores(intercept):
+    Y = make_missing_multilabel(60, 10, 6, random_state=0)[1]
+    model = GLOCALClassifier(fit_intercept=intercept, random_state=0).fit(np.zeros((60, 4)), Y)
+    scores = model.decision_function(np.ones((3, 4)))
+    np.testing.assert_allclose(scores - scores[:1], 0.0, atol=1e-12)
+
+
+def test_a_model_does_not_grow_with_the_rows_it_was_fitted_to():
+    sizes = []
+    for n in (100, 1000):
+        X, Y = make_missing_multilabel(n, 10, 6, random_state=0)
+        sizes.append(len(pickle.dumps(GLOCALClassifier(random_state=0).fit(X, Y))))
+    assert abs(sizes[1] - sizes[0]) < 300

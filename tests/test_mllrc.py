@@ -437,3 +437,10 @@ def test_mllrc_names_the_parameter_that_it_refuses_and_its_value(name, value):
     model = MLLRCClassifier(**{name: value})
     with pytest.raises(ValueError, match=rf"^{name} must be .*got {value!r}"):
         model.fit(X, oracle.as_labels(T))
+
+
+def test_a_huge_lambda1_does_not_cancel_the_objective_away():
+    X, T = baseline.draw_rows(0, 30, 4, 5, 0.7)
+    model = fitted(X, T, 1e8, 1.0, 1.0)
+    assert (np.diff(model.objective_history_) <= 1e-9 * model.objective_).all()
+    np.testing.assert_allclose(model.correlations_, np.eye(5), atol=1e-6)

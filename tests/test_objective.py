@@ -218,6 +218,23 @@ def test_centred_features_have_the_products_of_the_centred_matrix(kind, rows):
     assert features.centre() is features
 
 
+def test_centred_products_of_float32_lose_nothing_to_a_column_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)) * (rng.random((50, 3)) < 0.5)
+    X[:, 0] = 2000 + rng.integers(0, 30, 50)
+    expected = np.column_stack([X - X.mean(axis=0), np.ones(50)])
+    for Phi in (X.astype(np.float32), sp.csr_array(X, dtype=np.float32)):
+        found = Features(Phi, True).centre().gram()
+        np.testing.assert_allclose(found, expected.T @ expected, rtol=2e-4, atol=2e-2)
+
+
+def test_products_stay_in_the_dtype_of_the_features():
+    X, _ = oracle.draw_problem(0, 8, 3, 2)
+    features = Features(X.astype(np.float32), True)
+    G = np.random.default_rng(1).standard_normal((8, 2))
+    np.testing.assert_array_equal(features.adjoint(G)[:3], features.adjoint(G.astype("f"))[:3])
+
+
 def test_the_intercept_is_not_penalised():
     X, T = oracle.draw_problem(0, 8, 3, 2)
     W = np.zeros((4, 2))

@@ -143,6 +143,7 @@ def test_what_an_estimator_lacks_is_skipped_with_the_reason(make):
         "check_sparse_features": "the estimator's tags do not declare sparse input",
         "check_complete": "the estimator has no complete",
         "check_complete_keeps_its_arguments": "the estimator has no complete",
+        "check_complete_reads_label_mask": "the estimator has no complete",
         "check_complete_of_frame": "the estimator has no complete",
     }
 
@@ -384,6 +385,23 @@ class WritesMask(Sound):
         return self
 
 
+class IgnoresTheMaskOfIntegers(Sound):
+    def fit(self, X, Y, label_mask=None):
+        whole = getattr(Y, "dtype", None) == np.int64
+        return super().fit(X, Y, None if whole else label_mask)
+
+
+class CompletesUnderTheMask(Sound):
+    def complete(self, X, Y, *, label_mask=None, method="predict"):
+        return super().complete(X, Y, method=method)
+
+
+class LooksAtTheBatch(Sound):
+    def decision_function(self, X):
+        found = super().decision_function(X)
+        return found - 1e-3 * found.mean(axis=0)
+
+
 class Corrects(Sound):
     """Overwrites observed labels by predictions."""
 
@@ -450,7 +468,11 @@ CODINGS = [name for name in NAMES if name.startswith("check_coding_")]
 # Mutant, all the checks that it fails, and what the message of the first of them says.
 MUTANTS = [
     (ReturnsNothing(), ["check_fit"], "Expected the estimator itself, got NoneType"),
-    (Abstains(), ["check_predict", *CODINGS], r"expected 0 or 1 at \[79, 4\], got 2"),
+    (
+        Abstains(),
+        ["check_predict", "check_hidden_labels_are_not_read", *CODINGS],
+        r"expected 0 or 1 at \[79, 4\], got 2",
+    ),
     (MissingScore(), ["check_decision_function"], r"a finite number at \[79, 4\], got nan"),
     (MoreThanCertain(), ["check_predict_proba"], r"in \[0, 1\] at \[79, 4\], got 1.5"),
     (Contrary(), ["check_better_than_chance"], r"share above 0\.\d+ to be right, got 0\.\d+"),
@@ -502,12 +524,19 @@ MUTANTS = [
     (BorderFromHiddenLabels(), ["check_hidden_labels_are_not_read"], "predict with"),
     (CodingOfHiddenLabels(), ["check_hidden_labels_are_not_read"], "-1, of another coding"),
     (ReadsUnderTheMask(), ["check_hidden_labels_are_not_read"], "ValueError: 7 is not a label"),
+    (IgnoresTheMaskOfIntegers(), ["check_hidden_labels_are_not_read"], "of int64 labels with the"),
+    (CompletesUnderTheMask(), ["check_complete_reads_label_mask"], "label_mask against NaN"),
+    (LooksAtTheBatch(), ["check_rows_stand_alone"], "decision_function of seven rows alone"),
     (IgnoresOneLabel(), ["check_observed_labels_are_read"], r"got none for labels \[0\]"),
     (WritesLabels(), ["check_fit_keeps_its_arguments"], r"Y after the call: expected nan at"),
     (WritesFeatures(), ["check_fit_keeps_its_arguments"], r"X after the call: expected"),
     (WritesMask(), ["check_fit_keeps_its_arguments"], r"label_mask after the call: expected 0.0"),
     (Corrects(), ["check_complete"], r"Observed labels after complete: expected \d.0 at"),
-    (LeavesHoles(), ["check_complete"], r"expected 0 or 1 at \[\d+, \d+\], got nan"),
+    (
+        LeavesHoles(),
+        ["check_complete", "check_complete_reads_label_mask"],
+        r"expected 0 or 1 at \[\d+, \d+\], got nan",
+    ),
     (CompletesInPlace(), ["check_complete_keeps_its_arguments"], "Y after the call: expected nan"),
     (Unframes(), ["check_complete_of_frame"], "Expected DataFrame, got ndarray"),
     (LosesIndex(), ["check_complete_of_frame"], r"Expected index \['row 0', .* got \[0, "),
@@ -560,6 +589,21 @@ def test_without_a_failure_the_results_are_returned_either_way():
     results = check_missing_label_estimator(Sound())
     assert results == check_missing_label_estimator(Sound(), on_fail="return")
     assert results[0] == CheckResult("check_fit", "passed", "")
+
+
+@pytest.mark.parametrize("thing", [Sound, None, "ridge"])
+def test_what_is_no_estimator_is_refused_at_once(thing):
+    with pytest.raises(TypeError, match="An estimator with a fit method is needed, got "):
+        check_missing_label_estimator(thing, on_fail="return")
+
+
+def test_predictions_that_are_strings_are_quoted():
+    class Words(Sound):
+        def predict(self, X):
+            return super().predict(X).astype(str)
+
+    with pytest.raises(AssertionError, match=r"expected 0 or 1 at \[0, 0\], got '[01]'"):
+        named("check_predict")(Words())
 
 
 def test_an_unknown_way_to_fail_is_refused():

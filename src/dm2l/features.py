@@ -9,6 +9,7 @@ rows the linear model takes the kernel side as well, with ``K = XX'``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -64,11 +65,12 @@ class Features:
         if not self.intercept or self.mean is not None:
             return self
         if sp.issparse(self.Phi):
-            centred = Features(self.Phi, self.intercept)
-            centred.mean = np.asarray(self.Phi.mean(axis=0), dtype=np.float64).ravel()
+            centred = copy(self)
+            centred.mean = np.asarray(self.Phi.mean(axis=0, dtype=np.float64)).ravel()
             centred._implied = centred.mean
             return centred
-        mean = self.xp.mean(self.Phi, axis=0)
+        xp = self.xp
+        mean = xp.astype(xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n, self.Phi.dtype)
         centred = Features(self.Phi - mean, self.intercept)
         centred.mean = mean
         return centred
@@ -103,7 +105,9 @@ class Features:
         xp = self.xp
         # (G'Phi)' is Phi'G without the strided pass over a row-major Phi: about half the time
         # (benchmarks/blas.py).
-        product = (G.T @ self.Phi).T if self._transposed is None else self._transposed @ G
+        # In the dtype of Phi, or every product would begin with a copy of it in another.
+        R = xp.astype(G, self.Phi.dtype, copy=False)
+        product = (R.T @ self.Phi).T if self._transposed is None else self._transposed @ R
         product = xp.astype(product, xp.float64, copy=False)
         if not self.intercept:
             return product
@@ -116,6 +120,9 @@ class Features:
         """``Phi'Phi`` with the border of the ones column, over all or some rows."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
+        if self._implied is not None:
+            # What the means add is subtracted afterwards: float32 would not leave enough digits.
+            Phi = Phi.astype(np.float64, copy=False)
         square = Phi.T @ Phi
         square = square.toarray() if sp.issparse(square) else square
         square = xp.astype(square, xp.float64, copy=False)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any, Literal
 from unittest import SkipTest
 
@@ -97,6 +98,8 @@ class MissingLabelCheck:
 
     def __call__(self, estimator: Any) -> None:
         """Run the check on clones of ``estimator``."""
+        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+            raise TypeError(f"An estimator with a fit method is needed, got {estimator!r}.")
         try:
             self._run(_Trial(estimator))
         except SkipTest:
@@ -152,7 +155,8 @@ def check_missing_label_estimator(
     Notes
     -----
     A method that learns from rows without any label (semi-supervised) breaks
-    ``check_unlabelled_rows_change_nothing`` on purpose. ``X`` holds features throughout, so a
+    ``check_unlabelled_rows_change_nothing`` on purpose, and so does a pipeline that scales by
+    such rows or a search whose folds they move. ``X`` holds features throughout, so a
     model of precomputed kernels cannot be checked. Warnings of the estimator go to the caller.
 
     Examples
@@ -276,7 +280,10 @@ def _check(run: Callable[[_Trial], None]) -> Callable[[_Trial], None]:
 def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
     """All that a fitted model says about ``X``, the finest first."""
     methods = ("decision_function", "predict_proba", "predict")
-    return {name: np.asarray(getattr(model, name)(X)) for name in methods if hasattr(model, name)}
+    # Each gets a copy: one that writes into X must not spoil what is checked next.
+    return {
+        name: np.asarray(getattr(model, name)(X.copy())) for name in methods if hasattr(model, name)
+    }
 
 
 def _frame(Y: NDArray[Any]) -> Any:
@@ -303,8 +310,9 @@ def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) 
     if not good.all():
         at = tuple(np.argwhere(~good)[0].tolist())
         wanted = expected if isinstance(expected, str) else expected[at]
+        got = repr(str(found[at])) if isinstance(found[at], str) else found[at]
         raise AssertionError(
-            f"{what}: expected {wanted} at {list(at)}, got {found[at]} "
+            f"{what}: expected {wanted} at {list(at)}, got {got} "
             f"({(~good).sum()} of {good.size} entries are off)."
         )
 
@@ -383,6 +391,14 @@ def _check_better_than_chance(trial: _Trial) -> None:
     positives, holes = (hidden * trial.truth).sum(axis=0), hidden.sum(axis=0)
     chance = np.maximum(positives, holes - positives).sum() / holes.sum()
     _require(right > chance, f"Expected a share above {chance:.3f} to be right, got {right:.3f}.")
+
+
+@_check
+def _check_rows_stand_alone(trial: _Trial) -> None:
+    """What is said of a row does not depend on the rows beside it."""
+    model = trial.fitted()
+    everything = {name: values[:7] for name, values in _outputs(model, trial.X).items()}
+    _require_same_outputs(_outputs(model, trial.X[:7]), everything, "of seven rows alone", _CLOSE)
 
 
 # ------------------------------------------------------------------ what carries no information
@@ -538,6 +554,12 @@ def _check_hidden_labels_are_not_read(trial: _Trial) -> None:
         labels = np.where(trial.observed, trial.Y, hidden)
         found = trial.outputs(labels, label_mask=trial.observed)
         _require_same_outputs(found, expected, f"with {what} under the mask")
+    for dtype in (np.int64, np.bool_):
+        for what, hidden in list(under.items())[:2]:
+            labels = np.where(trial.observed, trial.Y, hidden).astype(dtype)
+            found = trial.outputs(labels, label_mask=trial.observed)
+            kind = np.dtype(dtype).name
+            _require_same_outputs(found, expected, f"of {kind} labels with {what} under the mask")
 
 
 @_check
@@ -577,6 +599,18 @@ def _check_complete(trial: _Trial) -> None:
 def _check_complete_keeps_its_arguments(trial: _Trial) -> None:
     """Completion writes into none of its arguments."""
     _require_kept(trial.need(trial.fitted(), "complete"), trial.X, trial.Y)
+
+
+@_check
+def _check_complete_reads_label_mask(trial: _Trial) -> None:
+    """Completion takes what stands where label_mask is False for holes."""
+    complete = trial.need(trial.fitted(), "complete")
+    parameters = signature(complete).parameters.values()
+    if not any(p.name == "label_mask" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise SkipTest("complete takes no label_mask")
+    filled = complete(trial.X, 1 - trial.truth, label_mask=~trial.observed)
+    expected = complete(trial.X, np.where(trial.observed, np.nan, 1 - trial.truth))
+    _require_same(filled, expected, "complete with label_mask against NaN")
 
 
 @_check

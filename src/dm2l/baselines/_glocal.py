@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -64,8 +65,9 @@ class GLOCALClassifier(LinearBaseline):
     tol : float, default=1e-3
         Relative change of the objective in a round that counts as none.
     published : bool, default=False
-        Whether to step as the released code does. All rounds are then taken, and the objective
-        may rise.
+        Whether to step as the released code does. All rounds are then taken, the objective may
+        rise, and rounding shows: another order of summation, as for a sparse ``X``, moves scores in
+        the second digit.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
     verbose : int, default=0
@@ -184,6 +186,10 @@ class GLOCALClassifier(LinearBaseline):
         n_groups = min(int(self.n_groups), X.shape[0])
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
+        if sp.issparse(X) and max(X.shape[1], X.nnz) < np.iinfo(np.int32).max:
+            # k-means takes 32-bit indices only.
+            parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+            X = sp.csr_array(parts, shape=X.shape)
         means = KMeans(n_groups, n_init=1, random_state=random)
         with warnings.catch_warnings():
             # Fewer distinct rows than groups: then there are fewer groups, which is fine.

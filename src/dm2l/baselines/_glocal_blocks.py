@@ -59,7 +59,7 @@ class Glocal:
             for rows in members
         ]
         # A basis in which X'X and the ridge are both diagonal, and their balanced sum is one.
-        self._trace = max(float(np.trace(self.gram)), np.finfo(float).tiny)
+        self._trace = float(np.trace(self.gram)) or 1.0
         self._unit = self._trace / len(self.gram)
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
@@ -125,7 +125,7 @@ class Glocal:
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         """Best ``U``: exact where nothing ties the labels, else by conjugate gradients."""
         middles = self._middles(W, Z)
-        blocks = weighted_grams(V, self._patterns(self.observed))
+        blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
         right = self.T.T @ V
         if not Z:
@@ -139,15 +139,19 @@ class Glocal:
             lambda R: (inverse @ R[:, :, None])[:, :, 0],
         )
 
-    def _patterns(self, observed: Array) -> Array:
-        """Columns that differ: with complete labels one stands for all."""
-        return observed[:, :1] if self._complete else observed
-
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        """Best ``V``, row by row."""
-        blocks = weighted_grams(U, self._patterns(self.observed.T))
-        blocks += (self.lam + self.lam3) * np.eye(U.shape[1])
-        return _solve_blocks(blocks, self.T @ U + self.lam * self.features.scores(W))
+        """Best ``V``, row by row; in blocks of rows, for each has a k x k matrix of its own."""
+        right = self.T @ U + self.lam * self.features.scores(W)
+        ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
+        if self._complete:
+            return _solve_blocks(weighted_grams(U, self.observed.T[:, :1]) + ridge, right)
+        found = np.empty_like(right)
+        size = max(1, int(4e6 // U.shape[1] ** 2))
+        for start in range(0, len(right), size):
+            rows = slice(start, start + size)
+            blocks = weighted_grams(U, self.observed[rows].T)
+            found[rows] = _solve_blocks(blocks + ridge, right[rows])
+        return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         """Best ``W``: ridge on ``V`` where no correlations count, else conjugate gradients.
@@ -179,11 +183,12 @@ class Glocal:
         With ``C = U B_m U'`` and ``D`` the diagonal of its absolute row sums, ``D - C`` is
         positive semi-definite; so normalising the rows of ``(D - C) Z`` never ascends.
         """
-        C = U @ self._middles(W, Z)[m] @ U.T
-        bound = np.abs(C).sum(axis=1, keepdims=True)
+        half = self._middles(W, Z)[m] @ U.T
+        rows = range(0, len(U), 1000)
+        bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
         now = Z[m]
         for _ in range(n_steps):
-            moved = bound * now - C @ now
+            moved = bound * now - U @ (half @ now)
             length = np.linalg.norm(moved, axis=1, keepdims=True)
             now = np.where(length > 1e-300, moved / np.maximum(length, 1e-300), now)
         return np.asarray(now)
@@ -280,10 +285,10 @@ class ReleasedGlocal(Glocal):
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = 60) -> Array:
         """Descend in ``Z_m``, rows normalised after each step."""
-        C = U @ self._middles(W, Z)[m] @ U.T
+        half = self._middles(W, Z)[m] @ U.T
         return steepest_descent(
-            lambda A: 0.5 * float(np.vdot(A, C @ A)),
-            lambda A: np.asarray(C @ A),
+            lambda A: 0.5 * float(np.vdot(A, U @ (half @ A))),
+            lambda A: np.asarray(U @ (half @ A)),
             Z[m],
             _unit_rows,
             min(n_steps, self.max_steps),

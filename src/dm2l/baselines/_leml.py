@@ -126,17 +126,16 @@ class LabelFactor:
 
         One step for the squared loss, whose Hessian does not change.
         """
+        zero = np.zeros_like(H)
+        goal = tol * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
+        # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.
+        H = np.where((self.values(zero) < self.values(H))[:, None], zero, H)
         values, gradients = self.values(H), self.gradients(H)
-        goal = tol * np.maximum(np.linalg.norm(self.gradients(np.zeros_like(H)), axis=1), 1e-300)
         for _ in range(1 if self.loss.name == "squared" else max_iter):
             active = np.linalg.norm(gradients, axis=1) > goal
             if not active.any():
                 break
-            hessians = self.hessians(H)
-            # An intercept on the flat side of the hinge has no curvature of its own.
-            floor = 1e-12 * np.trace(hessians, axis1=1, axis2=2)
-            hessians[:, range(H.shape[1]), range(H.shape[1])] += floor[:, None]
-            steps = -np.linalg.solve(hessians, gradients[:, :, None])[:, :, 0]
+            steps = -_solve_scaled(self.hessians(H), gradients)
             slopes = (gradients * steps).sum(axis=1)
             lengths = np.where(active, 1.0, 0.0)
             for _ in range(30):
@@ -149,6 +148,19 @@ class LabelFactor:
             H = H + np.where(worse, 0.0, lengths)[:, None] * steps
             values, gradients = self.values(H), self.gradients(H)
         return H
+
+
+def _solve_scaled(A: Array, B: Array) -> Array:
+    """Solve ``A_j x_j = b_j`` with ``A_j`` scaled to a unit diagonal.
+
+    So that an intercept does not drown in large features. One without curvature, on the flat side
+    of a hinge, has no slope either and stays where it is.
+    """
+    diagonal = np.diagonal(A, axis1=1, axis2=2)
+    flat = diagonal <= 0
+    scale = 1.0 / np.sqrt(np.where(flat, 1.0, diagonal))
+    A = scale[:, :, None] * A * scale[:, None, :] + flat[:, :, None] * np.eye(A.shape[1])
+    return np.asarray(scale * np.linalg.solve(A, (scale * B)[:, :, None])[:, :, 0])
 
 
 class LEMLClassifier(LinearBaseline):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import Features, LinearMap
 from dm2l.labels import Signs
+from dm2l.nuclear import one_blas_thread
 from dm2l.solvers import masked_ridge
 
 Holes = Literal["ignore", "neutral", "negative"]
@@ -131,6 +133,13 @@ class LinearBaseline(MissingLabelClassifier):
 
     verbose: int = 0
 
+    def _learn(self, X: Any, T: Signs) -> None:
+        # In small products a second BLAS thread waits more than it works (benchmarks/blas.py).
+        small = T.size * X.shape[1] < 1e8
+        with one_blas_thread() if small else nullcontext():
+            super()._learn(X, T)
+        del self._keep  # one entry for every training row, of no use any more
+
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         """Keep weights (d, c) of the labels that could be learnt; the others are constant."""
         self.coef_: NDArray[Any] = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
@@ -164,7 +173,7 @@ class LinearBaseline(MissingLabelClassifier):
     def _check_choice(self, name: str, *choices: str) -> None:
         """Refuse a parameter that is none of the choices."""
         value = getattr(self, name)
-        if value not in choices:
+        if not isinstance(value, str) or value not in choices:
             listed = ", ".join(map(repr, choices))
             raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 

@@ -61,28 +61,30 @@ class Correlations:
         self.unexplained = Y.T @ residuals
         self.unexplained = (self.unexplained + self.unexplained.T) / 2
         self.gram = Y.T @ Y
-        counted = Y if observed is None else np.where(observed, Y, 0.0)
-        self._constant = 0.5 * lambda1 * float(np.vdot(counted, counted))
-        self._linear = lambda1 * (self.gram if observed is None else Y.T @ counted)
-        curvature = self.unexplained + lambda1 * self.gram
-        self.lipschitz = float(scipy.linalg.eigvalsh(curvature)[-1])
+        self._curvature = self.unexplained + lambda1 * self.gram
+        self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
 
     def smooth(self, S: Array) -> tuple[float, Array]:
-        """Value and gradient without the nuclear norm."""
+        """Value and gradient without the nuclear norm.
+
+        In terms of ``S - I``, so that a large ``lambda1`` does not make them differences of large
+        numbers.
+        """
+        away = S - np.eye(len(S))
         if self.observed is None:
-            product = self.unexplained @ S + self.lambda1 * (self.gram @ S)
+            product = self._curvature @ away
         else:
             # The fidelity has another curvature for every column of S: no c x c matrix holds it.
-            fitted = np.where(self.observed, self.Y @ S, 0.0)
-            product = self.unexplained @ S + self.lambda1 * (self.Y.T @ fitted)
-        value = 0.5 * float(np.vdot(S, product)) - float(np.vdot(S, self._linear)) + self._constant
-        return value, product - self._linear
+            missed = np.where(self.observed, self.Y @ away, 0.0)
+            product = self.unexplained @ away + self.lambda1 * (self.Y.T @ missed)
+        value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
+        return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
     def start(self) -> Array:
         """Solution without nuclear norm and mask: ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
         return np.asarray(
-            scipy.linalg.lstsq(self.unexplained + right, right, cond=1e-12, check_finite=False)[0]
+            scipy.linalg.lstsq(self._curvature, right, cond=1e-12, check_finite=False)[0]
         )
 
     def solve(
@@ -259,7 +261,7 @@ class MLLRCClassifier(LinearBaseline):
         if not settled:
             warnings.warn(
                 f"ML-LRC stopped after max_iter={self.max_iter} iterations before it was within "
-                f"tol={self.tol} of its minimum. Raise max_iter, or lambda1.",
+                f"tol={self.tol} of its minimum. Raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

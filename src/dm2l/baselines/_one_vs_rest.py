@@ -59,7 +59,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
 
     See Also
     --------
-    dm2l.baselines.MaskedRidgeClassifier : Faster than ``OneVsRestMasked(Ridge())``.
+    dm2l.baselines.MaskedRidgeClassifier : Ridge per label, with work shared between labels.
     sklearn.multioutput.MultiOutputClassifier : The same without missing labels.
 
     Examples

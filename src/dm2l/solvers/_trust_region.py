@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class Smooth(Protocol):
-    """A function with a gradient and Hessian products at the point of its last value."""
+    """A function, its gradient at the point of the last value, and products with its Hessian."""
 
     def value(self, W: Any) -> float:
         """Value at ``W``."""
@@ -20,7 +20,7 @@ class Smooth(Protocol):
         """Gradient there."""
 
     def product(self, S: Any) -> Any:
-        """Hessian there, times ``S``."""
+        """Hessian at the point of the last gradient, times ``S``."""
 
 
 def trust_region_newton(
