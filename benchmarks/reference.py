@@ -3,10 +3,11 @@
     python benchmarks/reference.py [--folder FOLDER] [--only TEXT] [--out FILE.json]
 
 The folder (by default `reference` beside DM2L_DATA) holds `arts.json`, what the original
-implementations gave on three splits, and `arts_splits.npz`, those splits and masks. Every row
-whose settings are on record is run again with the same split, mask and hyper-parameters, without
-intercept unless the row has one; random starts take the number of the split as their seed. GLOCAL
-runs twice, with exact block minima and with the steps of its released code.
+implementations gave on three splits, and `arts_splits.npz`, those splits and masks. Every row of a
+compared method whose settings are on record is run again with the same split, mask and
+hyper-parameters, without intercept unless the row has one; random starts take the number of the
+split as their seed. GLOCAL runs twice, with exact block minima and with the steps of its released
+code. Labels of which a mask left one class get a constant score here, unlike in the originals.
 """
 
 from __future__ import annotations
