@@ -80,6 +80,29 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.calibration is not None:
             Calibrator(self.calibration)
 
+    def _check_numbers(self, *names: str, positive: bool = False) -> None:
+        """Refuse parameters that are not finite numbers >= 0, or > 0."""
+        for name in names:
+            value = getattr(self, name)
+            number = isinstance(value, Real) and 0 <= float(value) < np.inf
+            if not number or (positive and value == 0):
+                sign = ">" if positive else ">="
+                raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}.")
+
+    def _check_counts(self, *names: str) -> None:
+        """Refuse parameters that are not integers of at least 1."""
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+    def _check_choice(self, name: str, *choices: str) -> None:
+        """Refuse a parameter that is none of the choices."""
+        value = getattr(self, name)
+        if not isinstance(value, str) or value not in choices:
+            listed = ", ".join(map(repr, choices))
+            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
     # -- fitting --------------------------------------------------------------------------------
 
     def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
@@ -176,7 +199,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 splitter.missing_label, splitter.absent_label = np.nan, None
             # Rows with nothing observed cannot matter, so they must not move the folds either.
             seen = np.flatnonzero((T != 0).any(axis=1))
-            folds = splitter.split(_safe_indexing(X, seen), visible[seen])
+            all_seen = len(seen) == len(T)
+            folds = splitter.split(X if all_seen else _safe_indexing(X, seen), visible[seen])
             splits = [(seen[train], seen[test]) for train, test in folds]
         scores = np.full(T.shape, np.nan)
         pairwise = self.__sklearn_tags__().input_tags.pairwise

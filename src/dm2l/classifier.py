@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import nullcontext
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +26,7 @@ from dm2l.features import (
     default_ridge,
 )
 from dm2l.labels import Signs
-from dm2l.nuclear import one_blas_thread
+from dm2l.nuclear import blas_threads
 from dm2l.objective import Objective
 from dm2l.solvers import (
     Preconditioner,
@@ -260,13 +259,9 @@ callable, default="linear"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("lambda_d", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+        self._check_numbers("lambda_d", "tol")
         check_ridge(self.alpha)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}.")
+        self._check_counts("max_iter")
         number = isinstance(self.gamma, Real) and 0 < float(self.gamma) < np.inf
         if not number and self.gamma not in ("scale", "auto"):
             raise ValueError(
@@ -296,9 +291,7 @@ callable, default="linear"
             dtype=features.Phi.dtype,
         )
         problem = Problem(features, objective, self._ridge(X, features))
-        # In small products a second BLAS thread waits more than it works.
-        small = features.n * features.size * T.shape[1] < 1e8
-        with one_blas_thread() if small else nullcontext():
+        with blas_threads(features.n * features.size * T.shape[1]):
             solution = self._solve(problem, feature_map, T)
         if not solution.converged:
             warnings.warn(

@@ -49,7 +49,6 @@ class Features:
     def __init__(self, Phi: Any, intercept: bool) -> None:
         self.xp = numpy_namespace if sp.issparse(Phi) else array_namespace(Phi)
         self.mean: Any = None
-        self._implied: Any = None
         self.Phi = Phi
         self.intercept = intercept
         self.n, self.d = Phi.shape
@@ -67,13 +66,17 @@ class Features:
         if sp.issparse(self.Phi):
             centred = copy(self)
             centred.mean = np.asarray(self.Phi.mean(axis=0, dtype=np.float64)).ravel()
-            centred._implied = centred.mean
             return centred
         xp = self.xp
         mean = xp.astype(xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n, self.Phi.dtype)
         centred = Features(self.Phi - mean, self.intercept)
         centred.mean = mean
         return centred
+
+    @property
+    def _implied(self) -> Any:
+        """Means that are still in ``Phi``, because it is sparse, and that products subtract."""
+        return self.mean if sp.issparse(self.Phi) else None
 
     def to_original(self, W: Any) -> Any:
         """Weights for the features as they were given."""
@@ -103,10 +106,10 @@ class Features:
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
-        # (G'Phi)' is Phi'G without the strided pass over a row-major Phi: about half the time
-        # (benchmarks/blas.py).
         # In the dtype of Phi, or every product would begin with a copy of it in another.
         R = xp.astype(G, self.Phi.dtype, copy=False)
+        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
+        # (benchmarks/blas.py).
         product = (R.T @ self.Phi).T if self._transposed is None else self._transposed @ R
         product = xp.astype(product, xp.float64, copy=False)
         if not self.intercept:
@@ -242,6 +245,12 @@ class LinearMap:
         if self._factor is None:
             return W
         return self._X[self._factor.pivots, :].T @ self._factor.dual(W)
+
+    def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
+        """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
+        coef = np.asarray(self.coefficients(W[:-1] if intercept else W))
+        b = W[-1] if intercept else np.zeros(W.shape[1])
+        return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
         """``W`` itself, or the weights that give the same training scores."""

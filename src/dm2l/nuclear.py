@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 __all__ = [
     "Norm",
     "NormValue",
+    "blas_threads",
     "nuclear_norm",
     "one_blas_thread",
     "smooth_nuclear_norm",
@@ -54,6 +55,14 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     ones 416 ms with two threads and 58 ms with one (``benchmarks/blas.py``).
     """
     return _controller().limit(limits=1, user_api="blas")
+
+
+def blas_threads(size: float) -> AbstractContextManager[Any]:
+    """Context for products of ``size`` multiplications: small ones get one BLAS thread.
+
+    There a second thread waits more than it works (``benchmarks/blas.py``).
+    """
+    return one_blas_thread() if size < 1e8 else nullcontext()
 
 
 def nuclear_norm(Z: Any) -> float:

@@ -12,15 +12,15 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal
-from dm2l.baselines._linear import LinearBaseline
+from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, unit_rows
+from dm2l.baselines._linear import IterativeBaseline
 from dm2l.features import Features, LinearMap
 from dm2l.labels import Signs
 
 Array = NDArray[np.float64]
 
 
-class GLOCALClassifier(LinearBaseline):
+class GLOCALClassifier(IterativeBaseline):
     r"""Global and local label correlations through latent labels (GLOCAL).
 
     .. math:: \min_{U,V,W,Z} \tfrac12 \|R_\Omega(VU') - \tilde Y\|_F^2
@@ -173,14 +173,8 @@ class GLOCALClassifier(LinearBaseline):
         blocks = ReleasedGlocal if self.published else Glocal
         problem = blocks(features, T, groups, weights)
         U, W, history = self._alternate(problem, k, random)
-        self.n_iter_ = len(history)
         self._keep_history(history)
-        W = np.asarray(features.to_original(W))
-        coef = np.asarray(feature_map.coefficients(W[: features.d])) @ U.T
-        b = W[-1] @ U.T if intercept else np.zeros(len(U))
-        if feature_map.offset is not None:
-            b = b - feature_map.offset @ coef
-        self._store(X, coef, b)
+        self._store(X, *feature_map.on_inputs(features.to_original(W) @ U.T, intercept))
 
     def _groups(self, X: Any, random: np.random.RandomState) -> NDArray[np.intp]:
         n_groups = min(int(self.n_groups), X.shape[0])
@@ -224,8 +218,7 @@ class GLOCALClassifier(LinearBaseline):
             if before - value <= self.tol * value and not self.published:
                 break
         if self.lambda1 or self.lambda2:
-            Z = [random.uniform(size=(c, k)) for _ in problem.metrics]
-            Z = [Zm / np.linalg.norm(Zm, axis=1, keepdims=True) for Zm in Z]
+            Z = [unit_rows(random.uniform(size=(c, k))) for _ in problem.metrics]
         history: list[float] = []
         value = np.inf
         for iteration in range(1, self.max_iter + 1):
@@ -240,8 +233,3 @@ class GLOCALClassifier(LinearBaseline):
             if before - value <= self.tol * value and not self.published:
                 break
         return U, W, history
-
-    def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self.n_iter_ = 1
-        self._keep_history([])

@@ -290,7 +290,7 @@ class ReleasedGlocal(Glocal):
             lambda A: 0.5 * float(np.vdot(A, U @ (half @ A))),
             lambda A: np.asarray(U @ (half @ A)),
             Z[m],
-            _unit_rows,
+            unit_rows,
             min(n_steps, self.max_steps),
         )
 
@@ -299,7 +299,7 @@ def _same(A: Array) -> Array:
     return A
 
 
-def _unit_rows(A: Array) -> Array:
+def unit_rows(A: Array) -> Array:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._linear import Holes, Inputs, LinearBaseline, Targets, weighted_grams
+from dm2l.baselines._linear import Holes, Inputs, IterativeBaseline, Targets, weighted_grams
 from dm2l.labels import Signs
 from dm2l.solvers import trust_region_newton
 
@@ -129,9 +129,10 @@ class LabelFactor:
         zero = np.zeros_like(H)
         goal = tol * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
         # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.
-        H = np.where((self.values(zero) < self.values(H))[:, None], zero, H)
-        values, gradients = self.values(H), self.gradients(H)
+        values, at_zero = self.values(H), self.values(zero)
+        H, values = np.where((at_zero < values)[:, None], zero, H), np.minimum(values, at_zero)
         for _ in range(1 if self.loss.name == "squared" else max_iter):
+            gradients = self.gradients(H)
             active = np.linalg.norm(gradients, axis=1) > goal
             if not active.any():
                 break
@@ -146,7 +147,7 @@ class LabelFactor:
                     break
                 lengths[worse] /= 2
             H = H + np.where(worse, 0.0, lengths)[:, None] * steps
-            values, gradients = self.values(H), self.gradients(H)
+            values = np.where(worse, values, fresh)
         return H
 
 
@@ -163,7 +164,7 @@ def _solve_scaled(A: Array, B: Array) -> Array:
     return np.asarray(scale * np.linalg.solve(A, (scale * B)[:, :, None])[:, :, 0])
 
 
-class LEMLClassifier(LinearBaseline):
+class LEMLClassifier(IterativeBaseline):
     r"""Low-rank empirical risk minimisation over the observed entries (LEML).
 
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
@@ -296,7 +297,6 @@ class LEMLClassifier(LinearBaseline):
             total = 0.5 * float(np.vdot(W, W)) + float(labels.values(found).sum())
             history.append(self.alpha * total)
             self._report(iteration, history[-1])
-        self.n_iter_ = len(history)
         self._keep_history(history)
         coef = W @ H.T
         self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
@@ -309,8 +309,3 @@ class LEMLClassifier(LinearBaseline):
             return 1.0
         rarer = min((T > 0).sum(), (T < 0).sum())
         return float(max(rarer, 1) / (T != 0).sum())
-
-    def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self.n_iter_ = 1
-        self._keep_history([])

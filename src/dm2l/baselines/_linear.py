@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import Features, LinearMap
 from dm2l.labels import Signs
-from dm2l.nuclear import one_blas_thread
+from dm2l.nuclear import blas_threads
 from dm2l.solvers import masked_ridge
 
 Holes = Literal["ignore", "neutral", "negative"]
@@ -68,11 +66,7 @@ def ridge(
     feature_map = LinearMap(intercept=fit_intercept)
     features = Features(feature_map.fit(X), fit_intercept)
     W = masked_ridge(features, targets, alpha, observed=observed, method=method)
-    coef = np.asarray(feature_map.coefficients(W[: features.d]))
-    intercept = W[-1] if fit_intercept else np.zeros(W.shape[1])
-    if feature_map.offset is not None:
-        intercept = intercept - feature_map.offset @ coef
-    return coef, intercept
+    return feature_map.on_inputs(W, fit_intercept)
 
 
 class Inputs:
@@ -131,12 +125,8 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64
 class LinearBaseline(MissingLabelClassifier):
     """A method whose scores are ``X coef_' + intercept_``."""
 
-    verbose: int = 0
-
     def _learn(self, X: Any, T: Signs) -> None:
-        # In small products a second BLAS thread waits more than it works (benchmarks/blas.py).
-        small = T.size * X.shape[1] < 1e8
-        with one_blas_thread() if small else nullcontext():
+        with blas_threads(T.size * X.shape[1]):
             super()._learn(X, T)
         del self._keep  # one entry for every training row, of no use any more
 
@@ -154,28 +144,15 @@ class LinearBaseline(MissingLabelClassifier):
         chosen = self._learnable
         return np.asarray(X @ self.coef_.T[:, chosen] + self.intercept_[chosen])
 
-    def _check_numbers(self, *names: str, positive: bool = False) -> None:
-        """Refuse parameters that are not finite numbers >= 0, or > 0."""
-        for name in names:
-            value = getattr(self, name)
-            number = isinstance(value, Real) and 0 <= float(value) < np.inf
-            if not number or (positive and value == 0):
-                sign = ">" if positive else ">="
-                raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}.")
 
-    def _check_counts(self, *names: str) -> None:
-        """Refuse parameters that are not integers of at least 1."""
-        for name in names:
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+class IterativeBaseline(LinearBaseline):
+    """A linear method that iterates, tells about it and keeps its history."""
 
-    def _check_choice(self, name: str, *choices: str) -> None:
-        """Refuse a parameter that is none of the choices."""
-        value = getattr(self, name)
-        if not isinstance(value, str) or value not in choices:
-            listed = ", ".join(map(repr, choices))
-            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+    verbose: int = 0
+
+    def _fit_nothing(self, X: Any) -> None:
+        super()._fit_nothing(X)
+        self._keep_history([])
 
     def _report(self, iteration: int, value: float) -> None:
         """Tell about an iteration on standard error, if asked to."""
@@ -183,7 +160,9 @@ class LinearBaseline(MissingLabelClassifier):
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
 
-    def _keep_history(self, history: list[float]) -> None:
+    def _keep_history(self, history: list[float], n_starts: int = 0) -> None:
+        """Keep the objective of the starts, if any, and of every iteration."""
+        self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
         self.objective_ = history[-1] if history else 0.0
 

@@ -10,7 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dm2l.baselines._linear import Inputs, LinearBaseline, Targets, ridge
+from dm2l.baselines._linear import Inputs, IterativeBaseline, Targets, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
@@ -153,7 +153,7 @@ class Lsml:
         return W, C, history
 
 
-class LSMLClassifier(LinearBaseline):
+class LSMLClassifier(IterativeBaseline):
     r"""Label-specific features with label correlations (LSML).
 
     .. math:: \min_{W, b, C \ge 0} \tfrac12 \|XW + 1b' - YC\|_F^2
@@ -283,13 +283,10 @@ class LSMLClassifier(LinearBaseline):
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )
         b = targets.values.mean(axis=0) @ C if intercept else np.zeros(W.shape[1])
-        self.n_iter_ = len(history)
         self._keep_history(history)
         self._keep_correlations(C)
         self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)
-        self.n_iter_ = 1
-        self._keep_history([])
         self._keep_correlations(None)

@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.baselines._linear import LinearBaseline, Targets, ridge
+from dm2l.baselines._linear import IterativeBaseline, Targets, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
@@ -127,7 +127,7 @@ class Correlations:
         return S, history, False
 
 
-class MLLRCClassifier(LinearBaseline):
+class MLLRCClassifier(IterativeBaseline):
     r"""Low-rank label correlations learnt together with the classifier (ML-LRC).
 
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
@@ -265,13 +265,10 @@ class MLLRCClassifier(LinearBaseline):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.n_iter_ = max(1, len(history) - 1)
-        self._keep_history(history)
+        self._keep_history(history, n_starts=1)
         self._keep_correlations(S)
         self._store(X, *targets.scores(coef @ S, intercept @ S))
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)
-        self.n_iter_ = 1
-        self._keep_history([])
         self._keep_correlations(None)
