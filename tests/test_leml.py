@@ -698,3 +698,24 @@ def test_large_features_do_not_spoil_the_rows_of_H(name, scale):
     model = fitted(scale * X, T, 3, 30.0, loss=name, random_state=0)
     assert model.objective_ < expected  # what zero weights would give
     assert (np.diff(model.objective_history_) <= 1e-9 * model.objective_history_[:-1]).all()
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared_hinge"])
+def test_newton_steps_for_H_never_ascend_from_the_point_they_start_at(name):
+    visited = []
+
+    class Watched(LabelFactor):
+        def hessians(self, H):
+            visited[-1].append(self.values(H))
+            return super().hessians(H)
+
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        _, T = baseline.draw_rows(seed, 12, 3, 4, 0.8)
+        Z = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-1, 3, 3)
+        visited.append([])
+        Watched(Z, Targets(T, "ignore"), Loss(name), 10.0, True).minimise(np.zeros((4, 4)))
+    rises = [np.diff(points, axis=0).max() for points in visited if len(points) > 1]
+    assert max(map(len, visited)) > 5  # steps that had to be halved among them
+    scale = max(points[0].max() for points in visited)
+    assert max(rises) <= 1e-9 * scale
