@@ -44,7 +44,7 @@ def test_objective_gradient_and_surrogate(problem_data, discriminant, global_row
     settings = {"discriminant": discriminant, "global_rows": global_rows}
     results = []
     for xp in (ordinary, strict):
-        objective = Objective(T, 0.3, xp=xp, dtype=xp.float64, **settings)
+        objective = Objective(T, 0.3, like=xp.asarray(X), **settings)
         problem = Problem(Features(xp.asarray(X), True), objective, 0.5)
         weights = xp.asarray(W)
         scores = problem.features.scores(weights)
@@ -63,7 +63,7 @@ def test_preconditioner_and_masked_ridge_start(problem_data):
     X, T, W = problem_data
     results = []
     for xp in (ordinary, strict):
-        objective = Objective(T, 0.3, xp=xp, dtype=xp.float64)
+        objective = Objective(T, 0.3, like=xp.asarray(X))
         problem = Problem(Features(xp.asarray(X), True), objective, 0.5)
         preconditioner = Preconditioner(problem)
         V = conjugate_gradients(problem, preconditioner)

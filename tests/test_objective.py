@@ -341,7 +341,7 @@ def test_float32_scores_give_nearly_the_float64_objective_and_gradient():
     F = rng.standard_normal(T.shape)
     norm = partial(smooth_nuclear_norm, mu=1e-3)
     double = Objective(T, 0.3).evaluate(F, norm)
-    single = Objective(T, 0.3, dtype=np.float32).evaluate(F.astype(np.float32), norm)
+    single = Objective(T, 0.3, like=np.float32(F)).evaluate(F.astype(np.float32), norm)
     assert single.gradient.dtype == np.float32
     assert single.value == pytest.approx(double.value, rel=1e-6)
     assert single.exact == pytest.approx(double.exact, rel=1e-6)

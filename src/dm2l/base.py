@@ -10,16 +10,19 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags
 from sklearn.utils.validation import (
+    _check_n_features,
     _num_samples,
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
+from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.model_selection import MultilabelKFold
@@ -38,6 +41,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     Parameters it understands, if the subclass has them: ``missing_label``, ``absent_label``,
     ``threshold``, ``calibration``, ``cv``.
     """
+
+    # Whether arrays of other libraries stay where they are, and the results with them.
+    _follows_X = False
 
     missing_label: Any = np.nan
     absent_label: Any = None
@@ -62,7 +68,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _label_probabilities(self, X: Any) -> NDArray[Any]:
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
-        return plain_probability(self._score_labels(X))
+        return plain_probability(to_numpy(self._score_labels(X)))
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -153,12 +159,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             missing_label=self.missing_label,
             absent_label=self.absent_label,
         )
-        check_consistent_length(X, labels.signs)
+        check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
     def _rows(self, X: Any) -> Any:
         """Training rows with something observed; the others cannot matter."""
-        return X if self._keep.all() else X[self._keep]
+        return X if self._keep.all() else take_rows(X, np.flatnonzero(self._keep))
 
     def _set_label_attributes(self, labels: Labels) -> None:
         # A fitted model carries the form of its training labels, not the labels.
@@ -200,19 +206,18 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # Rows with nothing observed cannot matter, so they must not move the folds either.
             seen = np.flatnonzero((T != 0).any(axis=1))
             all_seen = len(seen) == len(T)
-            folds = splitter.split(X if all_seen else _safe_indexing(X, seen), visible[seen])
+            folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
             splits = [(seen[train], seen[test]) for train, test in folds]
         scores = np.full(T.shape, np.nan)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         for train, test in splits:
             fold = clone(self)
             fold.label_names_ = self.label_names_  # for messages
-            X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+            X_train, X_test = take_rows(X, train), take_rows(X, test)
             if pairwise:
-                X_train = _safe_indexing(X_train, train, axis=1)
-                X_test = _safe_indexing(X_test, train, axis=1)
+                X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
             fold._learn(X_train, T[train])
-            unseen = fold._all_scores(X_test)
+            unseen = to_numpy(fold._all_scores(X_test))
             # The constant score of a label that this fold could not learn is no evidence.
             scores[test] = np.where(fold._learnable, unseen, np.nan)
         return scores
@@ -224,19 +229,50 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         sparse = "csr" if self.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
-        return validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+        if is_foreign(X):
+            X = self._check_foreign(X, reset=reset) if self._follows_X else to_numpy(X)
+        if not is_foreign(X):
+            X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+        if reset:
+            self._home = home(X)
+        elif home(X) != self._home:
+            raise ValueError(
+                f"This model was fitted to arrays of {self._home}, X is one of {home(X)}. Move X "
+                "there, or fit a model here."
+            )
+        return X
 
-    def _all_scores(self, X: Any) -> NDArray[np.float64]:
+    def _check_foreign(self, X: Any, *, reset: bool) -> Any:
+        """An array of another library stays where it is; the same is asked of it as of numpy."""
+        xp = array_namespace(X)
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: shape {X.shape}.")
+        if 0 in X.shape:
+            raise ValueError(f"Found array with shape {tuple(X.shape)}: X needs rows and columns.")
+        if X.dtype not in (xp.float64, xp.float32):
+            if xp.isdtype(X.dtype, "complex floating"):
+                raise ValueError("Complex data not supported.")
+            X = xp.astype(X, xp.float64)
+        if not bool(xp.all(xp.isfinite(X))):
+            raise ValueError("Input X contains NaN or infinity; impute or drop such values.")
+        _check_n_features(self, X, reset=reset)
+        return X
+
+    def _all_scores(self, X: Any) -> Any:
         return self._all_labels(X, self._score_labels, self._constant)
 
     def _all_labels(
-        self, X: Any, learnt: Callable[[Any], NDArray[Any]], constant: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """A column for every label: what was learnt, or a constant."""
+        self, X: Any, learnt: Callable[[Any], Any], constant: NDArray[np.float64]
+    ) -> Any:
+        """A column for every label: what was learnt, or a constant; where X lives."""
+        if is_foreign(X) and self._learnable.all():
+            columns = learnt(X)
+            xp = namespace(columns)
+            return xp.astype(columns, xp.float64, copy=False)
         columns = np.tile(constant, (_num_samples(X), 1))
         if self._learnable.any():
-            columns[:, self._learnable] = learnt(X)
-        return columns
+            columns[:, self._learnable] = to_numpy(learnt(X))
+        return like(columns, X)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score every label; 0 is the border between the classes.
@@ -275,7 +311,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             Labels in the coding of the training labels, or classes.
         """
         X = self._check_X(X)
-        scores = self._all_scores(X)
+        return self._follow(self._decide(to_numpy(self._all_scores(X))), X)
+
+    def _follow(self, result: NDArray[Any], X: Any) -> Any:
+        """Numbers go where X lives; the names of classes cannot."""
+        return like(result, X) if is_foreign(X) and result.dtype.kind in "biuf" else result
+
+    def _decide(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         labels = self._labels
         border: Any = self.thresholds_
         if self._calibrator is not None and self.threshold is None:
@@ -308,15 +350,15 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_X(X)
         if self._calibrator is None:
             constant = plain_probability(self._constant)
-            p = self._all_labels(X, self._label_probabilities, constant)
+            p = to_numpy(self._all_labels(X, self._label_probabilities, constant))
         else:
-            p = self._calibrator.predict(self._all_scores(X))
-        if self._labels.kind == "multilabel":
-            return p
+            p = self._calibrator.predict(to_numpy(self._all_scores(X)))
         if self._labels.kind == "binary":
-            return np.ones_like(p) if len(self.classes_) == 1 else np.hstack([1 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+            p = np.ones_like(p) if len(self.classes_) == 1 else np.hstack([1 - p, p])
+        elif self._labels.kind == "multiclass":
+            total = p.sum(axis=1, keepdims=True)
+            p = np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
+        return self._follow(p, X)
 
     def complete(
         self,
@@ -360,15 +402,15 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         # Observed entries on the scale of what fills the holes: -1/+1 for scores, 0/1 else.
         observed = given.signs if method == "decision_function" else given.signs > 0
         if method == "predict":
-            positive = self.predict(X) == 1
+            positive = to_numpy(self.predict(X)) == 1
             filled = given.decode(np.where(holes, positive, given.signs > 0))
         else:
-            filled = np.where(holes, getattr(self, method)(X), observed)
+            filled = np.where(holes, to_numpy(getattr(self, method)(X)), observed)
         if hasattr(Y, "iloc") and hasattr(Y, "columns"):
             return type(Y)(filled, index=Y.index, columns=Y.columns)
         if hasattr(Y, "columns"):  # polars
             return type(Y)(filled, schema=list(Y.columns))
-        return filled
+        return self._follow(filled, Y)
 
     def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""
@@ -378,7 +420,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 f"Y has shape {tuple(shape)}; this model has {len(self.label_names_)} labels, "
                 f"so (n_samples, {len(self.label_names_)}) is expected."
             )
-        check_consistent_length(X, Y if hasattr(Y, "shape") else np.empty(shape))
+        check_consistent_length(np.empty(_num_samples(X)), np.empty(shape))
         # Positives only are not ambiguous to a model that learnt from signed labels.
         signed = sp.issparse(Y) and self._labels.negative == -1
         positives = signed and not (Y.tocsr().data < 0).any()
@@ -424,7 +466,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         float
             Between 0 and 1.
         """
-        predicted = self.predict(X)
+        predicted = to_numpy(self.predict(X))
         if self._labels.kind == "multilabel":
             T = self._parse_like(X, y, label_mask).signs
             observed, right = T != 0, (T > 0) == (predicted == 1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
+from dm2l.arrays import is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import (
     FeatureMap,
@@ -26,7 +27,7 @@ from dm2l.features import (
     default_ridge,
 )
 from dm2l.labels import Signs
-from dm2l.nuclear import blas_threads
+from dm2l.nuclear import blas_thread_count, blas_threads
 from dm2l.objective import Objective
 from dm2l.solvers import (
     Preconditioner,
@@ -274,24 +275,30 @@ callable, default="linear"
         if self.solver not in ("lbfgs", "cccp", "published"):
             raise ValueError(f"solver must be 'lbfgs', 'cccp' or 'published', got {self.solver!r}.")
 
+    @property
+    def _follows_X(self) -> bool:  # type: ignore[override]
+        return self.solver != "published"
+
     # -- fitting --------------------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
         published = self.solver == "published"
         feature_map = self._feature_map(X)
-        features = Features(feature_map.fit(X), bool(self.fit_intercept))
-        if features.Phi is X and not published:
+        Phi = feature_map.fit(X)
+        features = Features(Phi, bool(self.fit_intercept), getattr(feature_map, "square", None))
+        if Phi is X and not published:
             features = features.centre()
-        objective = Objective(
-            T,
-            self.lambda_d,
-            local=self.local,
-            discriminant=self.discriminant,
-            global_rows="all" if published else "covered",
-            dtype=features.Phi.dtype,
-        )
-        problem = Problem(features, objective, self._ridge(X, features))
         with blas_threads(features.n * features.size * T.shape[1]):
+            objective = Objective(
+                T,
+                self.lambda_d,
+                local=self.local,
+                discriminant=self.discriminant,
+                global_rows="all" if published else "covered",
+                like=features.example,
+                workers=blas_thread_count(),
+            )
+            problem = Problem(features, objective, self._ridge(X, features))
             solution = self._solve(problem, feature_map, T)
         if not solution.converged:
             warnings.warn(
@@ -328,6 +335,9 @@ callable, default="linear"
         if sp.issparse(X):
             X = X.astype(np.float64)
             variance = X.multiply(X).mean() - X.mean() ** 2
+        elif is_foreign(X):
+            xp = namespace(X)
+            variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
         else:
             variance = np.var(X, dtype=np.float64)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -349,7 +359,7 @@ callable, default="linear"
             return solve_published(problem, W, steepest=self.kernel == "linear", **limits)
         if not problem.objective.lambda_d:
             W = masked_ridge(problem.features, T, problem.alpha)
-            W = problem.features.from_original(W)
+            W = problem.features.from_original(like(W, problem.features.example))
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value])
         preconditioner = Preconditioner(problem)
@@ -362,12 +372,13 @@ callable, default="linear"
             V = preconditioner.to_variables(start)
         return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
 
-    def _identity(self, problem: Problem, feature_map: FeatureMap) -> NDArray[np.float64]:
-        W = np.zeros((problem.features.size, problem.objective.targets.shape[1]))
-        W[: problem.features.d] = feature_map.identity(W.shape[1])
-        return np.asarray(problem.features.from_original(W))
+    def _identity(self, problem: Problem, feature_map: FeatureMap) -> Any:
+        n_labels = problem.objective.targets.shape[1]
+        return self._with_intercept(
+            problem.features, feature_map.identity(n_labels), np.zeros(n_labels)
+        )
 
-    def _previous(self, problem: Problem, feature_map: FeatureMap) -> NDArray[np.float64] | None:
+    def _previous(self, problem: Problem, feature_map: FeatureMap) -> Any:
         """Weights of the last fit, if a warm start is wanted and possible."""
         name = "coef_" if self.kernel == "linear" else "dual_coef_"
         if not self.warm_start or not hasattr(self, name):
@@ -375,34 +386,44 @@ callable, default="linear"
         last = self.coef_.T if self.kernel == "linear" else self.dual_coef_
         if last.shape != (feature_map.n_coefficients, len(self._learnable)):
             return None
-        W = np.zeros((problem.features.size, int(self._learnable.sum())))
-        W[: problem.features.d] = feature_map.weights(last[:, self._learnable])
+        chosen = like(np.flatnonzero(self._learnable), last)
+        xp = namespace(last)
+        last = xp.astype(xp.take(last, chosen, axis=1), xp.float64, copy=False)
+        b = to_numpy(self.intercept_)[self._learnable]
+        offset = getattr(feature_map, "offset", None)
+        if offset is not None:
+            b = b + to_numpy(offset @ last)
+        return self._with_intercept(problem.features, feature_map.weights(last), b)
+
+    def _with_intercept(self, features: Features, W: Any, b: NDArray[Any]) -> Any:
+        xp = features.xp
+        W = xp.astype(W, xp.float64, copy=False)
         if self.fit_intercept:
-            W[-1] = self.intercept_[self._learnable]
-            offset = getattr(feature_map, "offset", None)
-            if offset is not None:
-                W[-1] += self.coef_[self._learnable] @ offset
-        return np.asarray(problem.features.from_original(W))
+            W = xp.concat([W, like(b.astype(np.float64), W)[None, :]], axis=0)
+        return features.from_original(W)
 
     def _store(self, X: Any, W: Any, feature_map: FeatureMap) -> None:
-        n_labels = len(self._learnable)
-        dtype = X.dtype
-        self.intercept_ = self._constant.astype(dtype)
-        self.intercept_[self._learnable] = W[-1] if self.fit_intercept else 0.0
-        found = feature_map.coefficients(W[:-1] if self.fit_intercept else W)
+        xp = namespace(X)
         self._forget_weights()
+        intercept = self._constant.copy()
+        intercept[self._learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
+        found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
+        # Constant labels have zero weights: they take the column after the last.
+        column = np.full(len(self._learnable), found.shape[1])
+        column[self._learnable] = np.arange(found.shape[1])
+        padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
+        weights = xp.take(padded, like(column, found), axis=1)
         if self.kernel == "linear":
-            self.coef_ = np.zeros((n_labels, found.shape[0]), dtype=dtype)
-            self.coef_[self._learnable] = found.T
+            self.coef_ = xp.astype(weights.T, X.dtype, copy=True)
             offset = feature_map.offset  # type: ignore[attr-defined]
             if offset is not None:
-                self.intercept_ -= self.coef_ @ offset
-            return
-        # In float64 whatever X is: kernel weights are large and cancel.
-        self.dual_coef_ = np.zeros((found.shape[0], n_labels))
-        self.dual_coef_[:, self._learnable] = found
-        pivots = feature_map.pivots  # type: ignore[attr-defined]
-        self.X_fit_ = pivots if self.kernel == "precomputed" else X[pivots]
+                intercept -= to_numpy(offset @ weights)
+        else:
+            # In float64 whatever X is: kernel weights are large and cancel.
+            self.dual_coef_ = weights
+            pivots = feature_map.pivots  # type: ignore[attr-defined]
+            self.X_fit_ = pivots if self.kernel == "precomputed" else take_rows(X, pivots)
+        self.intercept_ = xp.astype(like(intercept, weights), X.dtype, copy=False)
 
     def _forget_weights(self) -> None:
         """Drop what an earlier fit, perhaps with another kernel, left behind."""
@@ -414,19 +435,24 @@ callable, default="linear"
         self.n_iter_ = 1
         self.objective_ = 0.0
         self.objective_history_ = np.zeros(1)
-        self.intercept_ = self._constant.astype(X.dtype)
+        xp, n_labels = namespace(X), len(self._learnable)
+
+        def as_X(array: NDArray[Any]) -> Any:
+            return xp.astype(like(array, X), X.dtype, copy=False)
+
+        self.intercept_ = as_X(self._constant)
         if self.kernel == "linear":
-            self.coef_ = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
+            self.coef_ = as_X(np.zeros((n_labels, X.shape[1])))
         else:
-            self.dual_coef_ = np.zeros((0, len(self._learnable)), dtype=X.dtype)
-            self.X_fit_ = np.arange(0) if self.kernel == "precomputed" else X[:0]
+            self.dual_coef_ = as_X(np.zeros((0, n_labels)))
+            self.X_fit_ = np.arange(0) if self.kernel == "precomputed" else X[:0, :]
 
     def _rows(self, X: Any) -> Any:
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         kept = super()._rows(X)
         if self.kernel == "precomputed" and not self._keep.all():
-            return kept[:, self._keep]
+            return take_columns(kept, np.flatnonzero(self._keep))
         return kept
 
     def _report(self, iteration: int, value: float) -> None:
@@ -435,15 +461,15 @@ callable, default="linear"
 
     # -- predicting -----------------------------------------------------------------------------
 
-    def _score_labels(self, X: Any) -> NDArray[Any]:
-        chosen = self._learnable
-        intercept = self.intercept_[chosen]
-        if self.kernel == "linear":
-            scores = X @ self.coef_.T[:, chosen] + intercept
-        elif self.kernel == "precomputed":
-            K = X[:, np.flatnonzero(self._keep)[self.X_fit_]]
-            scores = K @ self.dual_coef_[:, chosen] + intercept
+    def _score_labels(self, X: Any) -> Any:
+        chosen = np.flatnonzero(self._learnable)
+        weights = take_rows(self.coef_, chosen).T if self.kernel == "linear" else None
+        intercept = take_rows(self.intercept_, chosen)
+        if weights is not None:
+            return X @ weights + intercept
+        weights = take_columns(self.dual_coef_, chosen)
+        if self.kernel == "precomputed":
+            K = take_columns(X, np.flatnonzero(self._keep)[self.X_fit_])
         else:
             K = self._kernel(X, self.X_fit_)
-            scores = K @ self.dual_coef_[:, chosen] + intercept
-        return np.asarray(scores)
+        return K @ weights + intercept

@@ -15,14 +15,22 @@ from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
-from array_api_compat import array_namespace
-from array_api_compat import numpy as numpy_namespace
+from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.linalg.lapack import get_lapack_funcs
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from dm2l.arrays import (
+    cholesky,
+    is_foreign,
+    like,
+    namespace,
+    solve_triangular,
+    take_rows,
+    to_numpy,
+)
 
 __all__ = [
     "FeatureMap",
@@ -44,16 +52,21 @@ class Features:
         Features; a sparse matrix is never made dense.
     intercept : bool
         Whether there is a column of ones; its coefficients are not penalised.
+    square : callable, default=None
+        Gives ``Phi'Phi`` where there is a cheaper way than the product.
     """
 
-    def __init__(self, Phi: Any, intercept: bool) -> None:
-        self.xp = numpy_namespace if sp.issparse(Phi) else array_namespace(Phi)
+    def __init__(self, Phi: Any, intercept: bool, square: Callable[[], Any] | None = None) -> None:
+        self.xp = namespace(Phi)
+        # An array that stands for the library, device and dtype of the scores.
+        self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
         self.mean: Any = None
         self.Phi = Phi
         self.intercept = intercept
         self.n, self.d = Phi.shape
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
+        self._square = square
 
     def centre(self) -> Features:
         """The same features with zero column means, so that one far from zero costs no digits.
@@ -126,14 +139,19 @@ class Features:
         if self._implied is not None:
             # What the means add is subtracted afterwards: float32 would not leave enough digits.
             Phi = Phi.astype(np.float64, copy=False)
-        square = Phi.T @ Phi
+        if rows is None and self._square is not None:
+            square = self._square()
+        else:
+            square = Phi.T @ Phi
         square = square.toarray() if sp.issparse(square) else square
         square = xp.astype(square, xp.float64, copy=False)
         if not self.intercept:
             return square
-        ones = xp.ones((Phi.shape[0], 1), dtype=Phi.dtype)
-        sums = xp.astype(Phi.T @ ones, xp.float64, copy=False)
-        count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64)
+        if sp.issparse(Phi):
+            sums = np.asarray(Phi.sum(axis=0, dtype=np.float64)).reshape(-1, 1)
+        else:
+            sums = xp.sum(Phi, axis=0, dtype=xp.float64)[:, None]
+        count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64, device=device(square))
         if self._implied is not None:
             cross = sums * self._implied
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
@@ -144,16 +162,19 @@ class Features:
 
     def penalty(self, alpha: float) -> Any:
         """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
-        diagonal = self.xp.full((self.size,), float(alpha), dtype=self.xp.float64)
+        diagonal = np.full(self.size, float(alpha))
         if self.intercept:
             diagonal[self.d] = 0.0
-        return diagonal
+        return like(diagonal, self.example)
 
 
 def column_variances(X: Any) -> NDArray[np.float64]:
     """Variance of each column of a dense or sparse matrix."""
     if sp.issparse(X):
         return np.asarray(mean_variance_axis(X.tocsr(), axis=0)[1], dtype=np.float64)
+    if is_foreign(X):
+        xp = array_namespace(X)
+        return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
     return np.asarray(np.var(X, axis=0, dtype=np.float64))
 
 
@@ -225,31 +246,36 @@ class LinearMap:
         n, d = X.shape
         if d <= n or not self._reduce:
             return X
-        X = X.astype(np.float64, copy=False)
+        X = _float64(X)
         if self._intercept and not sp.issparse(X):
-            mean = X.mean(axis=0)
+            mean = namespace(X).mean(X, axis=0)
             # Each decade of distance over spread costs XX' two digits; a few are spare.
-            if mean @ mean > 1e4 * column_variances(X).sum():
+            if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = X
         K = X @ X.T
         K = K.toarray() if sp.issparse(K) else K
-        if np.diagonal(K).any():
+        if np.any(to_numpy(namespace(K).linalg.diagonal(K))):
             self._factor = kernel_factor(K)
         else:  # nothing but zeros: one zero column says as much as all of them
-            self._factor = KernelFactor(np.zeros((n, 1)), np.arange(1), np.eye(1))
+            self._factor = KernelFactor(like(np.zeros((n, 1)), K), np.arange(1), like(np.eye(1), K))
         return self._factor.Phi
+
+    @property
+    def square(self) -> Callable[[], Any] | None:
+        """How to get ``Phi'Phi``, if there is a cheaper way than the product."""
+        return None if self._factor is None else self._factor.square
 
     def coefficients(self, W: Any) -> Any:
         """``W`` itself, or ``X'A``."""
         if self._factor is None:
             return W
-        return self._X[self._factor.pivots, :].T @ self._factor.dual(W)
+        return take_rows(self._X, self._factor.pivots).T @ self._factor.dual(W)
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
         """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
-        coef = np.asarray(self.coefficients(W[:-1] if intercept else W))
-        b = W[-1] if intercept else np.zeros(W.shape[1])
+        coef = self.coefficients(W[:-1, :] if intercept else W)
+        b = W[-1, :] if intercept else like(np.zeros(W.shape[1]), W)
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
@@ -260,7 +286,7 @@ class LinearMap:
 
     def identity(self, n_labels: int) -> Any:
         """Weights of the identity matrix on the columns of ``X``."""
-        return self.weights(np.eye(self.n_coefficients, n_labels))
+        return self.weights(like(np.eye(self.n_coefficients, n_labels), self._X))
 
     @property
     def n_coefficients(self) -> int:
@@ -274,8 +300,7 @@ class KernelMap:
     Parameters
     ----------
     kernel : callable
-        ``kernel(A, B)`` gives the kernel matrix between rows; for a precomputed kernel it is
-        called with indices.
+        ``kernel(A, B)`` gives the kernel matrix between rows; a precomputed one is ``A`` itself.
     """
 
     def __init__(self, kernel: Callable[[Any, Any], Any]) -> None:
@@ -287,6 +312,11 @@ class KernelMap:
         self.pivots = self._factor.pivots
         return self._factor.Phi
 
+    @property
+    def square(self) -> Callable[[], Any]:
+        """How to get ``Phi'Phi``."""
+        return self._factor.square
+
     def coefficients(self, W: Any) -> Any:
         """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
         return self._factor.dual(W)
@@ -297,7 +327,7 @@ class KernelMap:
 
     def identity(self, n_labels: int) -> Any:
         """Weights of ``A = I``."""
-        return self.weights(np.eye(self.n_coefficients, n_labels))
+        return self.weights(like(np.eye(self.n_coefficients, n_labels), self._factor.L))
 
     @property
     def n_coefficients(self) -> int:
@@ -333,20 +363,41 @@ class KernelColumns:
 
 
 class KernelFactor:
-    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular."""
+    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular.
 
-    def __init__(self, Phi: Any, pivots: NDArray[np.intp], L: Any) -> None:
+    ``counts`` says, for an ``L`` without rows that are not pivots, how many rows of ``Phi`` equal
+    each of its rows.
+    """
+
+    def __init__(
+        self, Phi: Any, pivots: NDArray[np.intp], L: Any, counts: NDArray[np.intp] | None = None
+    ) -> None:
         self.Phi = Phi
         self.pivots = pivots
         self.L = L
+        self._counts = counts
 
     def dual(self, W: Any) -> Any:
         """``A`` with ``L'A = W``."""
-        return scipy.linalg.solve_triangular(self.L, W, lower=True, trans="T")
+        return solve_triangular(self.L, W, transpose=True)
 
     def primal(self, F: Any) -> Any:
         """``W`` with ``L W = F`` on the pivot rows."""
-        return scipy.linalg.solve_triangular(self.L, F[self.pivots, :], lower=True)
+        return solve_triangular(self.L, take_rows(F, self.pivots))
+
+    def square(self) -> Any:
+        """``Phi'Phi``, a third of the work where ``Phi`` is ``L`` with repeated rows."""
+        if self._counts is None:
+            return self.Phi.T @ self.Phi
+        xp, n = namespace(self.L), self.L.shape[0]
+        weights = like(np.sqrt(self._counts), self.L)
+        total = xp.zeros_like(self.L)
+        step = max(256, -(-n // 8))
+        for start in range(0, n, step):
+            end = min(n, start + step)
+            rows = self.L[start:end, :end] * weights[start:end, None]
+            total[:end, :end] += rows.T @ rows
+        return total
 
 
 def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
@@ -379,38 +430,92 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
     >>> np.allclose(factor.Phi @ factor.Phi.T, X @ X.T)
     True
     """
+    xp = namespace(K)
     # A float32 kernel matrix is positive semi-definite up to its own rounding only.
-    noise = float(np.finfo(K.dtype).eps) if K.dtype.kind == "f" else 0.0
+    noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
-    K = np.asarray(K, dtype=np.float64)
-    n = len(K)
-    largest = float(np.max(np.diagonal(K), initial=0.0))
+    K = _float64(K)
+    diagonal = xp.linalg.diagonal(K)
+    largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
     if not largest > 0:
         raise ValueError(
             f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
             "positive semi-definite and not zero."
         )
-    if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * largest):
-        raise ValueError("The kernel matrix is not symmetric.")
-    try:
-        L = scipy.linalg.cholesky(K, lower=True, check_finite=False)
-        if float(np.min(np.diagonal(L))) ** 2 > tol * largest:
-            return KernelFactor(L, np.arange(n), L)
-    except scipy.linalg.LinAlgError:
-        pass  # not positive definite: pivot
+    if float(xp.min(diagonal)) < -max(1e-6, 1e4 * noise) * largest:
+        raise _indefinite(0, -float(xp.min(diagonal)))
+    first = _first_alike(K, diagonal, tol * largest, max(1e-6, 1e4 * noise) * largest)
+    kept, place, counts = np.unique(first, return_inverse=True, return_counts=True)
+    place = place.ravel()
+    repeated = len(kept) < len(first)
+    if repeated:
+        index = like(kept, K)
+        K = xp.take(xp.take(K, index, axis=0), index, axis=1)
+    L = cholesky(K)
+    if L is not None and float(xp.min(xp.linalg.diagonal(L))) ** 2 > tol * largest:
+        return KernelFactor(take_rows(L, place) if repeated else L, kept, L, counts)
+    lower, order = _pivoted(to_numpy(K), tol, largest, noise)
+    Phi, rank = np.empty_like(lower), lower.shape[1]
+    Phi[order] = lower
+    Phi, L = (like(part, K) for part in (Phi[place], lower[:rank]))
+    return KernelFactor(Phi, kept[order[:rank]], L)
+
+
+def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
+    """For every row the first one that is the same in feature space; checks the symmetry too.
+
+    Rows are the same where ``K_ii + K_jj - 2 K_ij``, their squared distance, is within ``tol``.
+    A negative one, by ``much``, has no such meaning.
+    """
+    xp, n = namespace(K), K.shape[0]
+    index = xp.arange(n, device=device(K))
+    nobody = xp.full_like(index, n)
+    first = []
+    step = max(1, 2**24 // n)
+    for start in range(0, n, step):
+        end = min(n, start + step)
+        rows, columns = K[start:end, :], K[:, start:end].T
+        off = xp.abs(rows - columns) - 1e-6 * xp.abs(columns)
+        if not float(xp.max(off)) <= 1e-2 * much:
+            raise ValueError("The kernel matrix is not symmetric.")
+        apart = diagonal[start:end, None] + diagonal[None, :] - 2 * rows
+        if float(xp.min(apart)) < -2 * much:
+            raise _indefinite(0, -0.5 * float(xp.min(apart)))
+        first.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
+    found = to_numpy(xp.concat(first))
+    found = np.minimum(found, np.arange(n))
+    while not np.array_equal(found, found[found]):
+        found = found[found]
+    return found
+
+
+def _pivoted(
+    K: NDArray[np.float64], tol: float, largest: float, noise: float
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Cholesky factor with diagonal pivoting, rows in the order of the pivots, and that order."""
     (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
     packed, order, rank, _ = pstrf(K, lower=1, tol=tol * largest)
     order = order - 1
     lower = np.tril(packed)[:, :rank]
-    Phi = np.empty((n, rank))
-    Phi[order] = lower
-    residual = float(np.max(np.abs(K - Phi @ Phi.T)))
+    residual = float(np.max(np.abs(K[np.ix_(order, order)] - lower @ lower.T)))
     if residual > max(1e-6, 1e4 * noise) * largest:
-        raise ValueError(
-            f"The kernel matrix is not positive semi-definite: after {rank} pivots an entry is "
-            f"still off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
-        )
-    return KernelFactor(Phi, order[:rank], lower[:rank])
+        raise _indefinite(rank, residual)
+    return lower, order
+
+
+def _indefinite(rank: int, residual: float) -> ValueError:
+    return ValueError(
+        f"The kernel matrix is not positive semi-definite: after {rank} pivots an entry is still "
+        f"off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+    )
+
+
+def _float64(X: Any) -> Any:
+    """``X``, dense or sparse, of any library, in float64."""
+    if is_foreign(X):
+        xp = array_namespace(X)
+        return xp.astype(X, xp.float64, copy=False)
+    return X.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -435,9 +540,36 @@ class Kernel:
         """Kernel matrix between the rows of ``A`` and ``B``."""
         if self.kernel == "precomputed":
             return A
-        A, B = (M.astype(np.float64, copy=False) for M in (A, B))
+        A, B = _float64(A), _float64(B)
         if not isinstance(self.kernel, str):
             K = self.kernel(A, B)
-            return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+            K = K.toarray() if sp.issparse(K) else K
+            return _float64(K if is_foreign(K) else np.asarray(K))
+        if is_foreign(A):
+            return self._formula(A, B)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
+
+    def _formula(self, A: Any, B: Any) -> Any:
+        """The same for arrays of other libraries."""
+        xp = array_namespace(A)
+        if self.kernel == "cosine":
+            A, B = (M / xp.clip(xp.linalg.vector_norm(M, axis=1), 1e-300)[:, None] for M in (A, B))
+        if self.kernel == "rbf":
+            squares = [xp.sum(M * M, axis=1) for M in (A, B)]
+            K = A @ B.T
+            K *= -2.0
+            K += squares[0][:, None]
+            K += squares[1][None, :]
+            return xp.exp(-self.gamma * xp.clip(K, 0.0))
+        if self.kernel in ("linear", "cosine"):
+            return A @ B.T
+        inner = self.gamma * (A @ B.T) + self.coef0
+        if self.kernel in ("poly", "polynomial"):
+            return inner**self.degree
+        if self.kernel == "sigmoid":
+            return xp.tanh(inner)
+        raise ValueError(
+            f"kernel={self.kernel!r} takes numpy arrays only; pass X as numpy, the kernel matrix "
+            "with kernel='precomputed', or a function as kernel."
+        )

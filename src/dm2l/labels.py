@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from dm2l.arrays import is_foreign, to_numpy
+
 __all__ = ["ConstantLabelWarning", "Labels", "observed_classes", "parse_labels", "signs"]
 
 Signs = NDArray[np.int8]
@@ -180,6 +182,7 @@ def parse_labels(
         raise ValueError(
             f"absent_label must be None, 'missing' or 'negative', got {absent_label!r}."
         )
+    Y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
         return _require_observed(
             _parse_sparse(Y, label_mask, missing_label, absent_label), allow_empty

@@ -6,25 +6,30 @@ For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) an
           \qquad \nabla \|Z\|_\mu = Z (S + \mu^2 I)^{-1/2},
 
 with ``r = min(Z.shape)``, is smooth and lies between ``||Z||_* - mu r`` and ``||Z||_*``.
-All functions take arrays of any array-API library.
+All functions take arrays of any array-API library. The norms take stacks of matrices too and then
+give the sum; zero rows that fill a stack up to a common height change nothing.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device, is_torch_array, to_device
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Norm",
     "NormValue",
+    "blas_thread_count",
     "blas_threads",
     "nuclear_norm",
     "one_blas_thread",
+    "run_all",
     "smooth_nuclear_norm",
     "subgradient",
     "thresholded_nuclear_norm",
@@ -32,14 +37,19 @@ __all__ = [
 
 
 class NormValue(NamedTuple):
-    """Value that is minimised, exact value, and gradient of the former."""
+    """Value that is minimised, exact value, and gradient of the former.
+
+    ``curvature``, where it was asked for, is the mean Hessian seen by a row (or ``len(Z)`` times
+    it, so that those of several matrices add up), of shape (c, c).
+    """
 
     value: float
     exact: float
     gradient: Any
+    curvature: Any = None
 
 
-Norm = Callable[[Any], NormValue]
+Norm = Callable[..., NormValue]
 
 
 @functools.cache
@@ -63,6 +73,31 @@ def blas_threads(size: float) -> AbstractContextManager[Any]:
     There a second thread waits more than it works (``benchmarks/blas.py``).
     """
     return one_blas_thread() if size < 1e8 else nullcontext()
+
+
+@functools.cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="dm2l")
+
+
+if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def run_all(tasks: list[Callable[[], Any]], workers: int) -> list[Any]:
+    """Results of all tasks, in their order, by so many threads.
+
+    Products and decompositions of numpy arrays let other threads run.
+    """
+    if workers == 1 or len(tasks) == 1:
+        return [task() for task in tasks]
+    return list(_pool(workers).map(lambda task: task(), tasks))
+
+
+def blas_thread_count() -> int:
+    """How many threads BLAS may use here."""
+    counts = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
+    return max(counts, default=1)
 
 
 def nuclear_norm(Z: Any) -> float:
@@ -119,7 +154,9 @@ def subgradient(Z: Any, delta: float = 0.005) -> Any:
     return thresholded_nuclear_norm(Z, delta).gradient
 
 
-def smooth_nuclear_norm(Z: Any, mu: float) -> NormValue:
+def smooth_nuclear_norm(
+    Z: Any, mu: float, *, curvature: bool = False, heights: Any = None
+) -> NormValue:
     """Smoothed nuclear norm, the exact one, and the gradient of the smoothed one.
 
     One Gram matrix and one ``eigh`` of size ``min(Z.shape)``, both in float64: the square root
@@ -127,15 +164,22 @@ def smooth_nuclear_norm(Z: Any, mu: float) -> NormValue:
 
     Parameters
     ----------
-    Z : array of shape (n, c)
-        Any real matrix.
+    Z : array of shape (n, c) or (k, n, c)
+        Any real matrix, or a stack of them, whose norms are summed.
     mu : float
         Smoothing; singular values far below it count quadratically.
+    curvature : bool, default=False
+        Whether the curvature is wanted as well. With the singular values ``s`` of ``Z``,
+        ``s_i' = (s_i^2 + mu^2)^(1/2)``, and ``V`` its right singular vectors, it is
+        ``V diag_j(sum_i 1/(s_i' + s_j')) V'``, the sum running over all rows of ``Z``: the
+        Hessian averaged over the left singular vectors.
+    heights : array of shape (k,), default=None
+        Rows of each matrix of a stack that are not filling; only the curvature needs to know.
 
     Returns
     -------
     NormValue
-        ``value``, ``exact``, ``gradient`` (in the dtype of ``Z``).
+        ``value``, ``exact``, ``gradient`` (in the dtype of ``Z``), ``curvature``.
 
     Examples
     --------
@@ -146,19 +190,56 @@ def smooth_nuclear_norm(Z: Any, mu: float) -> NormValue:
     (7.0, 7.0)
     """
     xp = array_namespace(Z)
+    turn = xp.matrix_transpose
+    rows, columns = Z.shape[-2:]
     if 0 in Z.shape:
-        return NormValue(0.0, 0.0, Z)
-    tall = Z.shape[0] >= Z.shape[1]
+        empty = xp.zeros((columns, columns), dtype=xp.float64, device=device(Z))
+        return NormValue(0.0, 0.0, Z, empty if curvature else None)
+    tall = rows >= columns
     Z64 = xp.astype(Z, xp.float64, copy=False)
-    eigenvalues, vectors = xp.linalg.eigh(Z64.T @ Z64 if tall else Z64 @ Z64.T)
-    eigenvalues = xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+    eigenvalues, vectors = _eigh(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
+    eigenvalues = xp.clip(eigenvalues, 0.0, None)
     roots = xp.sqrt(eigenvalues + mu * mu)
-    inverse_root = xp.astype((vectors / roots) @ vectors.T, Z.dtype, copy=False)
-    return NormValue(
-        value=float(xp.sum(roots)) - mu * min(Z.shape),
+    inverse_root = xp.astype((vectors / roots[..., None, :]) @ turn(vectors), Z.dtype, copy=False)
+    norm = NormValue(
+        value=float(xp.sum(roots - mu)),
         exact=float(xp.sum(xp.sqrt(eigenvalues))),
         gradient=Z @ inverse_root if tall else inverse_root @ Z,
     )
+    if not curvature:
+        return norm
+    # Rows beyond those with a singular value of their own (fewer, if some are filling).
+    spare = xp.zeros_like(roots[..., :1]) + float(rows - min(rows, columns))
+    if heights is not None:
+        spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
+    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
+    pairs = pairs + spare / (roots + mu)
+    if tall:
+        H = (vectors * pairs[..., None, :]) @ turn(vectors)
+    else:
+        # Right singular vectors are Z'u/s; all directions outside their span are alike.
+        rest = xp.sum(1.0 / (roots + mu), axis=-1)[..., None] + spare / (2 * mu)
+        safe = eigenvalues > 1e-12 * mu * mu
+        weights = (pairs - rest) / xp.where(safe, eigenvalues, xp.ones_like(eigenvalues))
+        weights = xp.where(safe, weights, xp.zeros_like(weights))
+        P = turn(vectors) @ Z64
+        eye = xp.eye(columns, dtype=xp.float64, device=device(Z))
+        H = (turn(P) * weights[..., None, :]) @ P + rest[..., None] * eye
+    return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
+
+
+def _eigh(S: Any) -> tuple[Any, Any]:
+    """``eigh`` of a matrix or a stack of them, where it is fast.
+
+    The batched one of CUDA is fast up to 32 rows. Between there and about a hundred the host is
+    two to three times faster, the copies included (``benchmarks/device.py``).
+    """
+    xp = array_namespace(S)
+    if is_torch_array(S) and S.device.type == "cuda" and 32 < S.shape[-1] <= 100:
+        values, vectors = xp.linalg.eigh(to_device(S, "cpu"))
+        return to_device(values, S.device), to_device(vectors, S.device)
+    values, vectors = xp.linalg.eigh(S)
+    return values, vectors
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
@@ -166,8 +247,8 @@ def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
 
     Parameters
     ----------
-    Z : array of shape (n, c)
-        Any real matrix.
+    Z : array of shape (n, c) or (k, n, c)
+        Any real matrix, or a stack of them, whose norms are summed.
     delta : float, default=0.005
         Singular values up to this contribute nothing to the subgradient.
 
@@ -188,6 +269,6 @@ def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
         return NormValue(0.0, 0.0, Z)
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
     # A singular value at rounding level has no direction of its own.
-    keep = xp.astype(s > max(delta, float(s[0]) * 1e-13), Z.dtype)
+    keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))
-    return NormValue(value, value, (U * keep) @ Vt)
+    return NormValue(value, value, (U * keep[..., None, :]) @ Vt)

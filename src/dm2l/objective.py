@@ -12,24 +12,37 @@ the objective has no lower bound as soon as a row without an observed positive c
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
-from array_api_compat import numpy as numpy_namespace
+from array_api_compat import array_namespace, device, is_numpy_array
+from numpy.typing import NDArray
 
 from dm2l.labels import Signs
-from dm2l.nuclear import Norm, nuclear_norm, one_blas_thread, subgradient
+from dm2l.nuclear import (
+    Norm,
+    NormValue,
+    nuclear_norm,
+    one_blas_thread,
+    run_all,
+    subgradient,
+)
 
 __all__ = ["Evaluation", "Groups", "Objective"]
 
 
 class Evaluation(NamedTuple):
-    """Smoothed value, exact value, and gradient of the smoothed value in the scores."""
+    """Smoothed value, exact value, and gradient of the smoothed value.
+
+    ``curvature`` (c x c), where it was asked for, is the sum over the groups of
+    :attr:`dm2l.nuclear.NormValue.curvature`.
+    """
 
     value: float
     exact: float
     gradient: Any
+    curvature: Any = None
 
 
 class Groups:
@@ -39,39 +52,81 @@ class Groups:
     label are then a prefix, and summing the groups' rows back into scores is one gather and one
     slice per ``j``: no scatter, which the array API does not have.
 
+    Groups of similar size are gathered as stacks, the smaller ones filled up with a zero row, so
+    that one batched product and one batched ``eigh`` serve many of them.
+
     Parameters
     ----------
     T : ndarray of shape (n, c), int8
         Signs of the observed labels.
+    padding : float, default=1.1
+        Most that the largest group of a stack may exceed the smallest by.
     """
 
-    def __init__(self, T: Signs) -> None:
+    def __init__(self, T: Signs, padding: float = 1.1) -> None:
         positive = T > 0
         counts = positive.sum(axis=1)
         covered = np.flatnonzero(counts)
         self.covered = covered[np.argsort(-counts[covered], kind="stable")]
-        place = np.full(len(T), len(self.covered), dtype=np.int64)
-        place[self.covered] = np.arange(len(self.covered))
+        n_covered = len(self.covered)
+        place = np.full(len(T), n_covered, dtype=np.int64)
+        place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows point one past the end
         members = [np.sort(place[np.flatnonzero(column)]) for column in positive.T]
         self.members = [rows for rows in members if len(rows)]
+        self.stacks = self._stack(T.shape[1], padding)
         if not self.members:
             self.slots: list[Any] = []
             return
-        by_row = np.argsort(np.concatenate(self.members), kind="stable")
+        flat = np.concatenate([stack.ravel() for stack in self.stacks])
+        by_row = np.argsort(flat, kind="stable")[: int(counts.sum())]  # fillers come last
         counts = counts[self.covered]
         first = np.cumsum(counts) - counts
         self.slots = [by_row[first[counts > j] + j] for j in range(int(counts[0]))]
 
+    def _stack(self, n_labels: int, padding: float) -> list[NDArray[np.int64]]:
+        """Rows of the covered scores as index arrays of shape (groups, rows).
+
+        The costliest come first, and none holds more than about a sixteenth of the work, so that
+        several threads end together.
+        """
+        by_size = sorted(self.members, key=len)
+        costs = [_cost(len(rows), n_labels) for rows in by_size]
+        most = sum(costs) / 16
+        stacks: list[list[NDArray[np.int64]]] = []
+        filled = 0.0
+        for rows, cost in zip(by_size, costs, strict=True):
+            # The last group of a stack is the largest so far, the first the smallest.
+            fits = stacks and len(rows) <= padding * len(stacks[-1][0])
+            if not fits or (padding < 2 and filled + cost > most):
+                stacks.append([])
+                filled = 0.0
+            stacks[-1].append(rows)
+            filled += cost
+        indices = []
+        for stack in reversed(stacks):
+            index = np.full((len(stack), len(stack[-1])), len(self.covered), dtype=np.int64)
+            for i, rows in enumerate(stack):
+                index[i, : len(rows)] = rows
+            indices.append(index)
+        return indices
+
     def sum_back(self, parts: list[Any]) -> Any:
-        """Sum rows of the groups (in the order of ``members``) into the covered rows."""
+        """Sum rows of the stacks into the covered rows."""
         xp = array_namespace(parts[0])
-        stacked = xp.concat(parts, axis=0)
-        total = xp.take(stacked, xp.asarray(self.slots[0]), axis=0)
+        where = device(parts[0])
+        stacked = xp.concat([xp.reshape(part, (-1, part.shape[-1])) for part in parts], axis=0)
+        total = xp.take(stacked, xp.asarray(self.slots[0], device=where), axis=0)
         for slot in self.slots[1:]:
             head = slice(0, len(slot))
-            total[head, :] = total[head, :] + xp.take(stacked, xp.asarray(slot), axis=0)
+            total[head, :] += xp.take(stacked, xp.asarray(slot, device=where), axis=0)
         return total
+
+
+def _cost(rows: int, columns: int) -> float:
+    """Multiplications for the norm of one group, about."""
+    small = min(rows, columns)
+    return 2.0 * rows * columns * small + 10.0 * small**3 + 1e4
 
 
 class Objective:
@@ -89,10 +144,10 @@ class Objective:
         Whether the global norm is subtracted; False is the paper's DM2L-Lo.
     global_rows : {"covered", "all"}, default="covered"
         Rows of the global term; "all" is the paper's objective.
-    xp : array namespace, default=numpy
-        Where the scores live.
-    dtype : dtype, default=float64
-        Dtype of the scores.
+    like : array, default=None
+        Scores live where this array lives and have its dtype; None: in numpy, float64.
+    workers : int, default=1
+        Threads for the nuclear norms of numpy arrays.
 
     Examples
     --------
@@ -111,26 +166,44 @@ class Objective:
         local: bool = True,
         discriminant: bool = True,
         global_rows: Literal["covered", "all"] = "covered",
-        xp: Any = numpy_namespace,
-        dtype: Any = np.float64,
+        like: Any = None,
+        workers: int = 1,
     ) -> None:
+        example = np.empty(0) if like is None else like
+        self._xp, self._device = array_namespace(example), device(example)
         self.lambda_d = float(lambda_d) if local else 0.0
         self.discriminant = discriminant
-        self.observed = xp.asarray(T != 0)
-        self.targets = xp.astype(xp.asarray(T), dtype)
-        self.groups = Groups(T)
+        self.targets = self._put(T, example.dtype)
+        self.observed = self._put(T != 0, example.dtype)
+        ordinary = is_numpy_array(example)
+        self._workers = workers if ordinary else 1
+        # An accelerator wants few large stacks, a processor no needless work.
+        self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
         if not len(self.groups.covered):
             self.lambda_d = 0.0
-        self._covered = xp.asarray(self.groups.covered)
-        self._place = xp.asarray(self.groups.place)
-        self._members = [xp.asarray(m) for m in self.groups.members]
-        everyone = global_rows == "all"
-        self._global = xp.arange(len(T)) if everyone else self._covered
+        self._covered = self._put(self.groups.covered)
+        self._place = self._put(self.groups.place)
+        full = len(self.groups.covered)
+        self._stacks = [
+            (self._put(stack), self._put((stack < full).sum(axis=1)))
+            for stack in self.groups.stacks
+        ]
+        self._everyone = global_rows == "all"
+
+    def _put(self, array: NDArray[Any], dtype: Any = None) -> Any:
+        """``array`` where the scores live."""
+        xp = self._xp
+        array = xp.asarray(array, device=self._device)
+        return array if dtype is None else xp.astype(array, dtype, copy=False)
 
     def loss(self, F: Any) -> tuple[float, Any]:
         """``1/2 ||O*F - T||^2`` and its gradient."""
         xp = array_namespace(F)
-        residual = xp.where(self.observed, F - self.targets, xp.zeros_like(F))
+        residual = F * self.observed
+        residual -= self.targets
+        if residual.dtype == xp.float64:
+            flat = xp.reshape(residual, (-1,))
+            return 0.5 * float(xp.vecdot(flat, flat)), residual
         return 0.5 * float(xp.sum(residual * residual, dtype=xp.float64)), residual
 
     def exact(self, F: Any) -> float:
@@ -143,16 +216,23 @@ class Objective:
     def bracket(self, F: Any) -> float:
         """``sum_k ||F_k||_* - ||F_C||_*``; never negative over the covered rows."""
         xp = array_namespace(F)
-        F_C = xp.take(F, self._covered, axis=0)
+        F_C = self._covered_scores(F)
         with one_blas_thread():
-            local = sum(nuclear_norm(xp.take(F_C, rows, axis=0)) for rows in self._members)
+            local = sum(
+                nuclear_norm(xp.take(F_C, self._put(rows), axis=0)) for rows in self.groups.members
+            )
         return local - (self.global_norm(F) if self.discriminant else 0.0)
 
     def global_norm(self, F: Any) -> float:
         """``||F_C||_*``."""
-        return nuclear_norm(array_namespace(F).take(F, self._global, axis=0))
+        return nuclear_norm(F if self._everyone else self._covered_scores(F))
 
-    def evaluate(self, F: Any, norm: Norm, linear: Any = None) -> Evaluation:
+    def _covered_scores(self, F: Any) -> Any:
+        return array_namespace(F).take(F, self._covered, axis=0)
+
+    def evaluate(
+        self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation:
         """Smoothed and exact ``J`` and the gradient of the smoothed one.
 
         Parameters
@@ -164,47 +244,66 @@ class Objective:
         linear : array of shape (n, c), default=None
             A subgradient ``D`` of the global norm. If given, the concave part is replaced by
             ``-lambda_d <D, F>``: the convex surrogate of Algorithm 1.
+        curvature : bool, default=False
+            Whether to ask ``norm`` for the curvature of the groups as well.
 
         Returns
         -------
         Evaluation
-            ``value``, ``exact``, ``gradient``.
+            ``value``, ``exact``, ``gradient``, ``curvature``.
         """
         xp = array_namespace(F)
         value, gradient = self.loss(F)
         exact = value
         if not self.lambda_d:
             return Evaluation(value, exact, gradient)
+        F_C = self._covered_scores(F)
+        padded = self._with_zero_row(F_C)
+
+        def local_norm(stack: Any, heights: Any) -> NormValue:
+            rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
+            options = {"curvature": True, "heights": heights} if curvature else {}
+            return norm(xp.reshape(rows, (*stack.shape, -1)), **options)
+
         concave = self.discriminant and linear is None
-        F_C = xp.take(F, self._covered, axis=0)
+        tasks = [partial(local_norm, *stack) for stack in self._stacks]
+        if concave:
+            tasks.insert(0, partial(norm, F if self._everyone else F_C))
         with one_blas_thread():
-            norms = [norm(xp.take(F_C, rows, axis=0)) for rows in self._members]
-            total = self.groups.sum_back([at.gradient for at in norms])
-            everyone = norm(xp.take(F, self._global, axis=0)) if concave else None
+            norms = run_all(tasks, self._workers)
+        everyone = norms.pop(0) if concave else None
+        total = self.groups.sum_back([at.gradient for at in norms])
         local, local_exact = sum(n.value for n in norms), sum(n.exact for n in norms)
         shared = 0.0, 0.0
         if everyone is not None:
             shared = everyone.value, everyone.exact
-            if self._global is self._covered:
-                total = total - everyone.gradient
+            if self._everyone:
+                gradient -= self.lambda_d * everyone.gradient
             else:
-                gradient = gradient - self.lambda_d * everyone.gradient
+                total -= everyone.gradient
         elif self.discriminant:
             inner = float(xp.sum(linear * F, dtype=xp.float64))
             shared = inner, inner
-            gradient = gradient - self.lambda_d * linear
+            gradient -= self.lambda_d * linear
+        total *= self.lambda_d
+        gradient += self._spread(total)
         value += self.lambda_d * (local - shared[0])
         exact += self.lambda_d * (local_exact - shared[1])
-        return Evaluation(value, exact, gradient + self.lambda_d * self._spread(total))
+        bend = sum((n.curvature for n in norms[1:]), norms[0].curvature) if curvature else None
+        return Evaluation(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
         """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""
-        xp = array_namespace(F)
-        D = subgradient(xp.take(F, self._global, axis=0), delta)
-        return self._spread(D) if self._global is self._covered else D
+        if self._everyone:
+            return subgradient(F, delta)
+        return self._spread(subgradient(self._covered_scores(F), delta))
 
     def _spread(self, rows: Any) -> Any:
         """Covered rows back to their places, zero rows elsewhere."""
+        return array_namespace(rows).take(self._with_zero_row(rows), self._place, axis=0)
+
+    def _with_zero_row(self, rows: Any) -> Any:
+        """Covered rows and a zero row, where fillers of stacks and uncovered rows point to."""
         xp = array_namespace(rows)
-        padded = xp.concat([rows, xp.zeros((1, rows.shape[1]), dtype=rows.dtype)], axis=0)
-        return xp.take(padded, self._place, axis=0)
+        zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=self._device)
+        return xp.concat([rows, zero], axis=0)

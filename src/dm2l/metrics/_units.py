@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
+from dm2l.arrays import to_numpy
 from dm2l.labels import Signs, parse_labels
 
 Convention = Literal["paper", "published", "sklearn"]
@@ -56,7 +57,7 @@ def read(
             "column each. For classes use sklearn.metrics."
         )
     T = labels.signs
-    S = np.asarray(scores, dtype=np.float64)
+    S = np.asarray(to_numpy(scores), dtype=np.float64)
     if S.ndim == 1 and T.shape[1] == 1:
         S = S[:, None]
     if S.shape != T.shape:

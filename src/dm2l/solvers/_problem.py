@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import scipy.linalg
-from array_api_compat import is_torch_namespace
+from array_api_compat import device
 
+from dm2l.arrays import solve_triangular
 from dm2l.features import Features
 from dm2l.nuclear import Norm
 from dm2l.objective import Evaluation, Objective
@@ -53,13 +53,17 @@ class Problem:
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
 
-    def evaluate(self, W: Any, norm: Norm, linear: Any = None) -> Evaluation:
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
-        at = self.objective.evaluate(self.features.scores(W), norm, linear)
-        ridge = self.ridge(W)
-        gradient = self.features.adjoint(at.gradient) + self.penalty * W
-        return Evaluation(at.value + ridge, at.exact + ridge, gradient)
+        F = self.features.scores(W)
+        at = self.objective.evaluate(F, norm, linear, curvature=curvature)
+        shrunk = self.penalty * W
+        ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
+        gradient = self.features.adjoint(at.gradient) + shrunk
+        return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def ridge(self, W: Any) -> float:
         """``alpha/2 ||W||^2``."""
@@ -77,13 +81,11 @@ class Preconditioner:
     together are exactly ``1/2 ||V||^2`` plus a linear term.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, gram: Any = None) -> None:
         features, xp = problem.features, problem.features.xp
         observed = problem.objective.observed
-        rho = float(xp.mean(xp.astype(observed, xp.float64)))
-        C = rho * features.gram()
-        index = xp.arange(C.shape[0])
-        eye = xp.astype(index[:, None] == index[None, :], xp.float64)
+        self.rho = float(xp.sum(observed, dtype=xp.float64)) / math.prod(observed.shape)
+        C = self.rho * (features.gram() if gram is None else gram)
         diagonal = xp.linalg.diagonal(C)
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
@@ -91,27 +93,19 @@ class Preconditioner:
         # large feature must not drown the others.
         trace = 10 * C.shape[0] * float(xp.finfo(features.Phi.dtype).eps)
         trace = trace * xp.where(diagonal > 0, diagonal, largest)
-        self._R = xp.linalg.cholesky(C + eye * (problem.penalty + trace[:, None]))
-        self._xp = xp
+        index = xp.arange(C.shape[0], device=device(C))
+        on_diagonal = index[:, None] == index[None, :]
+        added = problem.penalty + trace[:, None]
+        self._R = xp.linalg.cholesky(xp.where(on_diagonal, C + added, C))
 
     def to_weights(self, V: Any) -> Any:
         """``W = R'^-1 V``."""
-        return self._solve(V, transpose=True)
+        return solve_triangular(self._R, V, transpose=True)
 
     def to_gradient(self, gradient: Any) -> Any:
         """Gradient in ``V`` from the gradient in ``W``: ``R^-1 g``."""
-        return self._solve(gradient, transpose=False)
+        return solve_triangular(self._R, gradient)
 
     def to_variables(self, W: Any) -> Any:
         """``V = R'W``."""
         return self._R.T @ W
-
-    def _solve(self, B: Any, *, transpose: bool) -> Any:
-        if isinstance(B, np.ndarray):
-            return scipy.linalg.solve_triangular(
-                self._R, B, lower=True, trans=int(transpose), check_finite=False
-            )
-        R = self._R.T if transpose else self._R
-        if is_torch_namespace(self._xp):
-            return self._xp.linalg.solve_triangular(R, B, upper=transpose)
-        return self._xp.linalg.solve(R, B)

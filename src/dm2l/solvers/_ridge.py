@@ -10,6 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.arrays import is_foreign, to_numpy
 from dm2l.features import Features
 from dm2l.objective import Objective
 from dm2l.solvers._problem import Preconditioner, Problem
@@ -46,18 +47,18 @@ def conjugate_gradients(
     def hessian(V: Any) -> Any:
         W = preconditioner.to_weights(V)
         F = features.scores(W)
-        G = features.adjoint(xp.where(observed, F, xp.zeros_like(F)))
+        G = features.adjoint(F * observed)
         return preconditioner.to_gradient(G + problem.penalty * W)
 
     right = preconditioner.to_gradient(features.adjoint(targets))
     V = right
-    if bool(xp.all(observed)):
+    if bool(xp.all(observed > 0)):
         return V
     residual = right - hessian(V)
     direction = residual
     size = xp.sum(residual * residual, axis=0)
     goal = tol**2 * xp.sum(right * right, axis=0)
-    tiny = xp.full_like(size, np.finfo(np.float64).tiny)
+    tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
@@ -108,6 +109,8 @@ def masked_ridge(
     else:
         method = "direct"
     features = features.centre()
+    if is_foreign(features.Phi):
+        method = "cg"
     patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
     chosen = method == "auto"
     if chosen:
@@ -116,13 +119,13 @@ def masked_ridge(
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
     if method == "cg":
-        problem = Problem(features, Objective(T, 0.0, dtype=features.Phi.dtype), alpha)
+        problem = Problem(features, Objective(T, 0.0, like=features.example), alpha)
         preconditioner = Preconditioner(problem)
         W = preconditioner.to_weights(
             conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
         )
         if _settled(problem, preconditioner, W):
-            return np.asarray(features.to_original(W))
+            return to_numpy(features.to_original(W))
         if not chosen:
             warnings.warn(
                 "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small "
@@ -131,7 +134,7 @@ def masked_ridge(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-            return np.asarray(features.to_original(W))
+            return to_numpy(features.to_original(W))
     return np.asarray(features.to_original(_direct(features, T, observed, alpha, np.ravel(which))))
 
 
@@ -140,7 +143,7 @@ def _settled(problem: Problem, preconditioner: Preconditioner, W: Any) -> bool:
     residual = problem.objective.loss(problem.features.scores(W))[1]
     here = preconditioner.to_gradient(problem.features.adjoint(residual) + problem.penalty * W)
     zero = preconditioner.to_gradient(problem.features.adjoint(problem.objective.targets))
-    sizes = [np.sqrt((np.asarray(g) ** 2).sum(axis=0)) for g in (here, zero)]
+    sizes = [np.sqrt((to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
     return bool((sizes[0] <= 1e-8 * sizes[1]).all())
 
 

@@ -1,0 +1,554 @@
+r"""Approximate kernel features: many rows for the price of a few columns.
+
+An exact factor of a kernel matrix costs ``n^2`` memory. Two maps give ``r`` columns with
+``Phi Phi' ~ K`` instead, and never form ``K``:
+
+* :class:`NystroemMap` interpolates ``K`` from ``r`` of its columns, ``p``,
+
+  .. math:: \Phi \Phi' = K_{:p}\, K_{pp}^{-1} K_{p:},
+
+  chosen by randomly pivoted Cholesky (:func:`pivoted_cholesky`): any kernel, and an error that
+  follows the spectrum of ``K``.
+* :class:`FourierMap` averages ``r/2`` random waves: the rbf kernel only, an error that falls like
+  ``1/sqrt(r)``, and a model that keeps no training row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, device, is_torch_array
+from array_api_compat import numpy as numpy_namespace
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state, gen_batches
+
+from dm2l.arrays import like, solve_triangular, to_numpy
+from dm2l.features import Kernel, KernelFactor, KernelMap
+
+__all__ = ["FourierMap", "NystroemFactor", "NystroemMap", "pivoted_cholesky"]
+
+_DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
+_PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
+_ANGLES = 2**20  # most angles that a FourierMap holds at a time
+
+
+# -------------------------------------------------------------------------------------- Nystrom
+
+
+class NystroemFactor(KernelFactor):
+    """``K ~ Phi Phi'``, exact in the rows and columns ``pivots``; ``L = Phi[pivots]``.
+
+    Parameters
+    ----------
+    Phi : array of shape (n, r)
+        The factor.
+    pivots : ndarray of shape (r,)
+        Rows that were chosen, in the order in which they were.
+    L : array of shape (r, r)
+        ``Phi[pivots]``, lower triangular.
+    error : float
+        ``trace(K - Phi Phi') / trace(K)``, between 0 and 1. What is left out is positive
+        semi-definite, so this bounds every other error too: no entry of ``K`` is off by more than
+        ``error * trace(K)``.
+
+    See Also
+    --------
+    pivoted_cholesky : Makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.approximation import pivoted_cholesky
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> factor = pivoted_cholesky(lambda A, B: A @ B.T, X, n_components=3, random_state=0)
+    >>> factor.Phi.shape, factor.error
+    ((3, 2), 0.0)
+    >>> W = np.eye(2)
+    >>> np.allclose(X @ X[factor.pivots].T @ factor.dual(W), factor.Phi @ W)
+    True
+    """
+
+    def __init__(self, Phi: Any, pivots: NDArray[np.intp], L: Any, error: float) -> None:
+        super().__init__(Phi, pivots, L)
+        self.error = error
+
+    def dual(self, W: Any) -> Any:
+        """``A`` with ``L'A = W``."""
+        return solve_triangular(self.L, W, transpose=True)
+
+    def primal(self, F: Any) -> Any:
+        """``W`` with ``L W = F`` on the pivot rows."""
+        return solve_triangular(self.L, _take(F, self.pivots))
+
+
+def pivoted_cholesky(
+    kernel: Callable[[Any, Any], Any],
+    X: Any,
+    n_components: int,
+    random_state: Any = None,
+    *,
+    tol: float = 1e-12,
+    block_size: int = 256,
+) -> NystroemFactor:
+    r"""Nystrom factor of a kernel matrix by randomly pivoted Cholesky.
+
+    With ``D`` the diagonal of what is left of the kernel matrix, the next pivot is row ``i`` with
+    probability ``D_i / trace(D)``, and one step of Cholesky takes its row and column away,
+
+    .. math:: K \leftarrow K - k_i k_i' / K_{ii}, \qquad D \leftarrow D - k_i^2 / K_{ii}.
+
+    Rows that the pivots already explain are thus rarely drawn, and the expected error is near
+    that of the best rank-``r`` matrix [1]_. The steps are taken in blocks: candidates are drawn
+    together and each is kept with probability (what is left of its diagonal now) / (what was left
+    when it was drawn), so that the pivots have exactly the law of single steps while the work is
+    done by matrix products [2]_. It takes about ``n r^2`` multiplications and ``n r`` evaluations
+    of the kernel; memory holds ``Phi`` and a few blocks of ``block_size`` columns.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(A, B)`` gives the matrix between two sets of rows; a :class:`dm2l.features.Kernel`
+        of "precomputed" means that ``X`` is the kernel matrix itself.
+    X : array or sparse matrix of shape (n, d)
+        Rows.
+    n_components : int
+        Most pivots taken. There are fewer when nothing is left before, because rows are
+        duplicates, or depend on others in the space of the kernel.
+    random_state : int, RandomState or None, default=None
+        Source of the draws.
+    tol : float, default=1e-12
+        Rows whose diagonal has fallen below this share of the largest one in ``K`` are left
+        alone: what remains of them is rounding.
+    block_size : int, default=256
+        Candidates drawn together: a matter of time and memory, not of the law.
+
+    Returns
+    -------
+    NystroemFactor
+        In float64, with the relative trace error as ``error``.
+
+    References
+    ----------
+    .. [1] Y. Chen, E. N. Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky:
+       Practical approximation of a kernel matrix with few entry evaluations", Communications on
+       Pure and Applied Mathematics, 2025 (arXiv:2207.06503).
+    .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: Kernel matrix
+       approximation by accelerated randomly pivoted Cholesky", 2024 (arXiv:2410.03969).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> from dm2l.approximation import pivoted_cholesky
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> factor = pivoted_cholesky(rbf_kernel, X, n_components=40, random_state=0)
+    >>> factor.Phi.shape
+    (500, 40)
+    >>> factor.error < 0.01
+    True
+    >>> K = rbf_kernel(X)
+    >>> bool(np.isclose(np.trace(K - factor.Phi @ factor.Phi.T) / np.trace(K), factor.error))
+    True
+    """
+    _check_kernel(kernel)
+    _check_count("n_components", n_components)
+    _check_count("block_size", block_size)
+    _check_tol(tol)
+    random = check_random_state(random_state)
+    matrix = _KernelMatrix(kernel, X)
+    diagonal = matrix.diagonal()
+    xp = array_namespace(diagonal)
+    n, most = diagonal.shape[0], min(int(n_components), diagonal.shape[0])
+    # Names end in `left` where they belong to K - Phi Phi'.
+    left = _to_host(diagonal).copy()
+    trace, largest = float(left.sum()), float(left.max(initial=0.0))
+    floor = max(tol, 10 * matrix.noise) * largest
+    Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))
+    pivots = np.zeros(0, dtype=np.intp)
+    while True:
+        _check_diagonal(left, largest, matrix.noise, len(pivots))
+        left[left <= 0] = 0.0
+        weights = np.where(left > floor, left, 0.0)
+        rank = len(pivots)
+        if rank == most or not weights.any():
+            break
+        drawn = random.choice(n, size=int(block_size), p=weights / weights.sum())
+        uniforms = random.uniform(size=len(drawn))
+        rows, order = np.unique(drawn, return_inverse=True)
+        known = Phi[:, :rank]
+        known_rows = _take(known, rows)
+        block = matrix.block(rows, rows)
+        _check_symmetric(_to_host(block), largest)
+        block_left = _to_host(block - known_rows @ known_rows.T)
+        chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
+        new = rows[chosen]
+        columns_left = matrix.block(None, new) - known @ _take(known, new).T
+        columns = solve_triangular(like(L, Phi), columns_left.T).T
+        Phi[:, rank : rank + len(new)] = columns
+        left -= _to_host(xp.sum(columns * columns, axis=1))
+        left[new] = 0.0
+        pivots = np.concatenate([pivots, new])
+    # Beyond its own column nothing is left of the row of a pivot but rounding.
+    for column, pivot in enumerate(pivots.tolist()):
+        Phi[pivot, column + 1 :] = 0.0
+    Phi = _first_columns(Phi, len(pivots))
+    return NystroemFactor(Phi, pivots, _take(Phi, pivots), float(left.sum()) / trace)
+
+
+def _accept(
+    H: NDArray[np.float64],
+    diagonal: NDArray[np.float64],
+    order: NDArray[np.intp],
+    uniforms: NDArray[np.float64],
+    *,
+    limit: int,
+    floor: float,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Candidates that are kept, as rows of ``H``, and the Cholesky factor of ``H`` on them.
+
+    ``order`` names the candidates as rows of ``H``, first come first served; one that was turned
+    down may come again. ``diagonal`` is that of ``H``, computed the better way.
+    """
+    left = diagonal.copy()
+    L = np.zeros((len(H), min(limit, len(H))))
+    chosen: list[int] = []
+    for row, uniform in zip(order.tolist(), uniforms.tolist(), strict=True):
+        if left[row] <= floor or left[row] <= uniform * diagonal[row]:
+            continue
+        k = len(chosen)
+        root = float(np.sqrt(left[row]))
+        L[:, k] = (H[:, row] - L[:, :k] @ L[row, :k]) / root
+        L[row, k] = root
+        left -= L[:, k] ** 2
+        chosen.append(row)
+        if len(chosen) == limit:
+            break
+    return np.asarray(chosen, dtype=np.intp), L[chosen, : len(chosen)]
+
+
+def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
+    """Refuse what cannot be the diagonal of what is left of a kernel matrix."""
+    if not np.isfinite(left).all():
+        raise ValueError("The kernel matrix contains NaN or infinity.")
+    if not largest > 0:
+        raise ValueError(
+            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
+            "positive semi-definite and not zero."
+        )
+    lowest = float(left.min())
+    if lowest < -max(1e-6, 1e4 * noise) * largest:
+        raise ValueError(
+            f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots a diagonal "
+            f"entry is {lowest:.2g}. Use a valid kernel, or add to its diagonal."
+        )
+
+
+def _check_symmetric(block: NDArray[np.float64], largest: float) -> None:
+    """Refuse a kernel matrix with a block that is not symmetric."""
+    if not np.allclose(block, block.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
+        raise ValueError("The kernel matrix is not symmetric.")
+
+
+def _first_columns(Phi: Any, rank: int) -> Any:
+    """The first ``rank`` columns; a copy where the others are most of what is held."""
+    if 2 * rank >= Phi.shape[1]:
+        return Phi[:, :rank]
+    return array_namespace(Phi).asarray(Phi[:, :rank], copy=True)
+
+
+class _KernelMatrix:
+    """Entries of the kernel matrix of ``X`` in float64, evaluated when they are asked for."""
+
+    def __init__(self, kernel: Callable[[Any, Any], Any], X: Any) -> None:
+        self._kernel = kernel
+        self._X = X.tocsr() if sp.issparse(X) else X
+        self._name = kernel.kernel if isinstance(kernel, Kernel) else None
+        if self._name == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        self.noise = 0.0  # rounding of the entries, where they were not evaluated in float64
+
+    def block(self, rows: NDArray[np.intp] | None, columns: NDArray[np.intp]) -> Any:
+        """Entries of some rows, or all, and some columns."""
+        A = self._X if rows is None else _take(self._X, rows)
+        if self._name == "precomputed":
+            return self._float64(_take(A, columns, axis=1))
+        B = A if rows is columns else _take(self._X, columns)
+        K = self._float64(self._kernel(A, B))
+        if K.shape != (A.shape[0], len(columns)):
+            raise ValueError(
+                f"kernel(A, B) must have a row for each of the {A.shape[0]} rows of A and a column "
+                f"for each of the {len(columns)} rows of B, got shape {tuple(K.shape)}."
+            )
+        return K
+
+    def diagonal(self) -> Any:
+        """The diagonal, without the matrix."""
+        n = self._X.shape[0]
+        if self._name in ("rbf", "laplacian"):
+            if sp.issparse(self._X):
+                return np.ones(n)
+            xp = array_namespace(self._X)
+            return xp.ones((n,), dtype=xp.float64, device=device(self._X))
+        parts = []
+        for batch in gen_batches(n, _DIAGONAL_ROWS):
+            rows = np.arange(batch.start, batch.stop)
+            K = self.block(rows, rows)
+            xp = array_namespace(K)
+            # A copy: a view would hold the whole block.
+            parts.append(xp.asarray(xp.linalg.diagonal(K), copy=True))
+        return xp.concat(parts)
+
+    def _float64(self, K: Any) -> Any:
+        K = K.toarray() if sp.issparse(K) else K
+        xp = array_namespace(K)
+        if xp.isdtype(K.dtype, "real floating"):
+            eps = float(xp.finfo(K.dtype).eps)
+            if eps > np.finfo(np.float64).eps:
+                self.noise = max(self.noise, eps)
+        return xp.astype(K, xp.float64, copy=False)
+
+
+class NystroemMap(KernelMap):
+    """Features of ``n_components`` rows that stand for all: ``K ~ Phi Phi'``.
+
+    Predicts through the pivot rows, as the exact :class:`dm2l.features.KernelMap` does.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(A, B)`` gives the kernel matrix between rows.
+    n_components : int
+        Most columns of ``Phi``.
+    random_state : int, RandomState or None, default=None
+        Source of the pivots.
+
+    Attributes
+    ----------
+    pivots : ndarray of shape (r,)
+        Rows that were chosen.
+    error : float
+        ``trace(K - Phi Phi') / trace(K)``.
+
+    See Also
+    --------
+    pivoted_cholesky : How the rows are chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.approximation import NystroemMap
+    >>> from dm2l.features import Kernel
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> kernel = Kernel("rbf", gamma=0.5, degree=3, coef0=1)
+    >>> nystroem = NystroemMap(kernel, n_components=40, random_state=0)
+    >>> Phi = nystroem.fit(X)
+    >>> Phi.shape, nystroem.error < 0.01
+    ((500, 40), True)
+    >>> W = np.ones((40, 1))
+    >>> A = nystroem.coefficients(W)
+    >>> np.allclose(kernel(X, X[nystroem.pivots]) @ A, Phi @ W)
+    True
+    """
+
+    def __init__(
+        self, kernel: Callable[[Any, Any], Any], n_components: int, random_state: Any = None
+    ) -> None:
+        super().__init__(kernel)
+        _check_kernel(kernel)
+        _check_count("n_components", n_components)
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: Any) -> Any:
+        """Return the factor of the kernel matrix of ``X``, in float64."""
+        factor = pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
+        self._factor = factor
+        self.pivots = factor.pivots
+        self.error = factor.error
+        return factor.Phi
+
+    def identity(self, n_labels: int) -> Any:
+        """Weights of ``A = I``."""
+        return self.weights(like(np.eye(self.n_coefficients, n_labels), self._factor.L))
+
+
+# -------------------------------------------------------------------------------------- Fourier
+
+
+class FourierMap:
+    r"""Random Fourier features of the rbf kernel.
+
+    With frequencies :math:`\omega_j` of distribution :math:`N(0, 2\gamma I)`, of which there are
+    ``m = n_components / 2``, rounded up,
+
+    .. math:: \phi(x) = \tfrac{1}{\sqrt m} (\cos \omega_1'x, \dots, \cos \omega_m'x,
+              \sin \omega_1'x, \dots, \sin \omega_m'x), \qquad
+              E[\phi(x)'\phi(y)] = e^{-\gamma \|x - y\|^2}
+
+    [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
+    distribution of each as it is, hence the expectation, and lowers the variance [2]_.
+
+    Parameters
+    ----------
+    gamma : float
+        Of the kernel.
+    n_components : int
+        Number of features. If it is odd, the last frequency has its cosine only, which makes the
+        expectation wrong by at most ``1/m``.
+    random_state : int, RandomState or None, default=None
+        Source of the frequencies.
+
+    Attributes
+    ----------
+    frequencies : array of shape (d, m)
+        In columns; all that is kept.
+    error : float
+        Root mean square of :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000
+        random pairs of different training rows. The entries of ``K`` lie between 0 and 1.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007;
+       cosines with sines rather than with random phases: D. J. Sutherland and J. Schneider, "On
+       the Error of Random Fourier Features", UAI 2015.
+    .. [2] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal
+       Random Features", NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> from dm2l.approximation import FourierMap
+    >>> X = np.random.default_rng(0).standard_normal((500, 10))
+    >>> fourier = FourierMap(gamma=0.05, n_components=2000, random_state=0)
+    >>> Phi = fourier.fit(X)
+    >>> Phi.shape, fourier.error < 0.02
+    ((500, 2000), True)
+    >>> np.allclose(fourier.transform(X[:3]), Phi[:3])
+    True
+    >>> np.allclose(Phi @ Phi.T, rbf_kernel(X, gamma=0.05), atol=0.1)
+    True
+    """
+
+    def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
+        _check_gamma(gamma)
+        _check_count("n_components", n_components)
+        self.gamma = gamma
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: Any) -> Any:
+        """Draw frequencies for the columns of ``X`` and return its features."""
+        random = check_random_state(self.random_state)
+        frequencies = self._draw(X.shape[1], random)
+        self.frequencies = frequencies if sp.issparse(X) else like(frequencies, X)
+        Phi = self.transform(X)
+        self.error = self._measure(X, Phi, random)
+        return Phi
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows, in the dtype of ``X`` if that is a floating one."""
+        frequencies: Any = _to_host(self.frequencies)
+        xp: Any = numpy_namespace
+        if sp.issparse(X):
+            X = X.tocsr()
+        else:
+            xp = array_namespace(X)
+            frequencies = like(frequencies, X)
+        if X.shape[1] != frequencies.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but FourierMap was fitted on {frequencies.shape[0]}."
+            )
+        n, m = X.shape[0], frequencies.shape[1]
+        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
+        for rows in gen_batches(n, max(1, _ANGLES // m)):
+            part = X[rows, :]
+            # In float64 whatever X is: of an angle of thousands float32 leaves four digits.
+            part = part.astype(np.float64) if sp.issparse(part) else xp.astype(part, xp.float64)
+            angles = part @ frequencies
+            Phi[rows, :m] = xp.astype(xp.cos(angles) / m**0.5, dtype)
+            angles = angles[:, : self.n_components - m]
+            Phi[rows, m:] = xp.astype(xp.sin(angles) / m**0.5, dtype)
+        return Phi
+
+    def _draw(self, d: int, random: np.random.RandomState) -> NDArray[np.float64]:
+        m = (int(self.n_components) + 1) // 2
+        if d > 4 * m:
+            # So few of so many directions are nearly orthogonal as they are: 25 frequencies in
+            # 500 columns gained 1 % by it, 100 gained 3 to 10 %, 500 gained 16 to 76 %.
+            return np.asarray(np.sqrt(2 * self.gamma) * random.standard_normal((d, m)))
+        blocks = []
+        for start in range(0, m, d):
+            normal = random.standard_normal((d, min(d, m - start)))
+            # Signs that QR gives to columns do not matter: a feature or two change theirs.
+            blocks.append(np.linalg.qr(normal).Q)
+        lengths = np.sqrt(2 * self.gamma * random.chisquare(d, size=m))
+        return np.asarray(np.concatenate(blocks, axis=1) * lengths)
+
+    def _measure(self, X: Any, Phi: Any, random: np.random.RandomState) -> float:
+        n = X.shape[0]
+        first = random.randint(n, size=_PAIRS)
+        second = (first + random.randint(1, max(n, 2), size=_PAIRS)) % n
+        xp = array_namespace(Phi)
+        if sp.issparse(X):
+            X = X.tocsr()
+            apart = X[first].astype(np.float64) - X[second]
+            squares = np.asarray(apart.multiply(apart).sum(axis=1)).ravel()
+        else:
+            apart = xp.astype(_take(X, first), xp.float64) - xp.astype(_take(X, second), xp.float64)
+            squares = _to_host(xp.sum(apart * apart, axis=1))
+        products = xp.sum(_take(Phi, first) * _take(Phi, second), axis=1, dtype=xp.float64)
+        errors = np.exp(-self.gamma * squares) - _to_host(products)
+        return float(np.sqrt(np.mean(errors**2)))
+
+    def coefficients(self, W: Any) -> Any:
+        """``W`` itself, with ``transform(X) W`` the scores."""
+        return W
+
+    weights = coefficients
+
+    def identity(self, n_labels: int) -> Any:
+        """``W = I``."""
+        return like(np.eye(self.n_coefficients, n_labels), self.frequencies)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of features."""
+        return int(self.n_components)
+
+
+def _to_host(array: Any) -> NDArray[Any]:
+    # array_api_strict knows its devices by other names than to_numpy does.
+    return to_numpy(array) if is_torch_array(array) else np.asarray(array)
+
+
+def _take(X: Any, indices: NDArray[np.intp], axis: int = 0) -> Any:
+    """Some rows, or columns, of a dense array or a CSR matrix."""
+    if sp.issparse(X):
+        return X[indices] if axis == 0 else X[:, indices]
+    return array_namespace(X).take(X, like(indices, X), axis=axis)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if not callable(kernel):
+        raise ValueError(f"kernel must be a function of two arrays of rows, got {kernel!r}.")
+
+
+def _check_gamma(gamma: Any) -> None:
+    if not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise ValueError(f"gamma must be a finite number > 0, got {gamma!r}.")
+
+
+def _check_tol(tol: Any) -> None:
+    if not isinstance(tol, Real) or not 0 <= float(tol) < 1:
+        raise ValueError(f"tol must be a number >= 0 and < 1, got {tol!r}.")
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")

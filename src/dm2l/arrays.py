@@ -1,0 +1,116 @@
+"""What the array API standard lacks: triangular solves, and the way to and from numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_numpy_array,
+    is_torch_array,
+    to_device,
+)
+from array_api_compat import numpy as numpy_namespace
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+__all__ = [
+    "cholesky",
+    "home",
+    "identity",
+    "is_foreign",
+    "like",
+    "namespace",
+    "solve_triangular",
+    "take_columns",
+    "take_rows",
+    "to_numpy",
+]
+
+
+def is_foreign(array: Any) -> bool:
+    """Whether this is an array of a library other than numpy (torch, cupy, ...)."""
+    return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
+
+
+def home(array: Any) -> str:
+    """Library and device of an array, in words."""
+    if not is_foreign(array):
+        return "numpy"
+    library = array_namespace(array).__name__.removeprefix("array_api_compat.")
+    return f"{library} on {device(array)}"
+
+
+def namespace(array: Any) -> Any:
+    """Array namespace of a dense array; numpy's for a sparse one."""
+    return numpy_namespace if sp.issparse(array) else array_namespace(array)
+
+
+def to_numpy(array: Any) -> NDArray[Any]:
+    """The same numbers as a numpy array, from whatever device they live on."""
+    if is_torch_array(array):
+        return np.asarray(array.detach().cpu())
+    if is_foreign(array):
+        if hasattr(array, "get"):  # cupy
+            return np.asarray(array.get())
+        if str(device(array)) != "cpu":  # array_api_strict, which plays at having devices
+            return np.asarray(to_device(array, array_namespace(array).Device("CPU_DEVICE")))
+    return np.asarray(array)
+
+
+def like(array: Any, other: Any, dtype: Any = None) -> Any:
+    """``array`` (numpy) in the namespace and on the device of ``other``."""
+    if not is_foreign(other):
+        return np.asarray(array, dtype=dtype)
+    return array_namespace(other).asarray(array, dtype=dtype, device=device(other))
+
+
+def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array, sparse matrix or data frame."""
+    if is_foreign(array):
+        return array_namespace(array).take(array, like(rows, array), axis=0)
+    return _safe_indexing(array, rows)
+
+
+def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
+    """Some columns of an array, sparse matrix or data frame."""
+    if is_foreign(array):
+        return array_namespace(array).take(array, like(columns, array), axis=1)
+    return _safe_indexing(array, columns, axis=1)
+
+
+def identity(square: Any) -> Any:
+    """Identity matrix of the size, in the place and of the dtype of a square one."""
+    xp = array_namespace(square)
+    return xp.eye(square.shape[0], dtype=square.dtype, device=device(square))
+
+
+def cholesky(A: Any) -> Any:
+    """Lower Cholesky factor, or None where ``A`` is not positive definite."""
+    if is_torch_array(A):
+        L, failed = array_namespace(A).linalg.cholesky_ex(A)
+        return None if int(failed) else L
+    try:
+        if is_numpy_array(A):
+            return scipy.linalg.cholesky(A, lower=True, check_finite=False)
+        return array_namespace(A).linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
+    """Solve ``L Z = B``, or ``L'Z = B``, with a lower triangular ``L``."""
+    if is_numpy_array(L):
+        return scipy.linalg.solve_triangular(
+            L, B, lower=True, trans=int(transpose), check_finite=False
+        )
+    xp = array_namespace(L)
+    A = L.T if transpose else L
+    if is_torch_array(L):
+        return xp.linalg.solve_triangular(A, B, upper=transpose)
+    return xp.linalg.solve(A, B)
