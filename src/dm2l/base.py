@@ -43,7 +43,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     """
 
     # Whether arrays of other libraries stay where they are, and the results with them.
-    _follows_X = False
+    _follows_input = False
 
     missing_label: Any = np.nan
     absent_label: Any = None
@@ -139,15 +139,20 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Any, T: Signs) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
+        T = self._select(T)
+        if self._learnable.any():
+            self._fit_labels(self._rows(X), T)
+        else:
+            self._fit_nothing(X)
+
+    def _select(self, T: Signs) -> Signs:
+        """Signs of the labels that can be learnt, in the rows that have something to say."""
         positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
         self._learnable: NDArray[np.bool_] = np.asarray(positive & negative)
         self._constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
         T = T[:, self._learnable]
         self._keep = (T != 0).any(axis=1)
-        if self._learnable.any():
-            self._fit_labels(self._rows(X), np.ascontiguousarray(T[self._keep]))
-        else:
-            self._fit_nothing(X)
+        return np.ascontiguousarray(T[self._keep])
 
     def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
         if Y is None:
@@ -194,7 +199,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # On a handful of positives the best cut is noise, often "predict them all".
             self.thresholds_ = best_f1_thresholds(scores, T, min_positives=5)
 
-    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
+    def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Training and test rows of each fold of ``cv``, which sees observed labels only."""
         visible = np.where(T == 0, np.nan, T > 0)
         splits: Any = self.cv
         if isinstance(splits, Integral):
@@ -207,20 +213,27 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             seen = np.flatnonzero((T != 0).any(axis=1))
             all_seen = len(seen) == len(T)
             folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
-            splits = [(seen[train], seen[test]) for train, test in folds]
+            return [(seen[train], seen[test]) for train, test in folds]
+        return list(splits)
+
+    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
         scores = np.full(T.shape, np.nan)
-        pairwise = self.__sklearn_tags__().input_tags.pairwise
-        for train, test in splits:
+        for train, test in self._folds(X, T):
             fold = clone(self)
             fold.label_names_ = self.label_names_  # for messages
-            X_train, X_test = take_rows(X, train), take_rows(X, test)
-            if pairwise:
-                X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
+            X_train, X_test = self._part(X, train, test)
             fold._learn(X_train, T[train])
             unseen = to_numpy(fold._all_scores(X_test))
             # The constant score of a label that this fold could not learn is no evidence.
             scores[test] = np.where(fold._learnable, unseen, np.nan)
         return scores
+
+    def _part(self, X: Any, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[Any, Any]:
+        """Inputs of the training and of the test rows of a fold."""
+        X_train, X_test = take_rows(X, train), take_rows(X, test)
+        if self.__sklearn_tags__().input_tags.pairwise:
+            X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
+        return X_train, X_test
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -230,7 +243,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         sparse = "csr" if self.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
         if is_foreign(X):
-            X = self._check_foreign(X, reset=reset) if self._follows_X else to_numpy(X)
+            X = self._check_foreign(X, reset=reset) if self._follows_input else to_numpy(X)
         if not is_foreign(X):
             X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
         if reset:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
+from dm2l.approximation import FourierMap, NystroemMap
 from dm2l.arrays import is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import (
@@ -40,9 +43,28 @@ from dm2l.solvers import (
     solve_published,
 )
 
-__all__ = ["DM2LClassifier"]
+__all__ = ["DM2LClassifier", "Prepared"]
 
 _KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "precomputed")
+
+
+@dataclass
+class Prepared:
+    """Features and groups of the training rows: what all fits to them share."""
+
+    feature_map: FeatureMap
+    features: Features
+    objective: Objective
+
+    @cached_property
+    def gram(self) -> Any:
+        """``Phi'Phi`` with the border of the ones column."""
+        return self.features.gram()
+
+    def problem(self, alpha: float, lambda_d: float) -> Problem:
+        """The problem with these settings; one at a time."""
+        self.objective.set_weight(lambda_d)
+        return Problem(self.features, self.objective, alpha)
 
 
 class DM2LClassifier(MissingLabelClassifier):
@@ -78,6 +100,13 @@ callable, default="linear"
         For poly.
     coef0 : float, default=1
         For poly and sigmoid.
+    approximation : {None, "nystroem", "fourier"}, default=None
+        Stand-in for the kernel matrix, for more rows than its square leaves room for:
+        ``n_rows x n_components`` numbers instead of ``n_rows^2``. "nystroem" explains all rows
+        by some of them, drawn by randomly pivoted Cholesky, and takes any kernel; "fourier"
+        averages random waves, for rbf only. See :mod:`dm2l.approximation`.
+    n_components : int, default=1000
+        Features of the approximation.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised.
     local : bool, default=True
@@ -105,7 +134,7 @@ callable, default="linear"
     warm_start : bool, default=False
         Start from the previous solution if it has the right shape.
     random_state : int, RandomState or None, default=None
-        Unused by the exact methods; kept for those that sample.
+        For ``approximation``; the exact methods draw nothing.
     verbose : int, default=0
         Print progress to standard error.
 
@@ -114,7 +143,11 @@ callable, default="linear"
     coef_ : ndarray of shape (n_labels, n_features)
         Weights of the linear model.
     dual_coef_ : ndarray of shape (n_rows, n_labels)
-        Weights of the kernel model on the rows ``X_fit_``.
+        Weights of the kernel model on the rows ``X_fit_``, or on the waves of
+        ``approximation="fourier"``.
+    approximation_error_ : float
+        With ``approximation``: for "nystroem" the share of the trace of the kernel matrix that is
+        left out, for "fourier" the root mean square error of its entries on random pairs.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : list of ndarray, or ndarray
@@ -130,6 +163,8 @@ callable, default="linear"
         The exact objective at the start and after each iteration.
     n_iter_ : int
         Iterations taken.
+    n_evaluations_ : int
+        Evaluations of the objective.
     n_features_in_ : int
         Number of features seen.
     feature_names_in_ : ndarray
@@ -172,6 +207,8 @@ callable, default="linear"
         gamma: float | str = "scale",
         degree: float = 3,
         coef0: float = 1,
+        approximation: str | None = None,
+        n_components: int = 1000,
         fit_intercept: bool = True,
         local: bool = True,
         discriminant: bool = True,
@@ -193,6 +230,8 @@ callable, default="linear"
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.approximation = approximation
+        self.n_components = n_components
         self.fit_intercept = fit_intercept
         self.local = local
         self.discriminant = discriminant
@@ -272,34 +311,31 @@ callable, default="linear"
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
             )
-        if self.solver not in ("lbfgs", "cccp", "published"):
-            raise ValueError(f"solver must be 'lbfgs', 'cccp' or 'published', got {self.solver!r}.")
+        self._check_choice("solver", "lbfgs", "cccp", "published")
+        self._check_counts("n_components")
+        if self.approximation is None:
+            return
+        self._check_choice("approximation", "nystroem", "fourier")
+        named = self.kernel if isinstance(self.kernel, str) else "callable"
+        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
+            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+            raise ValueError(
+                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
+            )
+        if self.solver == "published":
+            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
 
     @property
-    def _follows_X(self) -> bool:  # type: ignore[override]
+    def _follows_input(self) -> bool:  # type: ignore[override]
         return self.solver != "published"
 
     # -- fitting --------------------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        published = self.solver == "published"
-        feature_map = self._feature_map(X)
-        Phi = feature_map.fit(X)
-        features = Features(Phi, bool(self.fit_intercept), getattr(feature_map, "square", None))
-        if Phi is X and not published:
-            features = features.centre()
-        with blas_threads(features.n * features.size * T.shape[1]):
-            objective = Objective(
-                T,
-                self.lambda_d,
-                local=self.local,
-                discriminant=self.discriminant,
-                global_rows="all" if published else "covered",
-                like=features.example,
-                workers=blas_thread_count(),
-            )
-            problem = Problem(features, objective, self._ridge(X, features))
-            solution = self._solve(problem, feature_map, T)
+        with blas_threads(X.shape[0] * min(X.shape) * T.shape[1]):
+            prepared = self._prepare(X, T)
+            problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
+            solution = self._solve(problem, prepared, T)
         if not solution.converged:
             warnings.warn(
                 f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
@@ -316,14 +352,40 @@ callable, default="linear"
                 stacklevel=4,
             )
         self.n_iter_ = solution.n_iter
+        self.n_evaluations_ = solution.n_evaluations
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
-        self._store(X, features.to_original(solution.W), feature_map)
+        self._store(X, prepared.features.to_original(solution.W), prepared.feature_map)
+
+    def _prepare(self, X: Any, T: Signs) -> Prepared:
+        """Everything about the rows that no setting of alpha and lambda_d changes."""
+        published = self.solver == "published"
+        feature_map = self._feature_map(X)
+        Phi = feature_map.fit(X)
+        features = Features(Phi, bool(self.fit_intercept), getattr(feature_map, "square", None))
+        if Phi is X and not published:
+            features = features.centre()
+        objective = Objective(
+            T,
+            self.lambda_d,
+            local=self.local,
+            discriminant=self.discriminant,
+            global_rows="all" if published else "covered",
+            like=features.example,
+            workers=blas_thread_count(),
+        )
+        return Prepared(feature_map, features, objective)
 
     def _feature_map(self, X: Any) -> FeatureMap:
         if self.kernel == "linear":
             return LinearMap(self.solver != "published", bool(self.fit_intercept))
-        self._kernel = Kernel(self.kernel, self._gamma_value(X), self.degree, self.coef0)
+        gamma = self._gamma_value(X)
+        self._kernel = Kernel(self.kernel, gamma, self.degree, self.coef0)
+        if self.approximation == "fourier":
+            return FourierMap(gamma, self.n_components, self.random_state)
+        if self.approximation == "nystroem":
+            n_components = min(self.n_components, X.shape[0])
+            return NystroemMap(self._kernel, n_components, self.random_state)
         columns = KernelColumns if self.solver == "published" else KernelMap
         return columns(self._kernel)
 
@@ -350,7 +412,8 @@ callable, default="linear"
         variance = float(column_variances(features.Phi).sum())
         return variance if variance > 0 else 1.0
 
-    def _solve(self, problem: Problem, feature_map: FeatureMap, T: Signs) -> Solution:
+    def _solve(self, problem: Problem, prepared: Prepared, T: Signs) -> Solution:
+        feature_map = prepared.feature_map
         report = self._report if self.verbose else None
         start = self._previous(problem, feature_map)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
@@ -362,7 +425,7 @@ callable, default="linear"
             W = problem.features.from_original(like(W, problem.features.example))
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value])
-        preconditioner = Preconditioner(problem)
+        preconditioner = Preconditioner(problem, prepared.gram)
         if self.solver == "cccp":
             W = self._identity(problem, feature_map) if start is None else start
             return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
@@ -421,18 +484,24 @@ callable, default="linear"
         else:
             # In float64 whatever X is: kernel weights are large and cancel.
             self.dual_coef_ = weights
-            pivots = feature_map.pivots  # type: ignore[attr-defined]
-            self.X_fit_ = pivots if self.kernel == "precomputed" else take_rows(X, pivots)
+            if self.approximation is not None:
+                self.approximation_error_ = float(feature_map.error)  # type: ignore[attr-defined]
+            if isinstance(feature_map, FourierMap):
+                self._waves = feature_map
+            else:
+                pivots = feature_map.pivots  # type: ignore[attr-defined]
+                self.X_fit_ = pivots if self.kernel == "precomputed" else take_rows(X, pivots)
         self.intercept_ = xp.astype(like(intercept, weights), X.dtype, copy=False)
 
     def _forget_weights(self) -> None:
         """Drop what an earlier fit, perhaps with another kernel, left behind."""
-        for name in ("coef_", "dual_coef_", "X_fit_"):
+        for name in ("coef_", "dual_coef_", "X_fit_", "approximation_error_", "_waves"):
             self.__dict__.pop(name, None)
 
     def _fit_nothing(self, X: Any) -> None:
         self._forget_weights()
         self.n_iter_ = 1
+        self.n_evaluations_ = 0
         self.objective_ = 0.0
         self.objective_history_ = np.zeros(1)
         xp, n_labels = namespace(X), len(self._learnable)
@@ -468,7 +537,9 @@ callable, default="linear"
         if weights is not None:
             return X @ weights + intercept
         weights = take_columns(self.dual_coef_, chosen)
-        if self.kernel == "precomputed":
+        if self.approximation == "fourier":
+            K = self._waves.transform(X)
+        elif self.kernel == "precomputed":
             K = take_columns(X, np.flatnonzero(self._keep)[self.X_fit_])
         else:
             K = self._kernel(X, self.X_fit_)

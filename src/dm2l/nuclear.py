@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -84,7 +84,7 @@ if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def run_all(tasks: list[Callable[[], Any]], workers: int) -> list[Any]:
+def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads.
 
     Products and decompositions of numpy arrays let other threads run.

@@ -171,7 +171,6 @@ class Objective:
     ) -> None:
         example = np.empty(0) if like is None else like
         self._xp, self._device = array_namespace(example), device(example)
-        self.lambda_d = float(lambda_d) if local else 0.0
         self.discriminant = discriminant
         self.targets = self._put(T, example.dtype)
         self.observed = self._put(T != 0, example.dtype)
@@ -179,8 +178,8 @@ class Objective:
         self._workers = workers if ordinary else 1
         # An accelerator wants few large stacks, a processor no needless work.
         self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
-        if not len(self.groups.covered):
-            self.lambda_d = 0.0
+        self._local = local and len(self.groups.covered) > 0
+        self.set_weight(lambda_d)
         self._covered = self._put(self.groups.covered)
         self._place = self._put(self.groups.place)
         full = len(self.groups.covered)
@@ -195,6 +194,10 @@ class Objective:
         xp = self._xp
         array = xp.asarray(array, device=self._device)
         return array if dtype is None else xp.astype(array, dtype, copy=False)
+
+    def set_weight(self, lambda_d: float) -> None:
+        """Change the weight of the norms; it is 0 where there are none."""
+        self.lambda_d = float(lambda_d) if self._local else 0.0
 
     def loss(self, F: Any) -> tuple[float, Any]:
         """``1/2 ||O*F - T||^2`` and its gradient."""
