@@ -3,7 +3,7 @@
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
-from dm2l import DM2LClassifier
+from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
@@ -23,6 +23,9 @@ ESTIMATORS = [
     DM2LClassifier(solver="cccp", max_iter=20),
     DM2LClassifier(discriminant=False),
     DM2LClassifier.published(),
+    DM2LClassifier(kernel="rbf", approximation="nystroem", n_components=40, random_state=0),
+    DM2LClassifier(kernel="rbf", approximation="fourier", n_components=40, random_state=0),
+    DM2LClassifierCV(lambda_ds=[0.0, 0.3], alphas=[1.0], cv=2),
     MaskedRidgeClassifier(),
     LEMLClassifier(),
     LEMLClassifier(loss="logistic"),

@@ -7,7 +7,8 @@ for a class. What is here plugs into ``GridSearchCV`` and ``cross_validate`` thr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
     "MultilabelKFold",
     "MultilabelShuffleSplit",
     "cross_val_decision",
+    "get_metric",
     "get_scorer",
     "get_scorer_names",
 ]
@@ -555,3 +557,37 @@ def get_scorer(name: str, **options: Any) -> Any:
         response_method=recipe.response_method,
         **options,
     )
+
+
+def get_metric(name: str) -> Callable[[Any, Any], float]:
+    """Make a function of labels and scores, larger for better scores, of a scorer's name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`. Metrics of decisions take a score above 0 as a yes.
+
+    Returns
+    -------
+    callable
+        ``metric(Y, scores)``; it can be pickled.
+
+    Examples
+    --------
+    >>> from dm2l.model_selection import get_metric
+    >>> get_metric("neg_hamming_loss")([[0, 1], [1, 1]], [[-0.5, 0.2], [0.3, -0.1]])
+    -0.25
+    """
+    if name not in _RECIPES:
+        raise ValueError(f"{name!r} is not a scorer. Known are: {', '.join(sorted(_RECIPES))}.")
+    return partial(_measure, name)
+
+
+def _measure(name: str, Y: Any, scores: Any) -> float:
+    recipe = _RECIPES[name]
+    response = scores
+    if recipe.response_method == "predict":
+        response = (np.asarray(scores) > 0).astype(np.float64)
+    options = {} if recipe.k is None else {"k": recipe.k}
+    value = float(recipe.metric(Y, response, **options))
+    return value if recipe.greater_is_better else -value

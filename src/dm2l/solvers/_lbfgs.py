@@ -38,6 +38,7 @@ def solve_lbfgs(
     max_iter: int,
     linear: Any = None,
     smoothing: float = SMOOTHING[0],
+    finest: float = SMOOTHING[-1],
     report: Report | None = None,
 ) -> Solution:
     """Minimise the objective by L-BFGS with falling smoothing.
@@ -68,6 +69,8 @@ def solve_lbfgs(
         Linearises the concave part: the convex surrogate of Algorithm 1.
     smoothing : float, default=1e-2
         Where the smoothing starts; a start near the solution wants it small.
+    finest : float, default=1e-5
+        Where it ends at the latest.
     report : callable, default=None
         Called with the iteration and the exact objective.
 
@@ -79,7 +82,7 @@ def solve_lbfgs(
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
     V = descent.xp.astype(V, descent.xp.float64)
-    stages = [mu for mu in SMOOTHING if mu <= smoothing]
+    stages = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
     converged = False
     last_end = np.inf
     for mu in stages if problem.objective.lambda_d else stages[-1:]:
