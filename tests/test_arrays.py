@@ -231,6 +231,24 @@ def test_triangular_systems_are_solved(place, transpose, columns):
     np.testing.assert_allclose(back(found), expected, rtol=0, atol=1e-12)
 
 
+@anywhere
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_the_inverse_of_a_triangular_matrix_is_triangular(place, n):
+    L = np.linalg.cholesky(positive_definite(n))
+    found = arrays.invert_triangular(put(L, place))
+    assert_there(found, place)
+    np.testing.assert_array_equal(back(found), np.tril(back(found)))
+    np.testing.assert_allclose(back(found) @ L, np.eye(n), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1024, 1025, 1101])
+def test_the_inverse_of_a_large_triangular_matrix_comes_by_halves(n):
+    L = np.tril(np.random.default_rng(n).standard_normal((n, n)) / n) + np.eye(n)
+    found = arrays.invert_triangular(L)
+    np.testing.assert_array_equal(found, np.tril(found))
+    np.testing.assert_allclose(found @ L, np.eye(n), rtol=0, atol=1e-12)
+
+
 # ------------------------------------------------------------------- factors of kernel matrices
 
 
@@ -402,6 +420,12 @@ def test_a_float32_matrix_is_factored_in_float64_to_its_own_precision(place):
     assert len(factor.pivots) == len(np.unique(first))
 
 
+@anywhere
+def test_the_rank_of_a_float32_matrix_is_not_that_of_its_noise(place):
+    X = np.random.default_rng(2).standard_normal((60, 4)).astype(np.float32)
+    assert kernel_factor(put(X @ X.T, place)).Phi.shape == (60, 4)
+
+
 def test_an_integer_matrix_is_factored_as_it_stands():
     K = np.array([[2, 1, 2], [1, 2, 1], [2, 1, 2]])
     factor = kernel_factor(K)
@@ -482,6 +506,7 @@ def test_kernels_are_scikit_learn_s(place, kernel, dtype):
     rng = np.random.default_rng(7)
     A, B = rng.standard_normal((9, 4)).astype(dtype), rng.standard_normal((5, 4)).astype(dtype)
     A[3] = 0.0
+    A[4] *= 1e-8
     for left, right in ((A, B), (A, A)):
         found = kernel_of(kernel)(put(left, place), put(right, place))
         assert_there(found, place)

@@ -225,15 +225,25 @@ def test_a_gram_matrix_that_is_given_serves_like_the_one_that_is_made(intercept)
     assert not np.allclose(doubled.to_weights(V), made.to_weights(V), rtol=1e-2)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e8])
+def test_a_column_of_another_scale_does_not_drown_the_others(scale):
+    X, T = oracle.draw_problem(2, 20, 3, 3)
+    units = np.array([scale, 1.0, 1.0])
+    preconditioner = Preconditioner(make(X * units, T, 0.3, 0.0, False))
+    R = preconditioner.to_variables(np.eye(3)).T / units[:, None]
+    np.testing.assert_allclose(R @ R.T, preconditioner.rho * X.T @ X, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, strict.asarray], ids=["numpy", "strict"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-12])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_rank_deficient_features_without_a_ridge_still_have_a_factor(alpha, intercept):
+def test_rank_deficient_features_without_a_ridge_still_have_a_factor(convert, alpha, intercept):
     X, T = oracle.draw_problem(2, 20, 3, 3)
     X = np.column_stack([X, X[:, :2], np.zeros(20), 1e6 * X[:, 0]])
-    preconditioner = Preconditioner(make(X, T, 0.3, alpha, intercept))
+    preconditioner = Preconditioner(make(convert(X), T, 0.3, alpha, intercept))
     V = np.random.default_rng(0).standard_normal((7 + intercept, 3))
-    back = preconditioner.to_variables(preconditioner.to_weights(V))
-    np.testing.assert_allclose(back, V, rtol=0, atol=1e-5)
+    back = preconditioner.to_variables(preconditioner.to_weights(convert(V)))
+    np.testing.assert_allclose(to_numpy(back), V, rtol=0, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------- the solver
@@ -284,7 +294,7 @@ def test_at_the_minimum_there_is_nothing_to_do():
 
 
 @pytest.mark.parametrize(
-    ("method", "lambda_d"), [("L-BFGS-B", 0.05), ("BFGS", 0.3), ("L-BFGS-B", 1.0)]
+    ("method", "lambda_d"), [("L-BFGS-B", 0.05), ("BFGS", 0.3), ("L-BFGS-B", 0.8)]
 )
 @pytest.mark.parametrize("discriminant", [True, False])
 @shapes
@@ -305,7 +315,7 @@ def test_scipy_run_to_the_end_finds_nothing_better(name, method, lambda_d, discr
     # From where ours ended nothing is left, and from elsewhere, where all is convex, neither.
     starts = [ours.W] if discriminant else [ours.W, np.zeros_like(ours.W)]
     for start in starts:
-        options = {"maxiter": 500} | ({"ftol": 0.0, "gtol": 1e-9} if method == "L-BFGS-B" else {})
+        options = {"maxiter": 300} | ({"ftol": 0.0, "gtol": 1e-9} if method == "L-BFGS-B" else {})
         theirs = scipy.optimize.minimize(
             smoothed, start.ravel(), jac=True, method=method, options=options
         )
@@ -364,6 +374,17 @@ def test_no_more_iterations_than_allowed_and_then_not_converged(max_iter):
     assert solution.n_iter == max_iter == len(solution.history) - 1
     assert not solution.converged
     assert solution.objective < solution.history[0]
+
+
+def test_the_iterations_of_all_stages_count_together():
+    X, T = oracle.draw_problem(7, 30, 6, 5)
+    problem = make(X, T, 2.0)
+    total = solve(problem, tol=1e-8).n_iter
+    for max_iter in (total // 2, total - 2, total - 1):
+        solution = solve(problem, tol=1e-8, max_iter=max_iter)
+        assert solution.n_iter == max_iter
+        assert not solution.converged
+    assert solve(problem, tol=1e-8, max_iter=total).n_iter == total
 
 
 def test_a_looser_tolerance_takes_fewer_iterations_and_keeps_its_word():
@@ -439,6 +460,26 @@ def test_a_trial_that_overflows_is_shortened(lambda_d):
     solution = solve_lbfgs(problem, flat, flat.to_variables(start), tol=1e-8, max_iter=20)
     assert np.isfinite(solution.history).all()
     assert solution.objective < 1e-3 * solution.history[0]
+
+
+def test_where_no_step_lowers_the_objective_the_start_is_the_answer():
+    X, T = oracle.draw_problem(0, 30, 5, 4)
+    plain = make(X, T, 0.3)
+    problem = Fragile(plain.features, plain.objective, plain.alpha)  # finite at zero only
+    solution = solve(problem, max_iter=50)
+    np.testing.assert_array_equal(solution.W, np.zeros((6, 4)))
+    assert solution.n_iter == 1
+    assert solution.history == [solution.objective]
+
+
+@pytest.mark.parametrize("lambda_d", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tolerance_of_zero_ends_where_rounding_does(lambda_d, seed):
+    X, T = oracle.draw_problem(seed, 20, 4, 3)
+    problem = make(X, T, lambda_d)
+    solution = solve(problem, tol=0.0)
+    assert solution.converged
+    assert solution.objective <= solve(problem).objective * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

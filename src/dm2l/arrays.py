@@ -23,6 +23,7 @@ __all__ = [
     "cholesky",
     "home",
     "identity",
+    "invert_triangular",
     "is_foreign",
     "like",
     "namespace",
@@ -114,3 +115,17 @@ def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
     if is_torch_array(L):
         return xp.linalg.solve_triangular(A, B, upper=transpose)
     return xp.linalg.solve(A, B)
+
+
+def invert_triangular(L: Any) -> Any:
+    """Inverse of a lower triangular matrix, by halves, so that it is matrix products mostly."""
+    n = L.shape[0]
+    if n <= 1024:
+        return solve_triangular(L, identity(L))
+    xp, half = array_namespace(L), n // 2
+    first, last = invert_triangular(L[:half, :half]), invert_triangular(L[half:, half:])
+    inverse = xp.zeros_like(L)
+    inverse[:half, :half] = first
+    inverse[half:, half:] = last
+    inverse[half:, :half] = -(last @ (L[half:, :half] @ first))
+    return inverse

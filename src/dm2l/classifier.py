@@ -28,6 +28,7 @@ from dm2l.features import (
     check_ridge,
     column_variances,
     default_ridge,
+    float64,
 )
 from dm2l.labels import Signs
 from dm2l.nuclear import blas_thread_count, blas_threads
@@ -364,7 +365,8 @@ callable, default="linear"
         Phi = feature_map.fit(X)
         features = Features(Phi, bool(self.fit_intercept), getattr(feature_map, "square", None))
         if Phi is X and not published:
-            features = features.centre()
+            # Rows that were left out made X a copy of what the caller has.
+            features = features.centre(in_place=not self._keep.all())
         objective = Objective(
             T,
             self.lambda_d,
@@ -538,9 +540,9 @@ callable, default="linear"
             return X @ weights + intercept
         weights = take_columns(self.dual_coef_, chosen)
         if self.approximation == "fourier":
-            K = self._waves.transform(X)
+            K = float64(self._waves.transform(X))
         elif self.kernel == "precomputed":
-            K = take_columns(X, np.flatnonzero(self._keep)[self.X_fit_])
+            K = float64(take_columns(X, np.flatnonzero(self._keep)[self.X_fit_]))
         else:
             K = self._kernel(X, self.X_fit_)
         return K @ weights + intercept

@@ -68,11 +68,12 @@ class Features:
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
         self._square = square
 
-    def centre(self) -> Features:
+    def centre(self, *, in_place: bool = False) -> Features:
         """The same features with zero column means, so that one far from zero costs no digits.
 
         :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
         without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
+        ``in_place`` is for a ``Phi`` that nobody else needs.
         """
         if not self.intercept or self.mean is not None:
             return self
@@ -82,7 +83,10 @@ class Features:
             return centred
         xp = self.xp
         mean = xp.astype(xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n, self.Phi.dtype)
-        centred = Features(self.Phi - mean, self.intercept)
+        Phi = self.Phi
+        if in_place:
+            Phi -= mean
+        centred = Features(Phi if in_place else Phi - mean, self.intercept)
         centred.mean = mean
         return centred
 
@@ -175,7 +179,14 @@ def column_variances(X: Any) -> NDArray[np.float64]:
     if is_foreign(X):
         xp = array_namespace(X)
         return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
-    return np.asarray(np.var(X, axis=0, dtype=np.float64))
+    # By blocks of rows: numpy's own makes a copy of X.
+    mean = np.mean(X, axis=0, dtype=np.float64)
+    total = np.zeros_like(mean)
+    step = max(1, 2**20 // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        apart = X[start : start + step] - mean
+        total += np.einsum("ij,ij->j", apart, apart)
+    return np.asarray(total / X.shape[0])
 
 
 def default_ridge(X: Any) -> float:
@@ -246,7 +257,7 @@ class LinearMap:
         n, d = X.shape
         if d <= n or not self._reduce:
             return X
-        X = _float64(X)
+        X = float64(X)
         if self._intercept and not sp.issparse(X):
             mean = namespace(X).mean(X, axis=0)
             # Each decade of distance over spread costs XX' two digits; a few are spare.
@@ -434,7 +445,7 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
     # A float32 kernel matrix is positive semi-definite up to its own rounding only.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
-    K = _float64(K)
+    K = float64(K)
     diagonal = xp.linalg.diagonal(K)
     largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
     if not largest > 0:
@@ -510,7 +521,7 @@ def _indefinite(rank: int, residual: float) -> ValueError:
     )
 
 
-def _float64(X: Any) -> Any:
+def float64(X: Any) -> Any:
     """``X``, dense or sparse, of any library, in float64."""
     if is_foreign(X):
         xp = array_namespace(X)
@@ -540,11 +551,11 @@ class Kernel:
         """Kernel matrix between the rows of ``A`` and ``B``."""
         if self.kernel == "precomputed":
             return A
-        A, B = _float64(A), _float64(B)
+        A, B = float64(A), float64(B)
         if not isinstance(self.kernel, str):
             K = self.kernel(A, B)
             K = K.toarray() if sp.issparse(K) else K
-            return _float64(K if is_foreign(K) else np.asarray(K))
+            return float64(K if is_foreign(K) else np.asarray(K))
         if is_foreign(A):
             return self._formula(A, B)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}

@@ -111,11 +111,10 @@ class Groups:
             indices.append(index)
         return indices
 
-    def sum_back(self, parts: list[Any]) -> Any:
-        """Sum rows of the stacks into the covered rows."""
-        xp = array_namespace(parts[0])
-        where = device(parts[0])
-        stacked = xp.concat([xp.reshape(part, (-1, part.shape[-1])) for part in parts], axis=0)
+    def sum_back(self, stacked: Any) -> Any:
+        """Sum the rows of all stacks, one under the other, into the covered rows."""
+        xp = array_namespace(stacked)
+        where = device(stacked)
         total = xp.take(stacked, xp.asarray(self.slots[0], device=where), axis=0)
         for slot in self.slots[1:]:
             head = slice(0, len(slot))
@@ -187,6 +186,7 @@ class Objective:
             (self._put(stack), self._put((stack < full).sum(axis=1)))
             for stack in self.groups.stacks
         ]
+        self._ends = np.cumsum([stack.size for stack in self.groups.stacks]).tolist()
         self._everyone = global_rows == "all"
 
     def _put(self, array: NDArray[Any], dtype: Any = None) -> Any:
@@ -260,22 +260,29 @@ class Objective:
         exact = value
         if not self.lambda_d:
             return Evaluation(value, exact, gradient)
-        F_C = self._covered_scores(F)
-        padded = self._with_zero_row(F_C)
+        padded = self._with_zero_row(self._covered_scores(F))
+        F_C = padded[:-1, :]
+        c = F.shape[1]
+        stacked = xp.empty((self._ends[-1], c), dtype=F.dtype, device=self._device)
 
-        def local_norm(stack: Any, heights: Any) -> NormValue:
+        def local_norm(stack: Any, heights: Any, end: int) -> NormValue:
             rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
             options = {"curvature": True, "heights": heights} if curvature else {}
-            return norm(xp.reshape(rows, (*stack.shape, -1)), **options)
+            at = norm(xp.reshape(rows, (*stack.shape, c)), **options)
+            stacked[end - rows.shape[0] : end, :] = xp.reshape(at.gradient, (-1, c))
+            return at._replace(gradient=None)
 
         concave = self.discriminant and linear is None
-        tasks = [partial(local_norm, *stack) for stack in self._stacks]
+        tasks = [
+            partial(local_norm, *stack, end)
+            for stack, end in zip(self._stacks, self._ends, strict=True)
+        ]
         if concave:
             tasks.insert(0, partial(norm, F if self._everyone else F_C))
         with one_blas_thread():
             norms = run_all(tasks, self._workers)
         everyone = norms.pop(0) if concave else None
-        total = self.groups.sum_back([at.gradient for at in norms])
+        total = self.groups.sum_back(stacked)
         local, local_exact = sum(n.value for n in norms), sum(n.exact for n in norms)
         shared = 0.0, 0.0
         if everyone is not None:

@@ -57,6 +57,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
         As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
     search_tol : float, default=1e-4
         Relative tolerance of the objective during the search: a ranking of settings needs no more.
+    search_iter : int, default=30
+        Most iterations a setting of the search gets on top of those of the settings before it.
     scoring : str or callable, default="average_precision"
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         not observed) and scores that is larger for better scores.
@@ -119,6 +121,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         max_iter: int = 1000,
         tol: float = 1e-6,
         search_tol: float = 1e-4,
+        search_iter: int = 30,
         scoring: Any = "average_precision",
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -143,6 +146,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.search_tol = search_tol
+        self.search_iter = search_iter
         self.scoring = scoring
         self.cv = cv
         self.n_jobs = n_jobs
@@ -166,6 +170,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_numbers("search_tol")
+        self._check_counts("search_iter")
         self._model({})._check_parameters()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
@@ -295,7 +300,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
         metric = self.scoring if callable(self.scoring) else get_metric(self.scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
         for g, gamma in enumerate(gammas):
-            model = self._model({} if gamma is None else {"gamma": gamma}, tol=self.search_tol)
+            limits = {"tol": self.search_tol, "max_iter": self.search_iter}
+            model = self._model({} if gamma is None else {"gamma": gamma}, **limits)
             inputs = X
             if model.kernel not in ("linear", "precomputed") and self.approximation is None:
                 # Once for all folds.

@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import device
 
-from dm2l.arrays import solve_triangular
+from dm2l.arrays import invert_triangular, is_foreign, solve_triangular
 from dm2l.features import Features
 from dm2l.nuclear import Norm
 from dm2l.objective import Evaluation, Objective
@@ -97,13 +97,20 @@ class Preconditioner:
         on_diagonal = index[:, None] == index[None, :]
         added = problem.penalty + trace[:, None]
         self._R = xp.linalg.cholesky(xp.where(on_diagonal, C + added, C))
+        # Accelerators multiply many times faster than they solve, and any nonsingular matrix
+        # serves as a change of variables as long as both directions use the same one.
+        self._inverse = invert_triangular(self._R) if is_foreign(self._R) else None
 
     def to_weights(self, V: Any) -> Any:
         """``W = R'^-1 V``."""
+        if self._inverse is not None:
+            return self._inverse.T @ V
         return solve_triangular(self._R, V, transpose=True)
 
     def to_gradient(self, gradient: Any) -> Any:
         """Gradient in ``V`` from the gradient in ``W``: ``R^-1 g``."""
+        if self._inverse is not None:
+            return self._inverse @ gradient
         return solve_triangular(self._R, gradient)
 
     def to_variables(self, W: Any) -> Any:
