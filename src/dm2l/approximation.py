@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device, is_torch_array
+from array_api_compat import array_namespace, device
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from dm2l.arrays import like, solve_triangular, to_numpy
+from dm2l.arrays import like, solve_triangular, take_columns, take_rows, to_numpy
 from dm2l.features import Kernel, KernelFactor, KernelMap
 
 __all__ = ["FourierMap", "NystroemFactor", "NystroemMap", "pivoted_cholesky"]
@@ -75,14 +75,6 @@ class NystroemFactor(KernelFactor):
     def __init__(self, Phi: Any, pivots: NDArray[np.intp], L: Any, error: float) -> None:
         super().__init__(Phi, pivots, L)
         self.error = error
-
-    def dual(self, W: Any) -> Any:
-        """``A`` with ``L'A = W``."""
-        return solve_triangular(self.L, W, transpose=True)
-
-    def primal(self, F: Any) -> Any:
-        """``W`` with ``L W = F`` on the pivot rows."""
-        return solve_triangular(self.L, _take(F, self.pivots))
 
 
 def pivoted_cholesky(
@@ -164,7 +156,7 @@ def pivoted_cholesky(
     xp = array_namespace(diagonal)
     n, most = diagonal.shape[0], min(int(n_components), diagonal.shape[0])
     # Names end in `left` where they belong to K - Phi Phi'.
-    left = _to_host(diagonal).copy()
+    left = to_numpy(diagonal).copy()
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
     floor = max(tol, 10 * matrix.noise) * largest
     Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))
@@ -180,23 +172,23 @@ def pivoted_cholesky(
         uniforms = random.uniform(size=len(drawn))
         rows, order = np.unique(drawn, return_inverse=True)
         known = Phi[:, :rank]
-        known_rows = _take(known, rows)
+        known_rows = take_rows(known, rows)
         block = matrix.block(rows, rows)
-        _check_symmetric(_to_host(block), largest)
-        block_left = _to_host(block - known_rows @ known_rows.T)
+        _check_symmetric(to_numpy(block), largest)
+        block_left = to_numpy(block - known_rows @ known_rows.T)
         chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
         new = rows[chosen]
-        columns_left = matrix.block(None, new) - known @ _take(known, new).T
+        columns_left = matrix.block(None, new) - known @ take_rows(known, new).T
         columns = solve_triangular(like(L, Phi), columns_left.T).T
         Phi[:, rank : rank + len(new)] = columns
-        left -= _to_host(xp.sum(columns * columns, axis=1))
+        left -= to_numpy(xp.sum(columns * columns, axis=1))
         left[new] = 0.0
         pivots = np.concatenate([pivots, new])
     # Beyond its own column nothing is left of the row of a pivot but rounding.
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
     Phi = _first_columns(Phi, len(pivots))
-    return NystroemFactor(Phi, pivots, _take(Phi, pivots), float(left.sum()) / trace)
+    return NystroemFactor(Phi, pivots, take_rows(Phi, pivots), float(left.sum()) / trace)
 
 
 def _accept(
@@ -273,10 +265,10 @@ class _KernelMatrix:
 
     def block(self, rows: NDArray[np.intp] | None, columns: NDArray[np.intp]) -> Any:
         """Entries of some rows, or all, and some columns."""
-        A = self._X if rows is None else _take(self._X, rows)
+        A = self._X if rows is None else take_rows(self._X, rows)
         if self._name == "precomputed":
-            return self._float64(_take(A, columns, axis=1))
-        B = A if rows is columns else _take(self._X, columns)
+            return self._float64(take_columns(A, columns))
+        B = A if rows is columns else take_rows(self._X, columns)
         K = self._float64(self._kernel(A, B))
         if K.shape != (A.shape[0], len(columns)):
             raise ValueError(
@@ -371,10 +363,6 @@ class NystroemMap(KernelMap):
         self.error = factor.error
         return factor.Phi
 
-    def identity(self, n_labels: int) -> Any:
-        """Weights of ``A = I``."""
-        return self.weights(like(np.eye(self.n_coefficients, n_labels), self._factor.L))
-
 
 # -------------------------------------------------------------------------------------- Fourier
 
@@ -452,7 +440,7 @@ class FourierMap:
 
     def transform(self, X: Any) -> Any:
         """Features of rows, in the dtype of ``X`` if that is a floating one."""
-        frequencies: Any = _to_host(self.frequencies)
+        frequencies: Any = to_numpy(self.frequencies)
         xp: Any = numpy_namespace
         if sp.issparse(X):
             X = X.tocsr()
@@ -500,10 +488,12 @@ class FourierMap:
             apart = X[first].astype(np.float64) - X[second]
             squares = np.asarray(apart.multiply(apart).sum(axis=1)).ravel()
         else:
-            apart = xp.astype(_take(X, first), xp.float64) - xp.astype(_take(X, second), xp.float64)
-            squares = _to_host(xp.sum(apart * apart, axis=1))
-        products = xp.sum(_take(Phi, first) * _take(Phi, second), axis=1, dtype=xp.float64)
-        errors = np.exp(-self.gamma * squares) - _to_host(products)
+            apart = xp.astype(take_rows(X, first), xp.float64) - xp.astype(
+                take_rows(X, second), xp.float64
+            )
+            squares = to_numpy(xp.sum(apart * apart, axis=1))
+        products = xp.sum(take_rows(Phi, first) * take_rows(Phi, second), axis=1, dtype=xp.float64)
+        errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
     def coefficients(self, W: Any) -> Any:
@@ -520,18 +510,6 @@ class FourierMap:
     def n_coefficients(self) -> int:
         """Number of features."""
         return int(self.n_components)
-
-
-def _to_host(array: Any) -> NDArray[Any]:
-    # array_api_strict knows its devices by other names than to_numpy does.
-    return to_numpy(array) if is_torch_array(array) else np.asarray(array)
-
-
-def _take(X: Any, indices: NDArray[np.intp], axis: int = 0) -> Any:
-    """Some rows, or columns, of a dense array or a CSR matrix."""
-    if sp.issparse(X):
-        return X[indices] if axis == 0 else X[:, indices]
-    return array_namespace(X).take(X, like(indices, X), axis=axis)
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -10,11 +10,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
+    _check_feature_names,
     _check_n_features,
     _num_samples,
     check_consistent_length,
@@ -257,6 +258,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_foreign(self, X: Any, *, reset: bool) -> Any:
         """An array of another library stays where it is; the same is asked of it as of numpy."""
+        if is_torch_array(X):
+            X = X.detach()
         xp = array_namespace(X)
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: shape {X.shape}.")
@@ -268,6 +271,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             X = xp.astype(X, xp.float64)
         if not bool(xp.all(xp.isfinite(X))):
             raise ValueError("Input X contains NaN or infinity; impute or drop such values.")
+        _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         return X
 
@@ -493,7 +497,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("Y has nothing observed, so there is nothing to score against.")
         if sample_weight is None:
             return float(right[observed].mean())
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        check_consistent_length(X, weights)
+        weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+        check_consistent_length(right, weights)
         weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
         return float(np.average(right[observed], weights=weights[observed]))

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from dm2l.approximation import FourierMap, NystroemMap
-from dm2l.arrays import is_foreign, like, namespace, take_columns, take_rows, to_numpy
+from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import (
     FeatureMap,
@@ -31,7 +31,7 @@ from dm2l.features import (
     float64,
 )
 from dm2l.labels import Signs
-from dm2l.nuclear import blas_thread_count, blas_threads
+from dm2l.nuclear import blas_thread_count, blas_threads, one_blas_thread
 from dm2l.objective import Objective
 from dm2l.solvers import (
     Preconditioner,
@@ -363,7 +363,9 @@ callable, default="linear"
         published = self.solver == "published"
         feature_map = self._feature_map(X)
         Phi = feature_map.fit(X)
-        features = Features(Phi, bool(self.fit_intercept), getattr(feature_map, "square", None))
+        workers = blas_thread_count()
+        square = getattr(feature_map, "square", None)
+        features = Features(Phi, bool(self.fit_intercept), square, workers)
         if Phi is X and not published:
             # Rows that were left out made X a copy of what the caller has.
             features = features.centre(in_place=not self._keep.all())
@@ -374,7 +376,7 @@ callable, default="linear"
             discriminant=self.discriminant,
             global_rows="all" if published else "covered",
             like=features.example,
-            workers=blas_thread_count(),
+            workers=workers,
         )
         return Prepared(feature_map, features, objective)
 
@@ -428,14 +430,17 @@ callable, default="linear"
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value])
         preconditioner = Preconditioner(problem, prepared.gram)
-        if self.solver == "cccp":
-            W = self._identity(problem, feature_map) if start is None else start
-            return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
-        if start is None:
-            V = conjugate_gradients(problem, preconditioner, tol=0.1)
-        else:
-            V = preconditioner.to_variables(start)
-        return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
+        # From here on the workers of features and objective share the cores; threads of BLAS,
+        # which go on spinning for a while after every product, would only be in their way.
+        with one_blas_thread():
+            if self.solver == "cccp":
+                W = self._identity(problem, feature_map) if start is None else start
+                return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
+            if start is None:
+                V = conjugate_gradients(problem, preconditioner, tol=0.1)
+            else:
+                V = preconditioner.to_variables(start)
+            return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
 
     def _identity(self, problem: Problem, feature_map: FeatureMap) -> Any:
         n_labels = problem.objective.targets.shape[1]
@@ -450,6 +455,8 @@ callable, default="linear"
             return None
         last = self.coef_.T if self.kernel == "linear" else self.dual_coef_
         if last.shape != (feature_map.n_coefficients, len(self._learnable)):
+            return None
+        if home(last) != home(problem.features.example):
             return None
         chosen = like(np.flatnonzero(self._learnable), last)
         xp = namespace(last)
@@ -537,6 +544,11 @@ callable, default="linear"
         weights = take_rows(self.coef_, chosen).T if self.kernel == "linear" else None
         intercept = take_rows(self.intercept_, chosen)
         if weights is not None:
+            if is_foreign(X):  # not every library multiplies float32 with float64
+                xp = namespace(X)
+                weights, intercept = (
+                    xp.astype(part, X.dtype, copy=False) for part in (weights, intercept)
+                )
             return X @ weights + intercept
         weights = take_columns(self.dual_coef_, chosen)
         if self.approximation == "fourier":

@@ -8,15 +8,17 @@ rows the linear model takes the kernel side as well, with ``K = XX'``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from scipy.linalg.lapack import get_lapack_funcs
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -31,6 +33,7 @@ from dm2l.arrays import (
     take_rows,
     to_numpy,
 )
+from dm2l.nuclear import WORTH_SHARING, one_blas_thread, run_all
 
 __all__ = [
     "FeatureMap",
@@ -54,9 +57,18 @@ class Features:
         Whether there is a column of ones; its coefficients are not penalised.
     square : callable, default=None
         Gives ``Phi'Phi`` where there is a cheaper way than the product.
+    workers : int, default=1
+        Threads that share the rows of a dense numpy ``Phi`` in products. Those of BLAS wait for
+        each other in between and lose all their gain, and much more, where a core is busy.
     """
 
-    def __init__(self, Phi: Any, intercept: bool, square: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self,
+        Phi: Any,
+        intercept: bool,
+        square: Callable[[], Any] | None = None,
+        workers: int = 1,
+    ) -> None:
         self.xp = namespace(Phi)
         # An array that stands for the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
@@ -67,6 +79,7 @@ class Features:
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
         self._square = square
+        self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, *, in_place: bool = False) -> Features:
         """The same features with zero column means, so that one far from zero costs no digits.
@@ -86,7 +99,7 @@ class Features:
         Phi = self.Phi
         if in_place:
             Phi -= mean
-        centred = Features(Phi if in_place else Phi - mean, self.intercept)
+        centred = Features(Phi if in_place else Phi - mean, self.intercept, None, self._workers)
         centred.mean = mean
         return centred
 
@@ -114,21 +127,56 @@ class Features:
         """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
         W = self.xp.astype(W, self.Phi.dtype, copy=False)
         if not self.intercept:
-            return self.Phi @ W
+            return self._product(W)
         intercept = W[self.d :, :]
         if self._implied is not None:
             intercept = intercept - (self._implied @ W[: self.d, :]).astype(W.dtype)
-        return self.Phi @ W[: self.d, :] + intercept
+        F = self._product(W[: self.d, :])
+        F += intercept
+        return F
+
+    def _product(self, W: Any) -> Any:
+        """``Phi W``."""
+        if not self._shared(W.shape[1]):
+            return self.Phi @ W
+        F = np.empty((self.n, W.shape[1]), dtype=self.Phi.dtype)
+        with one_blas_thread():
+            run_all(
+                [partial(np.matmul, self.Phi[rows], W, out=F[rows]) for rows in self._shares()],
+                self._workers,
+            )
+        return F
+
+    def _adjoint_product(self, R: Any) -> Any:
+        """``Phi'R``."""
+        if self._transposed is not None:
+            return self._transposed @ R
+        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
+        # (benchmarks/blas.py).
+        if not self._shared(R.shape[1]):
+            return (R.T @ self.Phi).T
+        with one_blas_thread():
+            parts = run_all(
+                [partial(np.matmul, R[rows].T, self.Phi[rows]) for rows in self._shares()],
+                self._workers,
+            )
+        return sum(parts[1:], parts[0]).T
+
+    def _shared(self, columns: int) -> bool:
+        """Whether threads pay for a product with so many columns."""
+        return self._workers > 1 and self.n * self.d * columns > WORTH_SHARING
+
+    def _shares(self) -> list[slice]:
+        """Rows in about equal parts, two for each worker."""
+        borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
+        return [slice(*pair) for pair in itertools.pairwise(borders)]
 
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
         # In the dtype of Phi, or every product would begin with a copy of it in another.
         R = xp.astype(G, self.Phi.dtype, copy=False)
-        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
-        # (benchmarks/blas.py).
-        product = (R.T @ self.Phi).T if self._transposed is None else self._transposed @ R
-        product = xp.astype(product, xp.float64, copy=False)
+        product = xp.astype(self._adjoint_product(R), xp.float64, copy=False)
         if not self.intercept:
             return product
         sums = xp.sum(G, axis=0, keepdims=True, dtype=xp.float64)
@@ -473,18 +521,17 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """For every row the first one that is the same in feature space; checks the symmetry too.
+    """For every row the first one that equals it within ``tol``; checks the symmetry too.
 
-    Rows are the same where ``K_ii + K_jj - 2 K_ij``, their squared distance, is within ``tol``.
-    A negative one, by ``much``, has no such meaning.
+    Only rows whose ``K_ii + K_jj - 2 K_ij``, a squared distance in feature space, is within
+    ``tol`` are compared. A negative one, by ``much``, has no such meaning.
     """
     xp, n = namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
     nobody = xp.full_like(index, n)
-    first = []
-    step = max(1, 2**24 // n)
-    for start in range(0, n, step):
-        end = min(n, start + step)
+    blocks = [(start, min(n, start + 2**24 // n + 1)) for start in range(0, n, 2**24 // n + 1)]
+    near = []
+    for start, end in blocks:
         rows, columns = K[start:end, :], K[:, start:end].T
         off = xp.abs(rows - columns) - 1e-6 * xp.abs(columns)
         if not float(xp.max(off)) <= 1e-2 * much:
@@ -492,12 +539,18 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
         apart = diagonal[start:end, None] + diagonal[None, :] - 2 * rows
         if float(xp.min(apart)) < -2 * much:
             raise _indefinite(0, -0.5 * float(xp.min(apart)))
-        first.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
-    found = to_numpy(xp.concat(first))
-    found = np.minimum(found, np.arange(n))
-    while not np.array_equal(found, found[found]):
-        found = found[found]
-    return found
+        near.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
+    itself = np.arange(n)
+    first = np.minimum(to_numpy(xp.concat(near)), itself)
+    first = np.where(first[first] == first, first, itself)  # no chains
+    if np.array_equal(first, itself):
+        return first
+    chosen = like(first, K)
+    worst = [
+        xp.max(xp.abs(K[start:end, :] - xp.take(K, chosen[start:end], axis=0)), axis=1)
+        for start, end in blocks
+    ]
+    return np.where(to_numpy(xp.concat(worst)) <= tol, first, itself)
 
 
 def _pivoted(

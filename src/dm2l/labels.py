@@ -235,6 +235,7 @@ def observed_classes(
     >>> observed_classes([2.0, float("nan")])[1]
     array([ True, False])
     """
+    y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (y, label_mask))
     values, null, _ = _open_container(y)
     mask = _check_mask(label_mask, values.shape)
     observed = ~(null | _equals(values, missing_label)) & mask

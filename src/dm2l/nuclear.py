@@ -23,6 +23,7 @@ from array_api_compat import array_namespace, device, is_torch_array, to_device
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "WORTH_SHARING",
     "Norm",
     "NormValue",
     "blas_thread_count",
@@ -34,6 +35,10 @@ __all__ = [
     "subgradient",
     "thresholded_nuclear_norm",
 ]
+
+
+# Multiplications from which on more than one thread pays.
+WORTH_SHARING = 1e8
 
 
 class NormValue(NamedTuple):
@@ -72,7 +77,7 @@ def blas_threads(size: float) -> AbstractContextManager[Any]:
 
     There a second thread waits more than it works (``benchmarks/blas.py``).
     """
-    return one_blas_thread() if size < 1e8 else nullcontext()
+    return one_blas_thread() if size < WORTH_SHARING else nullcontext()
 
 
 @functools.cache
@@ -171,8 +176,8 @@ def smooth_nuclear_norm(
     curvature : bool, default=False
         Whether the curvature is wanted as well. With the singular values ``s`` of ``Z``,
         ``s_i' = (s_i^2 + mu^2)^(1/2)``, and ``V`` its right singular vectors, it is
-        ``V diag_j(sum_i 1/(s_i' + s_j')) V'``, the sum running over all rows of ``Z``: the
-        Hessian averaged over the left singular vectors.
+        ``V diag_j(sum_i 1/(s_i' + s_j')) V'``, the sum running over all rows of ``Z``: within
+        a factor of two the Hessian, averaged over the left singular vectors.
     heights : array of shape (k,), default=None
         Rows of each matrix of a stack that are not filling; only the curvature needs to know.
 

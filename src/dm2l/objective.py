@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dm2l.labels import Signs
 from dm2l.nuclear import (
+    WORTH_SHARING,
     Norm,
     NormValue,
     nuclear_norm,
@@ -174,9 +175,10 @@ class Objective:
         self.targets = self._put(T, example.dtype)
         self.observed = self._put(T != 0, example.dtype)
         ordinary = is_numpy_array(example)
-        self._workers = workers if ordinary else 1
         # An accelerator wants few large stacks, a processor no needless work.
         self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
+        work = sum(_cost(len(rows), T.shape[1]) for rows in self.groups.members)
+        self._workers = workers if ordinary and work > WORTH_SHARING else 1
         self._local = local and len(self.groups.covered) > 0
         self.set_weight(lambda_d)
         self._covered = self._put(self.groups.covered)
@@ -258,7 +260,7 @@ class Objective:
         xp = array_namespace(F)
         value, gradient = self.loss(F)
         exact = value
-        if not self.lambda_d:
+        if not self.lambda_d or not np.isfinite(value):
             return Evaluation(value, exact, gradient)
         padded = self._with_zero_row(self._covered_scores(F))
         F_C = padded[:-1, :]
@@ -267,8 +269,12 @@ class Objective:
 
         def local_norm(stack: Any, heights: Any, end: int) -> NormValue:
             rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
-            options = {"curvature": True, "heights": heights} if curvature else {}
-            at = norm(xp.reshape(rows, (*stack.shape, c)), **options)
+            options: dict[str, Any] = {"curvature": True} if curvature else {}
+            if stack.shape[0] == 1:  # products of plain matrices are faster
+                at = norm(rows, **options)
+            else:
+                options |= {"heights": heights} if curvature else {}
+                at = norm(xp.reshape(rows, (*stack.shape, c)), **options)
             stacked[end - rows.shape[0] : end, :] = xp.reshape(at.gradient, (-1, c))
             return at._replace(gradient=None)
 

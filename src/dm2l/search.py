@@ -22,7 +22,7 @@ from dm2l.classifier import DM2LClassifier, Prepared
 from dm2l.features import Kernel, default_ridge
 from dm2l.labels import Signs
 from dm2l.model_selection import get_metric, get_scorer_names
-from dm2l.nuclear import blas_threads
+from dm2l.nuclear import blas_threads, one_blas_thread
 from dm2l.solvers import Preconditioner, conjugate_gradients, solve_lbfgs
 
 __all__ = ["DM2LClassifierCV"]
@@ -425,21 +425,23 @@ def _path(
     problem = prepared.problem(alpha, 0.0)
     preconditioner = Preconditioner(problem, prepared.gram)
     precise = 0.0 in lambdas
-    V = conjugate_gradients(
-        problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
-    )
+    with one_blas_thread():
+        V = conjugate_gradients(
+            problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
+        )
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
         if not problem.objective.lambda_d:
             yield int(place), preconditioner.to_weights(V)
             continue
-        solution = solve_lbfgs(
-            problem,
-            preconditioner,
-            V,
-            tol=model.tol,
-            max_iter=model.max_iter,
-            finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
-        )
-        V = preconditioner.to_variables(solution.W)
+        with one_blas_thread():
+            solution = solve_lbfgs(
+                problem,
+                preconditioner,
+                V,
+                tol=model.tol,
+                max_iter=model.max_iter,
+                finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
+            )
+            V = preconditioner.to_variables(solution.W)
         yield int(place), solution.W

@@ -13,6 +13,7 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from dm2l.arrays import is_foreign, to_numpy
 from dm2l.base import MissingLabelClassifier
 from dm2l.calibration import plain_probability
 from dm2l.labels import Signs
@@ -168,6 +169,8 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         if not reset:
             check_is_fitted(self)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
+        if is_foreign(X):
+            X = to_numpy(X)
         if sp.issparse(X):
             X = X.tocsr()  # not every format can select rows
         elif not hasattr(X, "shape") and (pairwise or not hasattr(X, "__len__")):

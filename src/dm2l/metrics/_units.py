@@ -41,7 +41,7 @@ def read(
     if not sp.issparse(Y) and np.ndim(Y) == 1:
         # One label, not classes: a test fold may well hold a single class of it.
         Y = _column(Y)
-        label_mask = None if label_mask is None else np.asarray(label_mask)[:, None]
+        label_mask = None if label_mask is None else to_numpy(label_mask)[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)  # refused below
         labels = parse_labels(

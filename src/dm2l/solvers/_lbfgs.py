@@ -249,7 +249,7 @@ class _Memory:
     """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
 
     The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
-    an iteration passes over the memory six times, whatever its length, and waits for an
+    an iteration passes over the memory five times, whatever its length, and waits for an
     accelerator as rarely.
     """
 
@@ -281,7 +281,7 @@ class _Memory:
         self._order.append(slot)
         self._steps[slot, :] = s
         self._changes[slot, :] = y
-        self._products[slot, :] = to_numpy(self._changes @ s)
+        # Only products of a step with later changes are ever needed.
         self._products[:, slot] = to_numpy(self._steps @ y)
 
     def direction(self, gradient: Any, precondition: Any) -> Any:
