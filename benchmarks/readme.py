@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -107,9 +108,133 @@ def baselines() -> str:
     return "\n".join(lines)
 
 
+def load(name: str) -> dict[str, Any]:
+    return json.loads((HERE / "results" / f"{name}.json").read_text())
+
+
+def speed() -> str:
+    lines = [
+        "| | labels observed | over `Ridge` | evaluations | above the lowest |",
+        "|---|---|---|---|---|",
+    ]
+    for name in ("fit", "fit-tmc2007-500", "fit-corel16k001"):
+        record = load(name)
+        settings = ", ".join(f"`{key}={value:g}`" for key, value in record["settings"].items())
+        for rho, found in record["results"].items():
+            lines.append(
+                f"| {record['data']}, {settings} | {float(rho):.0%} | {found['over_ridge']:.1f} "
+                f"| {found['evaluations']} | {found['gap']:.0e} |"
+            )
+    return "\n".join(lines)
+
+
+def published() -> str:
+    record = load("published")
+    lines = [
+        "| | labels observed | full | thin |",
+        "|---|---|---|---|",
+    ]
+    for row in record["rows"]:
+        cells = []
+        for svd in ("full", "thin"):
+            run = row[svd]
+            if run["reached"]:
+                cells.append(f"{run['ratio']:.0f} times slower")
+            else:
+                how = {"limit": "out of time", "stuck": "stopped"}[run["ended_by"]]
+                cells.append(f"more than {run['ratio']:.0f}: {how} {run['gap']:.0e} above")
+        lines.append(
+            f"| {record['data']}, {row['model']} | {row['rho']:.0%} | {' | '.join(cells)} |"
+        )
+    lines += ["", f"A run of the published algorithm had {record['limit']:.0f} s."]
+    return "\n".join(lines)
+
+
+def memory() -> str:
+    lines = ["| | `X` | allowed | arrays | resident |", "|---|---|---|---|---|"]
+    for row in load("memory")["rows"]:
+        n, d, c = row["shape"]
+        sizes = [row["X"], row["allowed"], row["peak"]["arrays"], row["peak"]["resident"]]
+        cells = " | ".join(f"{size / 1e6:.0f} MB" for size in sizes)
+        lines.append(f"| {row['case']} ({n} x {d}, {c} labels) | {cells} |")
+    return "\n".join(lines)
+
+
+def path() -> str:
+    record = load("path")
+    size = f"{len(record['lambda_ds'])} `lambda_d` x {len(record['alphas'])} `alpha`"
+    lines = [
+        f"| {record['data']}, {size} x {record['folds']} folds | one fit | search | ratio |",
+        "|---|---|---|---|",
+    ]
+    for row in record["rows"]:
+        one, whole = row["seconds"]["fit"], row["seconds"]["search"]
+        lines.append(
+            f"| {row['rho']:.0%} of the labels observed | {one:.2f} s | {whole:.1f} s "
+            f"| {row['ratio']:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def nystroem() -> str:
+    record = load("nystroem")
+    exact = record["exact"]
+    lines = [
+        f"| {record['data']}, {record['train_rows']} rows | fit | faster | Ap | error |",
+        "|---|---|---|---|---|",
+        f"| exact | {exact['seconds']:.1f} s | 1 | {exact['average_precision']:.4f} | |",
+    ]
+    lines += [
+        f"| {row['approximation']}, {row['components']} | {row['seconds']:.1f} s "
+        f"| {row['faster']:.1f} | {row['average_precision']:.4f} | {row['error']:.1g} |"
+        for row in record["rows"]
+    ]
+    return "\n".join(lines)
+
+
+def device() -> str:
+    record = load("device")
+    about, found = record["about"], record["results"]
+    double, single = found["dtypes"]["float64"], found["dtypes"]["float32"]
+    further = ", ".join(
+        f"{row['seconds']:.2f} s at {row['lambda_d']:g}" for row in double["further"]
+    )
+    size = " x ".join(
+        f"{len(values)} `{name[:-1]}`" for name, values in found["search"]["grid"].items()
+    )
+    agreement = found["agreement"]
+    lines = [
+        f"{about['name']}, driver {about['driver']}, CUDA {about['cuda']}, torch {about['torch']};",
+        f"{record['data']}, {record['rows']} rows, exact rbf kernel, {record['rho']:.0%} of the",
+        "labels observed:",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| kernel matrix | {found['kernel_seconds']:.3f} s |",
+        f"| fit after it, float64 (`lambda_d={record['lambda_d']:g}`) | {double['first']:.2f} s |",
+        f"| the same, float32 | {single['first']:.2f} s |",
+        f"| further `lambda_d` of a path, float64, `tol=1e-6` | {further} |",
+        f"| search over {size}, `search_tol=1e-4` | {found['search']['seconds']:.0f} s |",
+        "| largest difference from numpy's scores, both with `tol=1e-10` "
+        f"| {agreement['largest_difference']:.0e} |",
+        f"| the fit in numpy on {about['host_cores']} cores beside it "
+        f"| {agreement['seconds']['host_default_tol']:.0f} s |",
+        f"| peak memory of the device | {found['peak_bytes'] / 1e9:.0f} GB |",
+    ]
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": {"arts": arts, "fit": fit},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
+    "docs/speed.md": {
+        "speed": speed,
+        "published": published,
+        "memory": memory,
+        "path": path,
+        "nystroem": nystroem,
+        "device": device,
+    },
 }
 
 

@@ -16,6 +16,14 @@ from threadpoolctl import threadpool_info
 import dm2l
 
 
+def processor() -> str:
+    """Name of the processor, where the system tells it."""
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text().splitlines() if facts.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
 def machine() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
@@ -24,7 +32,8 @@ def machine() -> dict[str, Any]:
         "scikit-learn": sklearn.__version__,
         "dm2l": dm2l.__version__,
         "machine": platform.machine(),
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": processor(),
         "blas": [[b["internal_api"], b["num_threads"]] for b in threadpool_info()],
     }
 

@@ -364,10 +364,6 @@ def test_rows_that_differ_by_rounding_are_one(place, kernel):
     np.testing.assert_array_equal(factor.pivots, np.arange(8))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="rows within sqrt(tol) of each other are merged, which changes K by sqrt(tol), not tol",
-)
 @pytest.mark.parametrize("apart", [1e-9, 1e-7, 3e-7])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_near_copies_cost_no_accuracy(kernel, apart):
@@ -377,10 +373,6 @@ def test_near_copies_cost_no_accuracy(kernel, apart):
     assert_factor(kernel_factor(K), K, "numpy")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a chain of rows, each within sqrt(tol) of the next, is merged into its first",
-)
 def test_a_chain_of_near_copies_costs_no_accuracy():
     x = 1 + 0.9e-6 * np.arange(1000.0)
     K = np.outer(x, x)

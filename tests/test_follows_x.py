@@ -32,17 +32,6 @@ each_library = pytest.mark.parametrize(
 )
 
 
-def bug(reason):
-    """The mark of a test that fails because of a bug that is known."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-def off_the_host(reason):
-    """All places, of which those that are not the host fail because of a bug that is known."""
-    elsewhere = pytest.param("strict device", marks=[moves, bug(reason)])
-    return pytest.mark.parametrize("place", ["strict", elsewhere, "torch"])
-
-
 METHODS = ("decision_function", "predict", "predict_proba")
 
 
@@ -244,7 +233,7 @@ def test_neither_inputs_nor_labels_are_changed(name, place):
 
 
 @pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-@off_the_host("approximation._to_host does not know how to leave a device of array_api_strict")
+@anywhere
 def test_approximations_live_there_too(approximation, place):
     X, Y = tall()
     there = put(X, place)
@@ -292,10 +281,7 @@ def test_a_float32_tensor_as_kernel_matrix():
     assert_close(model.fit(tensor, Y).decision_function(tensor), scores, tol=2e-3)
 
 
-mixed = bug("inputs are multiplied by weights of the other precision, which torch refuses")
-
-
-@pytest.mark.parametrize("name", [pytest.param("linear", marks=mixed), "rbf"])
+@pytest.mark.parametrize("name", ["linear", "rbf"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_tensor_of_the_other_precision_is_scored(name, precision):
     torch = get_torch()
@@ -411,7 +397,7 @@ def test_classes_of_another_library_are_read(name, place):
     np.testing.assert_array_equal(back(model.predict(there)), expected.predict(X))
 
 
-@off_the_host("score converts a 1-D y and its label_mask by np.asarray")
+@anywhere
 @pytest.mark.parametrize("name", ["two numbers", "numbers"])
 def test_classes_of_another_library_are_scored(name, place):
     X, y = classes(name)
@@ -423,7 +409,7 @@ def test_classes_of_another_library_are_scored(name, place):
     assert found == expected.score(X, y, label_mask=mask)
 
 
-@off_the_host("score converts sample_weight by np.asarray")
+@anywhere
 def test_weights_of_another_library_are_taken(place):
     (model, there, labels), (expected, X, Y) = fitted("linear", place), fitted("linear", "numpy")
     weights = 1.0 + np.arange(40)
@@ -491,7 +477,6 @@ def test_a_warm_start_begins_where_the_last_fit_ended(name, place):
     assert_close(model.decision_function(there), before, tol=0.05)
 
 
-@bug("a warm start takes the weights of the last fit wherever they live")
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("places", [("numpy", "torch"), ("torch", "numpy")], ids="-".join)
 def test_a_warm_start_on_another_library_fits_all_the_same(kernel, places):
@@ -621,7 +606,6 @@ def test_half_precision_becomes_float64(dtype):
     assert_close(model.decision_function(half), expected.decision_function(exact))
 
 
-@bug("inputs are not detached: the fitted weights hold the graph of the whole fit")
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_a_tensor_that_records_gradients_leaves_no_graph_behind(kernel):
     torch = get_torch()
@@ -634,7 +618,6 @@ def test_a_tensor_that_records_gradients_leaves_no_graph_behind(kernel):
         assert not getattr(model, name).requires_grad, name
 
 
-@bug("_check_foreign resets n_features_in_ but not feature_names_in_")
 @anywhere
 def test_names_of_columns_of_an_earlier_fit_are_forgotten(place):
     X, Y = tall()
@@ -689,7 +672,6 @@ def test_the_published_solver_works_in_numpy_and_says_so_by_its_answers(place):
         pytest.param(
             OneVsRestMasked(LogisticRegression()),
             id="one vs rest",
-            marks=bug("its own _check_X lets arrays of other libraries through"),
         ),
     ],
 )
@@ -722,7 +704,7 @@ def test_metrics_take_scores_and_labels_of_other_libraries(name, labels, place):
     assert metric(given, put(scores, place), **options) == metric(Y, scores, **options)
 
 
-@off_the_host("metrics convert the label_mask of a single label by np.asarray")
+@anywhere
 def test_metrics_of_one_label_take_vectors_of_other_libraries(place):
     X, Y = tall()
     scores, y, mask = X[:, 0], np.nan_to_num(Y[:, 0]), np.arange(40) % 4 > 0

@@ -333,7 +333,7 @@ callable, default="linear"
     # -- fitting --------------------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        with blas_threads(X.shape[0] * min(X.shape) * T.shape[1]):
+        with blas_threads(X.shape[0] * min(X.shape) ** 2):
             prepared = self._prepare(X, T)
             problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
             solution = self._solve(problem, prepared, T)

@@ -61,7 +61,7 @@ class Groups:
     T : ndarray of shape (n, c), int8
         Signs of the observed labels.
     padding : float, default=1.1
-        Most that the largest group of a stack may exceed the smallest by.
+        Most that the largest group of a stack may exceed the smallest by, small groups apart.
     """
 
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
@@ -88,18 +88,19 @@ class Groups:
     def _stack(self, n_labels: int, padding: float) -> list[NDArray[np.int64]]:
         """Rows of the covered scores as index arrays of shape (groups, rows).
 
-        The costliest come first, and none holds more than about a sixteenth of the work, so that
-        several threads end together.
+        The costliest come first. Where there is enough work for several threads none holds more
+        than about a sixteenth of it, so that they end together.
         """
         by_size = sorted(self.members, key=len)
         costs = [_cost(len(rows), n_labels) for rows in by_size]
-        most = sum(costs) / 16
+        shared = sum(costs) > WORTH_SHARING and padding < 2
+        most = sum(costs) / 16 if shared else np.inf
         stacks: list[list[NDArray[np.int64]]] = []
         filled = 0.0
         for rows, cost in zip(by_size, costs, strict=True):
             # The last group of a stack is the largest so far, the first the smallest.
-            fits = stacks and len(rows) <= padding * len(stacks[-1][0])
-            if not fits or (padding < 2 and filled + cost > most):
+            fits = stacks and len(rows) <= _highest(len(stacks[-1][0]), n_labels, padding)
+            if not fits or filled + cost > most:
                 stacks.append([])
                 filled = 0.0
             stacks[-1].append(rows)
@@ -121,6 +122,17 @@ class Groups:
             head = slice(0, len(slot))
             total[head, :] += xp.take(stacked, xp.asarray(slot, device=where), axis=0)
         return total
+
+
+def _highest(rows: int, columns: int, padding: float) -> float:
+    """Most rows of a group in a stack whose smallest has so many.
+
+    The smallest of all cost less than the calls that would keep them apart, and so do some more
+    rows where the ``eigh`` is that of the columns.
+    """
+    if columns <= rows <= 10 * columns:
+        padding = max(padding, 2.0)
+    return max(padding * rows, min(16, columns))
 
 
 def _cost(rows: int, columns: int) -> float:

@@ -1,4 +1,4 @@
-"""Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation, for the price of few fits."""
+"""Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
     search_tol : float, default=1e-4
         Relative tolerance of the objective during the search: a ranking of settings needs no more.
-    search_iter : int, default=30
+    search_iter : int, default=10
         Most iterations a setting of the search gets on top of those of the settings before it.
     scoring : str or callable, default="average_precision"
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
@@ -121,7 +121,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         max_iter: int = 1000,
         tol: float = 1e-6,
         search_tol: float = 1e-4,
-        search_iter: int = 30,
+        search_iter: int = 10,
         scoring: Any = "average_precision",
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -406,7 +406,7 @@ def _run(
     if not model._learnable.any():
         return part
     X = model._rows(X)
-    with blas_threads(X.shape[0] * min(X.shape) * T.shape[1]):
+    with blas_threads(X.shape[0] * min(X.shape) ** 2):
         prepared = model._prepare(X, T)
         for a, alpha in enumerate(alphas):
             start = time.perf_counter()
