@@ -181,7 +181,8 @@ def test_rotated_features_give_the_same_scores(shape):
     X, T, new = problem(0, *shape, c=3)
     rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((shape[1], shape[1])))[0]
     found = scores(X @ rotation, T, new=new @ rotation)
-    np.testing.assert_allclose(found, scores(X, T, new=new), atol=CLOSE)
+    # Both ends have the same objective to 1e-9; at a kink the scores follow with its square root.
+    np.testing.assert_allclose(found, scores(X, T, new=new), atol=5e-5)
 
 
 @pytest.mark.parametrize("shift", [3.0, 1e3])

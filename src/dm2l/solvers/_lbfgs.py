@@ -25,6 +25,8 @@ SUFFICIENT = 1e-4
 SHORTENINGS = 20
 # Relative differences of the objective that mean nothing.
 ROUNDING = 1e-14
+# Tolerances below this ask for more than values of the objective can tell.
+ROUNDING_OF_J = 1e-12
 # After a shortened step the next one begins at most this much longer.
 LENGTHENING = 1.5
 
@@ -136,6 +138,7 @@ class _Descent:
         self._memory = _Memory()
         self._model: Any = None
         self._length = 1.0
+        self._promised = 0.0
         self.history: list[float] = []
         self.n_iter = 0
 
@@ -145,7 +148,7 @@ class _Descent:
         self._latest = point
         if not self.history:
             self.history.append(point.exact)
-            self.best = point
+            self.best = self._start = point
         return point
 
     def possible_gain(self, point: _Point) -> float:
@@ -159,16 +162,24 @@ class _Descent:
             if following is None:
                 return point, False
             self._accept(following)
-            decrease = point.value - following.value
+            gained = point.value - following.value
+            if tol < ROUNDING_OF_J:
+                # Differences of values are noise by now; what the slope promised is not.
+                gained = max(gained, self._promised)
             point = following
-            if decrease <= tol * abs(point.value):
+            if gained <= tol * abs(point.value):
                 return point, False
         return point, True
 
     def result(self) -> _Point:
-        """The best point, or the last one where rounding (about 1e-8) hides which is better."""
+        """The best point, or the last one where rounding hides which is better.
+
+        Of two points on the way the later one has the smaller gradient. A start that nothing
+        improved was the end of another run.
+        """
         best, latest = self.best, self._latest
-        return latest if latest.exact <= best.exact + 1e-8 * abs(best.exact) else best
+        slack = 1e-9 if best is self._start else 1e-6
+        return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
 
     def _step(self, point: _Point, mu: float, *, curvature: bool) -> _Point | None:
         """One iteration; None where no step lowers the objective.
@@ -202,6 +213,7 @@ class _Descent:
                 enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self._length = step
+                self._promised = -0.5 * step * slope
                 return trial
             if not np.isfinite(excess):
                 step *= 0.1
