@@ -102,7 +102,7 @@ def solve_lbfgs(
         if converged:
             break
         last_end = end.exact
-    best = descent.result()
+    best = descent.result(tol)
     return Solution(
         W=preconditioner.to_weights(best.V),
         objective=best.exact,
@@ -171,14 +171,16 @@ class _Descent:
                 return point, False
         return point, True
 
-    def result(self) -> _Point:
+    def result(self, tol: float) -> _Point:
         """The best point, or the last one where rounding hides which is better.
 
         Of two points on the way the later one has the smaller gradient. A start that nothing
         improved was the end of another run.
         """
         best, latest = self.best, self._latest
-        slack = 1e-9 if best is self._start else 1e-6
+        slack = 1e-8 if best is not self._start else 1e-9
+        if tol < ROUNDING_OF_J and best is not self._start:
+            slack = 1e-6  # values are noise where singular values vanish, gradients are not
         return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
 
     def _step(self, point: _Point, mu: float, *, curvature: bool) -> _Point | None:
