@@ -167,7 +167,7 @@ class _Descent:
                 # Differences of values are noise by now; what the slope promised is not.
                 gained = max(gained, self._promised)
             point = following
-            if gained <= tol * abs(point.value):
+            if gained <= max(tol, 1e-16) * abs(point.value):
                 return point, False
         return point, True
 
