@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--components", nargs="+", type=int, default=[250, 500, 1000, 2000])
     parser.add_argument("--approximations", nargs="+", default=list(APPROXIMATIONS))
     parser.add_argument("--repeats", type=int, default=3, help="of the approximations")
+    parser.add_argument("--gamma", default="scale", help="of the kernel: a number or 'scale'")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--quick", action="store_true", help="1,000 rows, a tenth of the components"
@@ -84,10 +85,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConstantLabelWarning)  # rare labels of a split
+    settings = SETTINGS | {"gamma": arguments.gamma}
+    if arguments.gamma != "scale":
+        settings["gamma"] = float(arguments.gamma)
     components = [size // 10 if arguments.quick else size for size in arguments.components]
 
     data = split(arguments.data, arguments.seed, 1000 if arguments.quick else None)
-    DM2LClassifier(**SETTINGS).fit(data[0][:200], data[1][:200])  # warm up
+    DM2LClassifier(**settings).fit(data[0][:200], data[1][:200])  # warm up
     cases = [(kind, size) for size in components for kind in arguments.approximations]
     runs: dict[tuple[str, int], list[dict[str, Any]]] = {case: [] for case in cases}
     exact: dict[str, Any] = {}
@@ -96,10 +100,10 @@ def main() -> None:
             sys.stderr.write(f"round {repeat + 1}, {kind}, {size}:\n")
             # Another seed each round: the metrics should not hang on one draw.
             options = {"approximation": kind, "n_components": size, "random_state": repeat}
-            runs[kind, size].append(run(DM2LClassifier(**SETTINGS, **options), data))
+            runs[kind, size].append(run(DM2LClassifier(**settings, **options), data))
         if repeat == arguments.repeats // 2:
             sys.stderr.write("exact:\n")
-            exact = run(DM2LClassifier(**SETTINGS), data)
+            exact = run(DM2LClassifier(**settings), data)
 
     rows = []
     print(f"{arguments.data}: {data[0].shape[0]} rows, {data[0].shape[1]} features, rho {RHO}")
@@ -121,7 +125,7 @@ def main() -> None:
             f"{found['ranking_loss']:7.4f} {error:>8}"
         )
     if arguments.out:
-        record = {"data": arguments.data, "seed": arguments.seed, "rho": RHO, "settings": SETTINGS}
+        record = {"data": arguments.data, "seed": arguments.seed, "rho": RHO, "settings": settings}
         record |= {"train_rows": len(data[0]), "repeats": arguments.repeats}
         write(arguments.out, record | {"quick": arguments.quick, "exact": exact, "rows": rows})
 

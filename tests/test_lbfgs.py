@@ -458,8 +458,8 @@ def test_where_no_step_lowers_the_objective_the_start_is_the_answer():
     problem = Fragile(plain.features, plain.objective, plain.alpha)  # finite at zero only
     solution = solve(problem, max_iter=50)
     np.testing.assert_array_equal(solution.W, np.zeros((6, 4)))
-    assert solution.n_iter == 1
-    assert solution.history == [solution.objective]
+    assert solution.n_iter <= len(SMOOTHING)  # each smoothing tries once
+    assert set(solution.history) == {solution.objective}
 
 
 @pytest.mark.parametrize("lambda_d", [0.0, 0.5])

@@ -120,7 +120,7 @@ callable, default="linear"
         published results rest on, see :meth:`published`.
     max_iter : int, default=1000
         Most iterations.
-    tol : float, default=1e-6
+    tol : float, default=1e-5
         Relative change of the objective that counts as none.
     threshold : None, float or "f1", default=None
         Where :meth:`predict` draws the line.
@@ -215,7 +215,7 @@ callable, default="linear"
         discriminant: bool = True,
         solver: str = "lbfgs",
         max_iter: int = 1000,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         threshold: Any = None,
         calibration: str | None = None,
         cv: Any = 5,

@@ -119,7 +119,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         fit_intercept: bool = True,
         discriminant: bool = True,
         max_iter: int = 1000,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         search_tol: float = 1e-4,
         search_iter: int = 10,
         scoring: Any = "average_precision",

@@ -14,8 +14,14 @@ from dm2l.arrays import identity, like, to_numpy
 from dm2l.nuclear import smooth_nuclear_norm
 from dm2l.solvers._problem import Preconditioner, Problem, Report, Solution
 
-# Smoothing is lowered in these steps until the exact objective no longer cares.
-SMOOTHING = (1e-2, 1e-3, 1e-4, 1e-5)
+# Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
+# starts from which more than FAR of the objective may be gained.
+SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
+FAR = 2e-2
+# At smoothing mu a step has to promise so much, relative to the objective, or it is taken at the
+# next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
+# smoothing prepares the singular values that vanish in the next.
+PATIENCE = 7e-6
 # Pairs of steps and gradient changes that are remembered.
 MEMORY = 20
 # The curvature of the norms is looked at again after so many iterations.
@@ -29,6 +35,8 @@ ROUNDING = 1e-14
 ROUNDING_OF_J = 1e-12
 # After a shortened step the next one begins at most this much longer.
 LENGTHENING = 1.5
+# A start is shortened where its best multiple is below this.
+SHORTER = 0.9
 
 
 def solve_lbfgs(
@@ -39,18 +47,18 @@ def solve_lbfgs(
     tol: float,
     max_iter: int,
     linear: Any = None,
-    smoothing: float = SMOOTHING[0],
+    smoothing: float = SMOOTHING[1],
     finest: float = SMOOTHING[-1],
     report: Report | None = None,
 ) -> Solution:
     """Minimise the objective by L-BFGS with falling smoothing.
 
-    Each stage minimises the smoothed objective in ``V = R'W`` and starts where the one before
-    ended. In these variables loss and ridge have a Hessian near the identity, and the nuclear
-    norms one near ``I (x) lambda_d Q / rho`` with ``Q`` the mean curvature that a row sees, which
-    is what the quasi-Newton model starts from. Half the squared gradient, measured by that model,
-    bounds what a further stage could still gain: when that is below ``tol`` of the objective, or
-    a stage has gained less than that, the smoothing no longer matters.
+    It works on the smoothed objective in ``V = R'W``. In these variables loss and ridge have a
+    Hessian near the identity, and the nuclear norms one near ``I (x) lambda_d Q / rho`` with
+    ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
+    When steps promise little, the next one is taken at a finer smoothing. What the slope of a
+    step promises, added up over the steps to come at the pace of the last few, estimates how far
+    the minimum is: when that is below ``tol`` at two smoothings, or at the finest, it is found.
 
     Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
     it has learnt when the variables change, and lives on the host.
@@ -64,12 +72,12 @@ def solve_lbfgs(
     V : array of shape (d, c)
         Start.
     tol : float
-        Relative change of the objective, per iteration and per stage, that counts as none.
+        Distance of the objective from its minimum, relative and estimated, that counts as none.
     max_iter : int
-        Most iterations over all stages.
+        Most iterations.
     linear : array of shape (n, c), default=None
         Linearises the concave part: the convex surrogate of Algorithm 1.
-    smoothing : float, default=1e-2
+    smoothing : float, default=1.5e-2
         Where the smoothing starts; a start near the solution wants it small.
     finest : float, default=1e-5
         Where it ends at the latest.
@@ -83,25 +91,11 @@ def solve_lbfgs(
     """
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
-    V = descent.xp.astype(V, descent.xp.float64)
-    stages = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
-    converged = False
-    last_end = np.inf
-    for mu in stages if problem.objective.lambda_d else stages[-1:]:
-        start = descent.begin(V, mu)
-        gain = descent.possible_gain(start)
-        converged = not gain or (np.isfinite(last_end) and gain <= tol * abs(descent.best.exact))
-        left = max_iter - descent.n_iter
-        if converged or left <= 0:
-            break
-        end, exhausted = descent.minimise(start, mu, tol, left)
-        V = end.V
-        if exhausted:
-            break
-        converged = last_end - end.exact <= tol * abs(descent.best.exact) or mu == stages[-1]
-        if converged:
-            break
-        last_end = end.exact
+    ladder = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
+    if not problem.objective.lambda_d:
+        ladder = ladder[-1:]
+    descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0])
+    converged = descent.run(ladder, tol, max_iter)
     best = descent.result(tol)
     return Solution(
         W=preconditioner.to_weights(best.V),
@@ -138,38 +132,78 @@ class _Descent:
         self._memory = _Memory()
         self._model: Any = None
         self._length = 1.0
-        self._promised = 0.0
         self.history: list[float] = []
         self.n_iter = 0
 
-    def begin(self, V: Any, mu: float) -> _Point:
-        """Evaluate at the start of a stage, the curvature of the norms included."""
+    def begin(self, V: Any, mu: float) -> None:
+        """Evaluate at the start, or at that multiple of it which is best.
+
+        Along ``t V`` the objective is ``J(0) - t p + t^2 q/2``, the nuclear norms being part of
+        ``p``: value and slope at the start say all. Weights for a smaller ``lambda_d``, ridge
+        among them, are too long, and where they are all wrong, ``t`` is 0.
+        """
         point = self._evaluate(V, mu, curvature=True)
-        self._latest = point
-        if not self.history:
-            self.history.append(point.exact)
-            self.best = self._start = point
-        return point
+        self.history.append(point.exact)
+        slope = self._inner(point.gradient, V)
+        at_zero = 0.5 * float(self.xp.sum(self._problem.objective.targets**2))
+        q = 2.0 * (slope - point.exact + at_zero)
+        if q > 0 and slope > (1.0 - SHORTER) * q:
+            shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
+            if shorter.exact < point.exact:
+                point = shorter
+        self.best = self._start = self._latest = point
 
-    def possible_gain(self, point: _Point) -> float:
-        """Half the squared gradient, as the initial model measures it."""
-        return 0.5 * self._inner(point.gradient, self._precondition(point.gradient))
-
-    def minimise(self, point: _Point, mu: float, tol: float, max_iter: int) -> tuple[_Point, bool]:
-        """Minimise at one smoothing; returns the end and whether the iterations ran out."""
-        for iteration in range(1, max_iter + 1):
-            following = self._step(point, mu, curvature=iteration % REFRESH == 0)
+    def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
+        """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
+        level, settled = 0, False
+        pace = _Pace()
+        while True:
+            point = self._latest
+            direction, slope = self._direction(point)
+            promise = -0.5 * slope / abs(point.value) if point.value else 0.0
+            pace.note(promise)
+            last = level == len(ladder) - 1
+            here = pace.remaining() <= max(tol, 1e-16)
+            if here and (last or (settled and tol >= ROUNDING_OF_J)):
+                return True
+            settled = here
+            if self.n_iter == max_iter:
+                return False
+            if not self.n_iter and promise > FAR and ladder[0] == SMOOTHING[1]:
+                ladder = list(SMOOTHING[: 1 + len(ladder)])
+                self._accept(self._jump(point, direction, ladder[0]))
+                continue
+            following = None
+            if not settled and (last or promise > self._patience(ladder[level])):
+                following = self._step(point, direction, slope, ladder[level])
+                if following is None and last:
+                    return True  # slopes vanish in rounding
             if following is None:
-                return point, False
+                level += 1
+                pace.restart()
+                following = self._jump(point, direction, ladder[level])
             self._accept(following)
-            gained = point.value - following.value
-            if tol < ROUNDING_OF_J:
-                # Differences of values are noise by now; what the slope promised is not.
-                gained = max(gained, self._promised)
-            point = following
-            if gained <= max(tol, 1e-16) * abs(point.value):
-                return point, False
-        return point, True
+
+    def _patience(self, mu: float) -> float:
+        return PATIENCE * (mu / SMOOTHING[1]) ** 0.6
+
+    def _direction(self, point: _Point) -> tuple[Any, float]:
+        """Where to go, and the slope that way, which is never positive."""
+        direction = self._memory.direction(point.gradient, self._precondition)
+        slope = self._inner(point.gradient, direction)
+        if slope > 0:
+            self._memory.clear()
+            direction = -self._precondition(point.gradient)
+            slope = self._inner(point.gradient, direction)
+        return direction, slope
+
+    def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
+        """A step whose end is seen at another smoothing; none where the exact objective rises."""
+        step = min(1.0, LENGTHENING * self._length)
+        trial = self._evaluate(point.V + step * direction, mu, curvature=True)
+        if trial.exact <= point.exact * (1.0 + PATIENCE):
+            return trial
+        return self._evaluate(point.V, mu, curvature=True)
 
     def result(self, tol: float) -> _Point:
         """The best point, or the last one where rounding hides which is better.
@@ -183,15 +217,14 @@ class _Descent:
             slack = 1e-6  # values are noise where singular values vanish, gradients are not
         return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
 
-    def _step(self, point: _Point, mu: float, *, curvature: bool) -> _Point | None:
+    def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
         """One iteration; None where no step lowers the objective.
 
         A search that fails usually fails because of what is remembered, so it is tried again
         without.
         """
+        curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
-            direction = self._memory.direction(point.gradient, self._precondition)
-            slope = self._inner(point.gradient, direction)
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
             if following is not None:
                 self._memory.add(following.V - point.V, following.gradient - point.gradient)
@@ -200,6 +233,7 @@ class _Descent:
                 return None
             self._memory.clear()
             self._length = 1.0
+            direction, slope = self._direction(point)
 
     def _search(
         self, point: _Point, direction: Any, slope: float, mu: float, curvature: bool
@@ -215,7 +249,6 @@ class _Descent:
                 enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self._length = step
-                self._promised = -0.5 * step * slope
                 return trial
             if not np.isfinite(excess):
                 step *= 0.1
@@ -257,6 +290,32 @@ class _Descent:
     def _inner(self, A: Any, B: Any) -> float:
         flat = self.xp.reshape
         return float(self.xp.vecdot(flat(A, (-1,)), flat(B, (-1,))))
+
+
+class _Pace:
+    """How fast promises fall at one smoothing, and what is left to gain at that pace."""
+
+    WINDOW = 5
+    SLOWEST = 0.95
+
+    def __init__(self) -> None:
+        self._rate = 0.5
+        self.restart()
+
+    def restart(self) -> None:
+        """Another smoothing, whose promises do not compare; the pace stays until it is known."""
+        self._promises: list[float] = []
+
+    def note(self, promise: float) -> None:
+        """Take in what the next step promises."""
+        self._promises = [*self._promises, promise][-self.WINDOW :]
+        steps = len(self._promises) - 1
+        if steps and self._promises[0] > 0:
+            self._rate = min(self.SLOWEST, (promise / self._promises[0]) ** (1.0 / steps))
+
+    def remaining(self) -> float:
+        """Twice the sum of this promise and those to come: steps keep more than they promise."""
+        return 2.0 * self._promises[-1] / (1.0 - self._rate)
 
 
 class _Memory:
