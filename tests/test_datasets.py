@@ -1,4 +1,4 @@
-"""Data sets: the bundled one, the synthetic one, archives in a folder."""
+"""Data sets: the bundled one, the synthetic one, archives in a folder; duplicates in any."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from dm2l.datasets import load_dataset, load_digit_attributes, make_missing_multilabel
+from dm2l.datasets import (
+    count_shared,
+    duplicate_groups,
+    load_dataset,
+    load_digit_attributes,
+    make_missing_multilabel,
+)
 from dm2l.datasets._synthetic import implications
 from dm2l.masks import hide_per_label, hide_per_row, hide_positives, hide_uniform
 
@@ -193,6 +202,13 @@ def test_impossible_synthetic_data_is_refused(options, message):
 
 # ---------------------------------------------------------------------------------------- archives
 
+
+@pytest.fixture(autouse=True)
+def no_cache(tmp_path, monkeypatch):
+    """What this machine has in its cache is not the subject."""
+    monkeypatch.setenv("DM2L_CACHE", str(tmp_path / "no cache"))
+
+
 X_SMALL = np.array([[0, 2, 0], [1, 0, 0]], dtype=np.int8)
 Y_SMALL = np.array([[1, 0], [0, 1]], dtype=np.int8)
 
@@ -308,3 +324,70 @@ def test_real_sets_have_the_sizes_of_the_paper(name, n, d, c, cardinality):
     if bunch.train_index is not None:
         together = np.concatenate([bunch.train_index, bunch.test_index])
         assert len(np.unique(together)) == len(together) <= n
+
+
+# --------------------------------------------------------------------------------------- duplicates
+
+entries = st.sampled_from([0.0, -0.0, 1.0, 2.0, float("nan")])
+matrices = st.integers(1, 4).flatmap(
+    lambda d: st.tuples(
+        *(arrays(np.float64, st.tuples(st.integers(1, 7), st.just(d)), elements=entries),) * 2
+    )
+)
+
+
+def same(x, y):
+    return all(a == b or (a != a and b != b) for a, b in zip(x, y, strict=True))
+
+
+def first_copies(X):
+    """Number of the first row that is the same, row by row against all before it."""
+    firsts = [min(j for j in range(i + 1) if same(X[i], X[j])) for i in range(len(X))]
+    return [sorted(set(firsts)).index(first) for first in firsts]
+
+
+@settings(max_examples=100, deadline=None)
+@given(matrices)
+def test_rows_share_a_group_exactly_if_they_are_the_same(pair):
+    train, test = pair
+    expected = first_copies(train.tolist())
+    stored = sp.coo_array((train.ravel(), np.indices(train.shape).reshape(2, -1)), train.shape)
+    for X in (train, train.tolist(), pd.DataFrame(train), sp.csc_array(train), stored.tocsr()):
+        assert duplicate_groups(X).tolist() == expected
+    shared = sum(any(same(x, y) for y in train) for x in test)
+    assert count_shared(train, test) == shared
+    assert count_shared(sp.csr_array(train), test) == shared
+    assert count_shared(train, sp.csc_array(test)) == shared
+
+
+def test_the_type_of_the_numbers_makes_no_difference_and_many_rows_are_no_matter():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (100_000, 12)).astype(np.int8)
+    _, expected = np.unique(X @ (1 << np.arange(12)), return_inverse=True)
+    groups = duplicate_groups(X)
+    assert groups.dtype.kind == "i"
+    assert len(np.unique(groups)) == len(np.unique(expected))
+    assert len(np.unique(np.column_stack([groups, expected]), axis=0)) == len(np.unique(groups))
+    np.testing.assert_array_equal(duplicate_groups(X[:3000].astype(np.float32)), groups[:3000])
+
+
+def test_rows_of_different_length_are_not_compared():
+    with pytest.raises(ValueError, match="X_train has 2 columns, X_test 3"):
+        count_shared(np.eye(2), np.eye(3))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("DM2L_DATA"), reason="DM2L_DATA is not set: no real data")
+@pytest.mark.parametrize(
+    ("name", "distinct", "rate"),
+    [("Tmc2007-500-old", 21172, 0.313), ("Tmc2007-500", 26770, 0.076)],
+)
+def test_the_two_editions_of_tmc_differ_in_their_duplicates(name, distinct, rate):
+    X = load_dataset(name).data
+    groups = duplicate_groups(X)
+    assert groups.max() + 1 == distinct
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    train, test = order[:17157], order[17157:]
+    leaked = np.isin(groups[test], groups[train]).sum()
+    assert count_shared(X[train], X[test]) == leaked
+    assert leaked / len(test) == pytest.approx(rate, abs=0.01)

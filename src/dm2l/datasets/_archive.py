@@ -1,77 +1,66 @@
-"""Data sets in a folder of ``NAME.npz`` archives."""
+"""Data sets in ``NAME.npz`` archives."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-_VARIABLE = "DM2L_DATA"
+from dm2l.datasets._columns import label_targets, make_bunch
 
 
-def load_dataset(name: str) -> Bunch:
-    """Load a benchmark data set from the folder that ``DM2L_DATA`` names.
+def read_npz(path: str | Path) -> Bunch:
+    """Read a data set from one archive.
 
-    An archive ``NAME.npz`` holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR),
-    ``Y`` (0/1), and where known ``label_names``, ``feature_names``, ``train_index``,
-    ``test_index``, ``source``.
+    The archive holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR), ``Y``, and
+    where known ``label_names``, ``feature_names``, ``train_index``, ``test_index``, ``source``.
 
     Parameters
     ----------
-    name : str
-        Name of the archive without its ending, for example ``"Arts"``.
+    path : str or Path
+        The archive. Pickled objects in it are refused.
 
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8, 0/1), and ``target_names``,
-        ``feature_names``, ``train_index``, ``test_index``, ``source``, each None where the
-        archive does not say.
+        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
+        are missing), and ``target_names``, ``feature_names``, ``train_index``, ``test_index``,
+        ``source``, each None where the archive does not say.
 
-    Raises
-    ------
-    FileNotFoundError
-        If ``DM2L_DATA`` is not set, or its folder has no such archive.
+    See Also
+    --------
+    write_npz : Write such an archive.
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
     >>> from pathlib import Path
-    >>> from unittest import mock
     >>> import numpy as np
-    >>> from dm2l.datasets import load_dataset
+    >>> from dm2l.datasets import read_npz
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(Path(folder, "tiny.npz"), X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
-    ...     with mock.patch.dict(os.environ, DM2L_DATA=folder):
-    ...         tiny = load_dataset("tiny")
+    ...     path = Path(folder, "tiny.npz")
+    ...     np.savez(path, X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
+    ...     tiny = read_npz(path)
     >>> tiny.data.shape, tiny.target.tolist(), tiny.source
     ((2, 2), [[1, 0], [0, 1]], None)
     """
-    if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(
-            f"A data set is named by the stem of its archive, such as 'Arts', not by a path; "
-            f"got {name!r}."
-        )
-    folder = _folder()
-    # Looked up among the names that are there: nothing outside the folder can be reached, and a
-    # file system that ignores case does not make two names of one set.
-    present = {path.stem: path for path in folder.glob("*.npz")}
-    if name not in present:
-        listing = ", ".join(sorted(present)) or "none"
-        raise FileNotFoundError(f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}.")
-    with np.load(present[name], allow_pickle=False) as archive:
+    with np.load(path, allow_pickle=False) as archive:
         found = {key: archive[key] for key in archive.files}
     if "Y" not in found or not ({"X", "X_data"} & set(found)):
-        raise ValueError(f"{present[name]} needs X (or X_data, ...) and Y, has {sorted(found)}.")
+        raise ValueError(f"{path} needs X (or X_data, ...) and Y, has {sorted(found)}.")
+    data, names = _features(found, path), _strings(found.get("label_names"))
+    target = label_targets(found["Y"], names, str(path))
+    if data.ndim != 2 or target.ndim != 2 or data.shape[0] != len(target):
+        raise ValueError(f"{path}: X of shape {data.shape} and Y of shape {target.shape} differ.")
     source = found.get("source")
-    return Bunch(
-        data=_features(found),
-        target=found["Y"].astype(np.int8),
-        target_names=_strings(found.get("label_names")),
+    return make_bunch(
+        data,
+        target,
+        target_names=names,
         feature_names=_strings(found.get("feature_names")),
         train_index=found.get("train_index"),
         test_index=found.get("test_index"),
@@ -79,27 +68,70 @@ def load_dataset(name: str) -> Bunch:
     )
 
 
-def _folder() -> Path:
-    value = os.environ.get(_VARIABLE)
-    if not value:
-        raise FileNotFoundError(
-            f"The environment variable {_VARIABLE} is not set. Point it to a folder of NAME.npz "
-            f"archives, for example: export {_VARIABLE}=/path/to/datasets"
-        )
-    folder = Path(value)
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"{_VARIABLE}={value} is not a folder. Point it to a folder of NAME.npz archives."
-        )
-    return folder
+def write_npz(path: str | Path, bunch: Bunch) -> None:
+    """Write a data set as an archive that :func:`load_dataset` finds by its name.
+
+    The file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to, such as ``NAME.npz`` in the folder that ``DM2L_DATA`` names.
+    bunch : Bunch
+        What a reader has returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.datasets import load_digit_attributes, read_npz, write_npz
+    >>> digits = load_digit_attributes()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(Path(folder, "digits.npz"), digits)
+    ...     again = read_npz(Path(folder, "digits.npz"))
+    >>> bool((again.data == digits.data).all()), again.target_names == digits.target_names
+    (True, True)
+    """
+    path, parts = Path(path), {}
+    if sp.issparse(bunch.data):
+        X = sp.csr_array(bunch.data)
+        parts = {"X_data": _small(X.data), "X_indices": X.indices, "X_indptr": X.indptr}
+        parts["X_shape"] = np.array(X.shape)
+    else:
+        parts["X"] = _small(np.asarray(bunch.data))
+    parts["Y"] = np.asarray(bunch.target)
+    keys = {"target_names": "label_names"}
+    for key in ("target_names", "feature_names", "train_index", "test_index", "source"):
+        if bunch.get(key) is not None:
+            parts[keys.get(key, key)] = np.asarray(bunch[key])
+    partial = path.with_name(f".{path.name}.{token_hex(4)}.part")
+    try:
+        with partial.open("xb") as file:
+            np.savez_compressed(file, **parts)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
-def _features(found: dict[str, Any]) -> Any:
+def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Counts and 0/1 in one byte each; anything else as it is."""
+    if values.size and not (np.abs(values) <= 127).all():
+        return values
+    small = values.astype(np.int8)
+    return small if np.array_equal(small, values) else values
+
+
+def _features(found: dict[str, Any], path: str | Path) -> Any:
     if "X" in found:
         return found["X"].astype(np.float64)
     # Stored small (int8, float32); everything downstream computes in float64.
     parts = (found["X_data"].astype(np.float64), found["X_indices"], found["X_indptr"])
-    return sp.csr_array(parts, shape=tuple(int(s) for s in found["X_shape"]))
+    try:
+        matrix = sp.csr_array(parts, shape=tuple(int(s) for s in found["X_shape"]))
+        matrix.check_format(full_check=True)  # an index out of range would crash compiled code
+    except ValueError as error:
+        raise ValueError(f"{path}: X_data, X_indices, ... are no CSR matrix: {error}") from error
+    return matrix
 
 
 def _strings(names: Any) -> list[str] | None:

@@ -99,15 +99,26 @@ class _Surrogate:
     def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.both(w)[1]
 
+    def best_step(self, gradient: NDArray[np.float64]) -> float:
+        """How far along the gradient the squared loss is least."""
+        change = self._problem.features.scores(gradient.reshape(self._shape))
+        bend = float(np.sum((change * self._problem.objective.observed) ** 2))
+        return float(gradient @ gradient) / bend if bend else 1.0
+
 
 def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64] | None:
     value, gradient = surrogate.both(w)
+    # The search begins where the loss alone is least: features that are not of unit length want
+    # steps of 1e-5, which ten halvings of 1 do not reach. scipy takes its first trial from the
+    # value before the last step.
+    slope = float(gradient @ gradient)
+    before = value + 0.5 * slope * surrogate.best_step(gradient) / 1.01
     with warnings.catch_warnings():
         # No step found is an answer here: nothing is left to gain along the gradient.
         warnings.simplefilter("ignore", RuntimeWarning)
         # c2 = 0.1 asks for a nearly exact minimum along the line.
         step = line_search(
-            surrogate.value, surrogate.gradient, w, -gradient, gradient, value, c2=0.1
+            surrogate.value, surrogate.gradient, w, -gradient, gradient, value, before, c2=0.1
         )[0]
     return None if step is None else w - step * gradient
 

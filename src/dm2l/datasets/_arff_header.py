@@ -1,0 +1,159 @@
+"""The head of an ARFF file: its relation, its attributes, and which of them are labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+from xml.parsers import expat
+
+_TOKEN = re.compile(
+    r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
+             | "(?P<double>(?:[^"\\]|\\.)*)"
+             | (?P<mark>[,{}%])
+             | (?P<word>[^\s,{}%'"][^\s,{}%]*) )""",
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_MEKA = re.compile(r"(?:^|\s)-C\s+(-?\d+)(?=\s|$)")
+_NUMERIC = {"numeric", "real", "integer"}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A declared attribute: ``values`` of a nominal one, ``kind`` in the words of the file."""
+
+    name: str
+    kind: str
+    values: tuple[str, ...] | None = None
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in _NUMERIC
+
+
+@dataclass(frozen=True)
+class Header:
+    """What stands before ``@data``."""
+
+    relation: str
+    attributes: tuple[Attribute, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [attribute.name for attribute in self.attributes]
+
+    def meka_labels(self) -> list[int] | None:
+        """MEKA's ``-C k`` in the relation: the first k attributes, or the last -k."""
+        option = _MEKA.search(self.relation)
+        if option is None:
+            return None
+        count, size = int(option[1]), len(self.attributes)
+        if not 1 <= abs(count) < size:
+            raise ValueError(f"-C {count} in the relation does not fit {size} attributes")
+        return list(range(count)) if count > 0 else list(range(size + count, size))
+
+
+def tokens(line: str) -> Iterator[tuple[str, bool]]:
+    """Words and punctuation of a line, each with whether it was quoted; a comment ends it."""
+    position, line = 0, line.rstrip()
+    while position < len(line):
+        found = _TOKEN.match(line, position)
+        if found is None:
+            raise ValueError(f"a quote is not closed: {line[position : position + 40]!r}")
+        if found["mark"] == "%":
+            return
+        position = found.end()
+        quoted = found["single"] if found["single"] is not None else found["double"]
+        if quoted is not None:
+            yield _ESCAPE.sub(_unescape, quoted), True
+        else:
+            yield found["mark"] or found["word"], False
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    text = escape[1]
+    return chr(int(text[1:], 16)) if len(text) == 5 else _CONTROL.get(text, text)
+
+
+def read_header(lines: Iterable[tuple[int, str]], where: str) -> Header:
+    """Read up to ``@data``; ``lines`` is left at the first row."""
+    relation, attributes = "", []
+    for number, line in lines:
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        keyword = text.split(maxsplit=1)[0].lower()
+        rest = text[len(keyword) :]
+        try:
+            if keyword == "@relation":
+                relation = " ".join(word for word, _ in tokens(rest))
+            elif keyword == "@attribute":
+                attributes.append(_attribute(rest))
+            elif keyword == "@data":
+                return Header(relation, tuple(attributes))
+            else:
+                raise ValueError(
+                    f"expected @relation, @attribute or @data, found {text[:40]!r}; is this ARFF?"
+                )
+        except ValueError as error:
+            raise ValueError(f"{where}, line {number}: {error}") from None
+    raise ValueError(f"{where} ends before @data: no ARFF file, or only a part of one.")
+
+
+def _attribute(text: str) -> Attribute:
+    words = list(tokens(text))
+    if len(words) < 2:
+        raise ValueError(f"an attribute needs a name and a type, found {text.strip()!r}")
+    (name, _), (kind, quoted), *rest = words
+    if kind != "{" or quoted:
+        return Attribute(name, kind.lower())
+    if not rest or rest[-1] != ("}", False):
+        raise ValueError(f"the values of attribute {name!r} are not closed by '}}'")
+    values = tuple(word for word, quoted in rest[:-1] if quoted or word != ",")
+    if not values:
+        raise ValueError(f"attribute {name!r} declares no values")
+    return Attribute(name, "nominal", values)
+
+
+def read_label_names(path: str | Path) -> list[str]:
+    """Names of all labels in a Mulan XML file, nested ones included, in its order.
+
+    Only elements and attributes are read. A document type declaration, the place where entities
+    are defined, is refused before anything of it can be expanded.
+    """
+    names: list[str] = []
+    parser = expat.ParserCreate(namespace_separator=" ")
+
+    def refuse(*_: Any) -> NoReturn:
+        raise ValueError(
+            f"{path} has a DOCTYPE or ENTITY declaration, which a list of labels does not need "
+            "and which can hide attacks; remove it."
+        )
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition(" ")[2] == "label":
+            if "name" not in attributes:
+                raise ValueError(
+                    f"{path}, line {parser.CurrentLineNumber}: a <label> without name="
+                )
+            names.append(attributes["name"])
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = start
+    with Path(path).open("rb") as file:
+        _parse(parser, file, path)
+    if not names:
+        raise ValueError(f'{path} names no labels: no element <label name="..."> in it.')
+    return names
+
+
+def _parse(parser: Any, file: BinaryIO, path: str | Path) -> None:
+    try:
+        parser.ParseFile(file)
+    except expat.ExpatError as error:
+        raise ValueError(f"{path} is not well-formed XML: {error}") from error
