@@ -121,7 +121,8 @@ callable, default="linear"
     max_iter : int, default=1000
         Most iterations.
     tol : float, default=1e-5
-        Relative change of the objective that counts as none.
+        How far above its minimum the objective may end, relative and as estimated by the solver;
+        for ``solver="cccp"`` the relative change that counts as none.
     threshold : None, float or "f1", default=None
         Where :meth:`predict` draws the line.
     calibration : {None, "sigmoid", "isotonic"}, default=None
