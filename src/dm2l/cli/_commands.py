@@ -7,12 +7,16 @@ from rich.console import Console
 
 from dm2l import __version__
 from dm2l.cli._demo import run_demo
+from dm2l.cli._experiment import experiment
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dm2l")
 def cli() -> None:
     """Multi-label learning when labels are missing."""
+
+
+cli.add_command(experiment)
 
 
 @cli.command()

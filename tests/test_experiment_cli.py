@@ -1,0 +1,238 @@
+"""``dm2l experiment``, as a person at a terminal meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dm2l
+from dm2l import DM2LClassifier
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.cli._experiment import _duration, experiment
+from dm2l.datasets import make_missing_multilabel
+from dm2l.experiments import Method, Protocol, Store, _protocol, register
+
+RIDGE = Method("ridge", MaskedRidgeClassifier())
+STRONG = Method("strong", MaskedRidgeClassifier(alpha=100.0))
+BROKEN = Method("broken", DM2LClassifier(lambda_d=-1.0))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with two data sets and two registered protocols."""
+    for seed, name in enumerate(("one", "two")):
+        X, Y = make_missing_multilabel(60, 8, 5, rho=1.0, random_state=seed)
+        np.savez(tmp_path / f"{name}.npz", X=X, Y=Y)
+    monkeypatch.setenv("DM2L_DATA", str(tmp_path))
+    monkeypatch.setattr(_protocol, "_registered", {})
+    options = {"datasets": ("one", "two"), "rates": (1.0, 0.4), "repetitions": 3}
+    register(Protocol("tiny", methods=(RIDGE, STRONG), masks=("per_row", "uniform"), **options))
+    register(Protocol("troubled", methods=(RIDGE, BROKEN), **options))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(experiment, list(map(str, arguments)))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def status(*arguments):
+    return json.loads(call("status", *arguments, "--json").stdout)
+
+
+def test_run_does_what_is_chosen_and_goes_on(folder):
+    chosen = ("--datasets", "one", "--methods", "ridge,strong", "--rates", "0.4")
+    result = call("run", "tiny", "--store", "s.db", *chosen, "--masks", "uniform")
+    assert "6 of 6 cells done, 0 failed: s.db" in result.stdout
+    result = call("run", "tiny", "--store", "s.db", "--repetitions", "1")
+    assert "12 of 12 cells done" in result.stdout
+    result = call("run", "tiny", "--store", "s.db", "--repetitions", "1:3", "--datasets", "one")
+    assert "12 of 12 cells done" in result.stdout
+    with Store("s.db", read_only=True) as store:
+        assert len(store.rows()) == 24
+        assert len({row["run"] for row in store.rows()}) == 3
+
+
+def test_options_can_be_repeated(folder):
+    result = call("run", "tiny", "--store", "s.db", "--datasets", "one", "--datasets", "two,",
+                  "--methods", "ridge", "--rates", 1, "--repetitions", 1)  # fmt: skip
+    assert "2 of 2 cells done" in result.stdout
+
+
+def test_failed_cells_make_the_exit_code_1_and_are_shown_once(folder):
+    result = call("run", "troubled", "--store", "s.db", code=1)
+    assert "12 of 24 cells done, 12 failed" in result.stdout
+    assert result.output.count("lambda_d must be") == 1
+    assert "broken failed on one, none 1, repetition 0" in result.output
+    assert "--retry-failed" in result.output
+    assert call("run", "troubled", "--store", "s.db", code=1).output.count("lambda_d") == 0
+    again = call("run", "troubled", "--store", "s.db", "--retry-failed", code=1)
+    assert again.output.count("lambda_d must be") == 1
+    call("run", "troubled", "--store", "s.db", "--methods", "ridge", code=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "tinny", "--store", "s.db"), "no protocol 'tinny'. Known: "),
+        (("run", "tiny", "--store", "s.db", "--datasets", "three"), "no datasets three"),
+        (("run", "tiny", "--store", "s.db", "--rates", "many"), "many"),
+        (("run", "tiny", "--store", "s.db", "--repetitions", "5:2"), "5:2"),
+        (("run", "tiny", "--store", "s.db", "--repetitions", "9"), "no repetitions 3, 4"),
+        (("run", "tiny", "--store", "s.db", "--jobs", "0"), "--jobs"),
+        (("run", "tiny", "--store", "one.npz"), "not a store of results"),
+        (("run", "tiny"), "--store"),
+        (("status", "--store", "absent.db"), "absent.db"),
+        (("status", "--store", "one.npz"), "not a store"),
+        (("export", "--store", "absent.db", "-o", "t.csv"), "absent.db"),
+        (("merge", "all.db", "absent.db"), "absent.db"),
+        (("merge", "all.db"), "OTHER"),
+    ],
+)
+def test_wrong_arguments_end_with_code_2_and_say_which(folder, arguments, message):
+    assert message in call(*arguments, code=2).output
+
+
+def test_missing_data_is_said_in_a_line(folder, monkeypatch):
+    (folder / "two.npz").unlink()
+    assert "two.npz" in call("run", "tiny", "--store", "s.db", code=2).output
+    monkeypatch.delenv("DM2L_DATA")
+    assert "DM2L_DATA is not set" in call("run", "tiny", "--store", "s.db", code=2).output
+
+
+def test_status_counts_cells_for_each_data_set_and_method(folder):
+    call("run", "troubled", "--store", "s.db", "--repetitions", 1, "--datasets", "one", code=1)
+    found = status("--store", "s.db")["troubled"]
+    assert (found["done"], found["failed"], found["pending"]) == (2, 2, 20)
+    assert found["remaining"] > 0
+    groups = {(g["dataset"], g["method"]): g for g in found["groups"]}
+    assert len(groups) == 4
+    assert groups["one", "ridge"]["done"] == 2
+    assert groups["one", "ridge"]["pending"] == 4
+    assert groups["one", "broken"]["failed"] == 2
+    assert groups["two", "broken"]["pending"] == 6
+    (failure,) = found["failures"]
+    assert failure["count"] == 2
+    assert "lambda_d" in failure["error"]
+
+    shown = call("status", "--store", "s.db").stdout
+    assert "2 done, 2 failed, 20 pending; about 0 s of work for one process." in shown
+    assert "broken failed 2 times: ValueError: lambda_d" in shown
+    chosen = status("--store", "s.db", "--repetitions", 1, "--datasets", "one")["troubled"]
+    assert (chosen["done"], chosen["failed"], chosen["pending"]) == (2, 2, 0)
+    assert chosen["remaining"] == 0.0
+
+
+def test_status_names_a_protocol_that_has_not_begun(folder):
+    call("run", "tiny", "--store", "s.db", "--repetitions", 1)
+    found = status("troubled", "tiny", "--store", "s.db")
+    assert list(found) == ["troubled", "tiny"]
+    assert (found["troubled"]["done"], found["troubled"]["pending"]) == (0, 24)
+    assert found["troubled"]["remaining"] is None
+    assert "no protocol 'other'" in call("status", "other", "--store", "s.db", code=2).output
+    with Store("empty.db"):
+        pass
+    assert status("--store", "empty.db") == {}
+    assert "no results" in call("status", "--store", "empty.db").stdout
+
+
+def test_status_of_a_protocol_from_elsewhere_counts_what_is_there(folder, monkeypatch):
+    call("run", "troubled", "--store", "s.db", code=1)
+    monkeypatch.setattr(_protocol, "_registered", {})
+    found = status("--store", "s.db")["troubled"]
+    assert (found["done"], found["failed"], found["pending"]) == (12, 12, None)
+    assert {g["done"] + g["failed"] for g in found["groups"]} == {6}
+    assert "what is pending is unknown" in call("status", "--store", "s.db").stdout
+
+
+def test_export_and_merge_bring_results_together(folder):
+    pytest.importorskip("pyarrow")
+    call("run", "tiny", "--store", "a.db", "--datasets", "one")
+    call("run", "tiny", "--store", "b.db", "--repetitions", 1)
+    result = call("merge", "all.db", "a.db", "b.db")
+    assert "18 new rows of a.db" in result.stdout
+    assert "6 new rows of b.db" in result.stdout
+    assert "24 rows: t.parquet" in call("export", "--store", "all.db", "-o", "t.parquet").stdout
+    assert "0 rows" in call(
+        "export", "--store", "all.db", "-o", "t.csv", "--protocol", "troubled"
+    ).stdout  # fmt: skip
+    assert "24 new rows" in call("merge", "back.db", "t.parquet").stdout
+    with Store("all.db", read_only=True) as store, Store("back.db", read_only=True) as back:
+        assert store.rows() == back.rows()
+    assert "t.txt" in call("export", "--store", "all.db", "-o", "t.txt", code=2).output
+    (folder / "t.csv").write_text("a,b\n1,2\n")
+    assert "lacks the columns" in call("merge", "all.db", "t.csv", code=2).output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "an unknown time"),
+        (0.2, "about 0 s"),
+        (99.0, "about 99 s"),
+        (150.0, "about 2 min"),
+        (90000.0, "about 25.0 h"),
+    ],
+)
+def test_durations_are_round(seconds, text):
+    assert _duration(seconds) == text
+
+
+PROGRAM = """
+import time
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.cli._experiment import experiment
+from dm2l.experiments import Method, Protocol, register
+
+class Slow(MaskedRidgeClassifier):
+    def fit(self, X, Y, label_mask=None):
+        time.sleep(0.1)
+        return super().fit(X, Y, label_mask)
+
+if __name__ == "__main__":
+    register(Protocol("slow", ("one",), (Method("slow", Slow()),), repetitions=200))
+    experiment()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interrupt_says_what_is_stored_and_ends_with_code_130(folder, jobs):
+    (folder / "program.py").write_text(PROGRAM)
+    process = subprocess.Popen(
+        [sys.executable, "program.py", "run", "slow", "--store", "s.db", "--jobs", jobs],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(Path(dm2l.__file__).parents[1])},
+    )
+    while process.poll() is None and stored_rows() < 3:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal sends, to the workers as well
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    count = stored_rows()
+    assert 3 <= count < 600
+    expected = f"{count} cells are done, 0 failed, {600 - count} are pending in s.db"
+    assert expected in told
+    if jobs == "1":  # a worker that has not come up yet may have its own last words
+        assert "Traceback" not in told
+
+
+def stored_rows():
+    try:
+        with Store("s.db", read_only=True) as store:
+            return len(store.states())
+    except (FileNotFoundError, ValueError):
+        return 0
