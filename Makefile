@@ -33,10 +33,10 @@ TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_T
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest lint bench lock clean
+.PHONY: help demo test test-oldest lint bench reproduce-quick lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/demo/$(READY)  ## fit and score a model on a small data set
 	.venv/demo/bin/dm2l demo
@@ -55,6 +55,12 @@ lint: .venv/lint/$(READY)  ## style, format, types, import contract
 
 bench: .venv/demo/$(READY)  ## time the solvers
 	.venv/demo/bin/python benchmarks/fit.py
+
+reproduce-quick: .venv/test/$(READY)  ## both protocols on three data sets, and a report on them
+	@mkdir -p build
+	.venv/test/bin/dm2l experiment run as_published_quick --store build/quick.sqlite --jobs -1
+	.venv/test/bin/dm2l experiment run honest_quick --store build/quick.sqlite --jobs -1
+	.venv/test/bin/dm2l experiment report --store build/quick.sqlite -o build/quick.html --tables build/tables
 
 clean:  ## remove environments, caches and build outputs
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.* htmlcov

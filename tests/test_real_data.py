@@ -64,7 +64,8 @@ def test_linear_model_with_ridge_beats_every_published_ranking_loss_on_arts(arts
 
 
 def test_kernel_model_beats_every_published_ranking_loss_on_arts_with_30_percent(arts):
-    model = DM2LClassifier(kernel="rbf", gamma=0.5, alpha=1, lambda_d=1)
+    # 200 evaluations to 1e-5 and 70 to 1e-4, with metrics that differ in the fifth digit.
+    model = DM2LClassifier(kernel="rbf", gamma=0.5, alpha=1, lambda_d=1, tol=1e-4)
     rkl, ap = mean_over_seeds(model, arts, rho=0.3)
     assert rkl <= 0.118
     assert ap >= 0.612
@@ -98,7 +99,7 @@ def test_defaults_beat_label_frequencies_on_every_data_set(name):
     Y = hide_uniform(data.target[train], 0.3, random_state=0)
     frequency = np.nansum(Y, axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     truth, plain = data.target[test], np.tile(frequency, (len(test), 1))
-    scores = DM2LClassifier().fit(data.data[train], Y).decision_function(data.data[test])
+    scores = DM2LClassifier(tol=1e-4).fit(data.data[train], Y).decision_function(data.data[test])
     assert ranking_loss(truth, scores) < ranking_loss(truth, plain)
     assert average_precision(truth, scores) > average_precision(truth, plain)
 

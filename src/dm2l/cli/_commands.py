@@ -8,6 +8,7 @@ from rich.console import Console
 from dm2l import __version__
 from dm2l.cli._demo import run_demo
 from dm2l.cli._experiment import experiment
+from dm2l.cli._report import report_results
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,6 +18,7 @@ def cli() -> None:
 
 
 cli.add_command(experiment)
+experiment.add_command(report_results)
 
 
 @cli.command()

@@ -114,7 +114,8 @@ def _selected(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 
 def _dm2l(lambda_ds: tuple[float, ...], settings: dict[str, Any]) -> Pipeline:
-    search = DM2LClassifierCV(lambda_ds, scoring=quality, cv=5, **settings)
+    # Scores of the final fit change in the fourth digit below this tolerance.
+    search = DM2LClassifierCV(lambda_ds, scoring=quality, cv=5, tol=1e-4, **settings)
     return Pipeline([("scale", UnitVarianceScaler()), ("search", search)])
 
 
