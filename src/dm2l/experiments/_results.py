@@ -182,7 +182,7 @@ def read_results(store: Store, protocol: str | Protocol | None = None) -> list[R
     ...     run = store.add_run(versions={}, machine={})
     ...     for method, values in losses.items():
     ...         for repetition, value in enumerate(values):
-    ...             cell = Cell("mine", "Arts", "none", 1.0, repetition, method, "0123456789ab")
+    ...             cell = Cell("a trial", "Arts", "none", 1.0, repetition, method, "0123456789ab")
     ...             metrics = {"published": {"ranking_loss": value}}
     ...             _ = store.add(cell, {"status": "done", "metrics": metrics, "run": run})
     ...     (results,) = read_results(store)

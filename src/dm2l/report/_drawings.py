@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from dm2l.experiments import Protocol, Store
 from dm2l.experiments._figures import comparison_figure, rate_figure, time_figure, to_svg
 from dm2l.experiments._results import read_results
 from dm2l.report._figures import Figure
+
+Row = dict[str, Any]
 
 _MEASURES = {
     "ranking_loss": "Ranking loss",
@@ -55,21 +58,27 @@ def store_figures(
     return found
 
 
-def _figures(name: str, rows: Sequence[dict[str, Any]], convention: str) -> Iterator[Figure]:
+def _figures(name: str, rows: Sequence[Row], convention: str) -> Iterator[Figure]:
     masks = sorted({row["mask"] for row in rows} - {"none"}) or ["per_row"]
-    for mask in masks:
+    whole = [row for row in rows if all(_value(row, convention, m) for m in _MEASURES)]
+    for mask in masks if whole else ():
         for metric, title in _MEASURES.items():
-            drawn = rate_figure(rows, metric, mask=mask, convention=convention)
+            drawn = rate_figure(whole, metric, mask=mask, convention=convention)
             caption = f"{title} against the share of labels that stay observed ({mask} masks)."
             yield Figure(f"{name}: {title.lower()}, {mask}", caption, to_svg(drawn))
-        for methods in _PAIRS:
-            for dataset in _PAIR_SETS:
-                there = {row["method"] for row in rows if row["dataset"] == dataset}
-                if set(methods) <= there:
-                    drawn = comparison_figure(
-                        rows, methods=methods, dataset=dataset, mask=mask, convention=convention
-                    )
-                    title = f"{name}: {methods[0]} and {methods[1]} on {dataset}"
-                    yield Figure(title, f"Repetitions with {mask} masks.", to_svg(drawn))
-    caption = "Seconds to fit, selection of settings included: median, shortest and longest."
-    yield Figure(f"{name}: running time", caption, to_svg(time_figure(rows)))
+        for methods, dataset in itertools.product(_PAIRS, _PAIR_SETS):
+            if set(methods) <= {row["method"] for row in whole if row["dataset"] == dataset}:
+                drawn = comparison_figure(
+                    whole, methods=methods, dataset=dataset, mask=mask, convention=convention
+                )
+                title = f"{name}: {methods[0]} and {methods[1]} on {dataset}, {mask}"
+                yield Figure(title, f"Repetitions with {mask} masks.", to_svg(drawn))
+    timed = [row for row in rows if row.get("seconds_fit")]
+    for dataset in dict.fromkeys(row["dataset"] for row in timed):
+        caption = "Seconds to fit, selection of settings included: median, shortest and longest."
+        drawn = time_figure(timed, dataset=dataset)
+        yield Figure(f"{name}: running time on {dataset}", caption, to_svg(drawn))
+
+
+def _value(row: Row, convention: str, metric: str) -> bool:
+    return (row["metrics"] or {}).get(convention, {}).get(metric) is not None

@@ -60,7 +60,7 @@ def report(
     >>> from pathlib import Path
     >>> from dm2l.experiments import Cell, Store
     >>> from dm2l.report import report
-    >>> cell = Cell("mine", "Arts", "none", 1.0, 0, "ridge", "0123456789ab")
+    >>> cell = Cell("trial", "Arts", "none", 1.0, 0, "ridge", "0123456789ab")
     >>> row = {"status": "done", "metrics": {"published": {"ranking_loss": 0.114}}}
     >>> with tempfile.TemporaryDirectory() as folder, Store(":memory:") as store:
     ...     _ = store.add(cell, {**row, "run": store.add_run(versions={}, machine={})})
@@ -105,13 +105,13 @@ def write_tables(
     >>> import tempfile
     >>> from dm2l.experiments import Cell, Store
     >>> from dm2l.report import write_tables
-    >>> cell = Cell("mine", "Arts", "none", 1.0, 0, "ridge", "0123456789ab")
+    >>> cell = Cell("trial", "Arts", "none", 1.0, 0, "ridge", "0123456789ab")
     >>> row = {"status": "done", "metrics": {"published": {"ranking_loss": 0.114}}}
     >>> with tempfile.TemporaryDirectory() as folder, Store(":memory:") as store:
     ...     _ = store.add(cell, {**row, "run": store.add_run(versions={}, machine={})})
     ...     paths = write_tables(store, folder)
     >>> [path.name for path in paths]
-    ['mine-none.md', 'mine-none-rkl.tex']
+    ['trial-none.md', 'trial-none-rkl.tex']
     """
     found, choice = _chosen(store, protocol, variants, pairs)
     folder = Path(folder)
