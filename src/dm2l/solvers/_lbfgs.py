@@ -314,7 +314,7 @@ class _Pace:
             self._rate = min(self.SLOWEST, (promise / self._promises[0]) ** (1.0 / steps))
 
     def remaining(self) -> float:
-        """Twice the sum of this promise and those to come: steps keep more than they promise."""
+        """Twice the sum of this promise and those to come: it falls short by up to a half."""
         return 2.0 * self._promises[-1] / (1.0 - self._rate)
 
 

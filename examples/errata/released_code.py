@@ -1,0 +1,129 @@
+"""The descent behind the published figures, with the ways in which it strays as switches.
+
+Written down once more with nothing but singular value decompositions. With the subgradient of
+Algorithm 2, thin factors and groups of observed labels it takes the steps of
+``DM2LClassifier.published()``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import line_search
+
+Array = NDArray[np.float64]
+Norm = Callable[[Array], tuple[float, Array]]
+
+DELTA = 0.005  # threshold of Algorithm 2
+
+
+def algorithm_2(Z: Array, full: bool = False) -> tuple[float, Array]:
+    """Nuclear norm and its subgradient ``U1 V1'``; ``full`` asks for an n x n factor ``U``."""
+    U, s, Vt = np.linalg.svd(Z, full_matrices=full)
+    kept = int((s > DELTA).sum())
+    return float(s.sum()), U[:, :kept] @ Vt[:kept]
+
+
+def released_product(Z: Array, signs: np.random.Generator | None = None) -> tuple[float, Array]:
+    """Nuclear norm and what the released code takes for its subgradient.
+
+    It multiplies the first s columns of ``U`` with the first s *rows* of ``V``, where
+    ``Z = U S V'``. ``signs`` turns pairs of singular vectors around at random, which a
+    decomposition is free to do.
+    """
+    U, s, Vt = np.linalg.svd(Z, full_matrices=len(Z) < Z.shape[1])  # V must be square
+    V = Vt.T
+    kept = int((s > DELTA).sum())
+    if signs is not None:
+        turned = signs.choice([-1.0, 1.0], size=V.shape[1])
+        U, V = U * turned[: U.shape[1]], V * turned
+    return float(s.sum()), U[:, :kept] @ V[:kept]
+
+
+class Surrogate:
+    """The convex surrogate of Algorithm 1 at flat weights.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, d)
+        Features, or the kernel matrix.
+    T : ndarray of shape (n, c)
+        Signs of the observed labels, 0 where missing.
+    members : ndarray of bool of shape (n, c)
+        Which rows form the groups ``X_k``: the observed positives, or, as in the released code,
+        the positives of the complete training labels.
+    lambda_d : float
+        Weight of the norms.
+    norm : callable
+        Nuclear norm and subgradient of a matrix.
+    """
+
+    def __init__(
+        self, Phi: Array, T: Array, members: Any, lambda_d: float, norm: Norm = algorithm_2
+    ) -> None:
+        self.Phi, self.T, self.lambda_d, self.norm = Phi, T, lambda_d, norm
+        self.groups = [np.flatnonzero(column) for column in members.T if column.any()]
+        self.shape = (Phi.shape[1], T.shape[1])
+        self.linearise(self.start())
+
+    def start(self) -> Array:
+        return np.eye(*self.shape).ravel()
+
+    def linearise(self, w: Array) -> None:
+        """Replace the global norm by its tangent at these weights."""
+        self._tangent = self.norm(self.Phi @ w.reshape(self.shape))[1]
+        self._at: Array | None = None
+
+    def both(self, w: Array) -> tuple[float, Array]:
+        """Value and gradient; the last ones are kept, for a line search asks for them apart."""
+        if self._at is None or not np.array_equal(w, self._at):
+            F = self.Phi @ w.reshape(self.shape)
+            G = np.where(self.T != 0, F - self.T, 0.0)
+            value = 0.5 * np.vdot(G, G) - self.lambda_d * np.vdot(self._tangent, F)
+            G -= self.lambda_d * self._tangent
+            for rows in self.groups:
+                norm, subgradient = self.norm(F[rows])
+                value += self.lambda_d * norm
+                G[rows] += self.lambda_d * subgradient
+            self._at = w.copy()
+            self._last = float(value), (self.Phi.T @ G).ravel()
+        return self._last
+
+    def value(self, w: Array) -> float:
+        return self.both(w)[0]
+
+    def gradient(self, w: Array) -> Array:
+        return self.both(w)[1]
+
+
+def steepest_descent(surrogate: Surrogate, steps: int) -> Iterator[Array]:
+    """Weights after each round: linearise, then one line search along the negative gradient."""
+    w = surrogate.start()
+    for _ in range(steps):
+        surrogate.linearise(w)
+        value, gradient = surrogate.both(w)
+        w = w - _step(surrogate, w, value, gradient) * gradient
+        yield w.reshape(surrogate.shape)
+
+
+def _step(surrogate: Surrogate, w: Array, value: float, gradient: Array) -> float:
+    # The search begins where the loss alone is least. scipy takes its first trial from the value
+    # before the last step.
+    slope = float(gradient @ gradient)
+    change = surrogate.Phi @ gradient.reshape(surrogate.shape)
+    bend = float(np.sum(np.where(surrogate.T != 0, change, 0.0) ** 2))
+    before = value + 0.5 * slope * (slope / bend) / 1.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it says that it found nothing
+        step = line_search(
+            surrogate.value, surrogate.gradient, w, -gradient, gradient, value, before, c2=0.1
+        )[0]
+    if step is not None:
+        return float(step)
+    # With a wrong gradient the conditions of the search may hold nowhere: any lower value will do.
+    halves = (0.5**k * slope / bend for k in range(60))
+    return next((s for s in halves if surrogate.value(w - s * gradient) < value), 0.0)

@@ -1,0 +1,203 @@
+"""Models to files and back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import textwrap
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from dm2l.persistence._archive import (
+    MAX_BYTES,
+    MAX_MEMBERS,
+    Archive,
+    ModelFileError,
+    new_member,
+    replacing,
+)
+from dm2l.persistence._arrays import read_array, write_array
+from dm2l.persistence._decoding import Decoder
+from dm2l.persistence._encoding import Encoder
+from dm2l.persistence._manifest import HASH, MANIFEST, read_manifest, write_manifest
+from dm2l.persistence._sklearn import pack_parts, unpack_parts
+
+_PARTS = "sklearn.skops"
+_MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file that :func:`load_model` reads without running any code.
+
+    The file is an uncompressed zip archive: arrays in numpy's format, a JSON manifest, and
+    nothing that pickle would read. It takes the place of an existing one only when it is whole.
+
+    Parameters
+    ----------
+    model : estimator
+        An estimator of dm2l, fitted or not; or an estimator of scikit-learn around one, such as a
+        pipeline, which needs skops (``pip install 'dm2l[io]'``). Functions cannot be saved, for
+        instance a callable as ``kernel``.
+    path : path-like
+        The file.
+
+    See Also
+    --------
+    load_model : The way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> from dm2l.persistence import load_model, save_model
+    >>> X, Y = make_missing_multilabel(n_samples=100, random_state=0)
+    >>> model = DM2LClassifier(lambda_d=0.1).fit(X, Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder, "tags.dm2l"))
+    ...     again = load_model(Path(folder, "tags.dm2l"))
+    >>> bool((again.decision_function(X) == model.decision_function(X)).all())
+    True
+    """
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(f"model must be an estimator of dm2l or scikit-learn, got {model!r}.")
+    encoder = Encoder()
+    root = encoder.encode(model, type(model).__name__)
+    parts = pack_parts(encoder.parts) if encoder.parts else None
+    if len(encoder.arrays) + 3 > MAX_MEMBERS:
+        raise ValueError(
+            f"The model has {len(encoder.arrays)} arrays; a file has at most {MAX_MEMBERS} members."
+        )
+    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
+        members = {
+            name: write_array(archive, name, array) for name, array in encoder.arrays.items()
+        }
+        if parts is not None:
+            with new_member(archive, _PARTS, len(parts)) as sink:
+                sink.write(parts)
+            members[_PARTS] = {"sha256": sink.sha256, "size": sink.size}
+        text = write_manifest(root, encoder.slots, members)
+        with new_member(archive, MANIFEST, len(text)) as sink:
+            sink.write(text)
+        digest = sink.sha256.encode("ascii")
+        with new_member(archive, HASH, len(digest)) as sink:
+            sink.write(digest)
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Iterable[str] = (),
+    max_bytes: int = MAX_BYTES,
+    like: Any = None,
+) -> Any:
+    """Read a model that :func:`save_model` wrote.
+
+    Nothing of the file is run, and it is no matter where it came from: sizes, names, hashes,
+    dtypes and shapes are checked before they are used, and only classes of dm2l are made. For
+    objects of scikit-learn it is skops that says which types are harmless.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    trusted : iterable of str, default=()
+        Further types that the file may hold, by their full names. Trusting a type means that its
+        module is imported and an object of it is filled with what the file says.
+    max_bytes : int, default=4 GiB
+        The largest file that is read. Memory follows the size of the file.
+    like : array, default=None
+        Arrays that were of another library when the model was saved (torch, cupy) go to the
+        library and the device of this one. None makes them numpy arrays, and a model that
+        predicts from numpy arrays.
+
+    Returns
+    -------
+    estimator
+        Equal to what was saved: the same parameters, and the same numbers to the last bit where
+        numpy arrays were saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a whole model file, is newer than this dm2l or holds types that are not
+        trusted.
+
+    See Also
+    --------
+    save_model : Writes such files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.persistence import load_model, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(MaskedRidgeClassifier(alpha=2.0), Path(folder, "ridge.dm2l"))
+    ...     load_model(Path(folder, "ridge.dm2l"))
+    MaskedRidgeClassifier(alpha=2.0)
+    """
+    names = [trusted] if isinstance(trusted, str) else list(trusted)
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
+    path = Path(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ModelFileError("it is not a regular file.")
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > max_bytes:
+                raise ModelFileError(
+                    f"it has {size} bytes, and at most max_bytes={max_bytes} are read."
+                )
+            return _load(Archive(file, size), names, like)
+    except ModelFileError as error:
+        text = textwrap.shorten(str(error), _MAX_MESSAGE, placeholder=" ...")
+        raise ModelFileError(f"{path} cannot be loaded: {text}") from error
+
+
+def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
+    manifest = read_manifest(archive)
+    members = manifest["members"]
+    missing = sorted(members.keys() - archive.spans.keys())
+    extra = sorted(archive.spans.keys() - members.keys() - {MANIFEST, HASH})
+    if missing or extra:
+        what = f"no member {missing[0]!r}" if missing else f"the member {extra[0]!r} too many"
+        raise ModelFileError(f"it has {what}.")
+    for name, record in members.items():
+        if not isinstance(record, dict) or record.get("size") != archive.spans[name].size:
+            raise ModelFileError(
+                f"its member {name!r} has {archive.spans[name].size} bytes, not what its manifest "
+                "says."
+            )
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def array(name: str) -> NDArray[Any]:
+        if name not in arrays:
+            if name not in members or name == _PARTS:
+                raise ModelFileError(f"its manifest speaks of an array {name!r} that is not there.")
+            arrays[name] = read_array(archive, name, members[name])
+        return arrays[name]
+
+    parts: list[Any] = []
+    if _PARTS in members:
+        parts = unpack_parts(archive, _PARTS, members[_PARTS], trusted)
+    budget = 16 * sum(span.size for span in archive.spans.values()) + 2**26
+    decoder = Decoder(array, parts, manifest["slots"], target, budget)
+    try:
+        model = decoder.decode(manifest["model"])
+    except RecursionError as error:
+        raise ModelFileError("its manifest is nested too deeply.") from error
+    unused = sorted(members.keys() - arrays.keys() - {_PARTS})
+    if unused:
+        raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
+    if not isinstance(model, BaseEstimator):
+        raise ModelFileError(f"it holds no estimator but a {type(model).__name__}.")
+    return model

@@ -1,0 +1,201 @@
+"""Objects that a model file may hold: which classes, and what each is made of.
+
+The state of an object is named values in groups; the classes are those listed here and no others,
+so that a file names a class but never says where code is to be found.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from dm2l.approximation import FourierMap
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+    OneVsRestMasked,
+)
+from dm2l.calibration import Calibrator
+from dm2l.classifier import DM2LClassifier
+from dm2l.features import Kernel
+from dm2l.labels import Labels
+from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
+from dm2l.persistence._archive import ModelFileError
+from dm2l.search import DM2LClassifierCV
+
+State = dict[str, dict[str, Any]]
+
+ESTIMATORS: tuple[type, ...] = (
+    DM2LClassifier,
+    DM2LClassifierCV,
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MLLRCClassifier,
+    MaskedRidgeClassifier,
+    OneVsRestMasked,
+)
+_OTHERS: tuple[type, ...] = (FourierMap, Kernel, Labels, MultilabelKFold, MultilabelShuffleSplit)
+_MT19937_WORDS = 624
+
+
+class Codec(NamedTuple):
+    """How objects of a class are taken apart and put together again."""
+
+    cls: type
+    state: Callable[[Any], State]
+    build: Callable[[State], Any]
+
+
+# --------------------------------------------------------------- what has constructor parameters
+
+
+def _parameter_names(cls: type) -> list[str]:
+    return list(inspect.signature(cls).parameters)
+
+
+def _state(value: Any) -> State:
+    names = _parameter_names(type(value))
+    attributes = {name: v for name, v in vars(value).items() if name not in names}
+    routing = attributes.pop("_metadata_request", None)
+    state: State = {"parameters": {name: getattr(value, name) for name in names}}
+    if attributes:
+        state["attributes"] = attributes
+    if routing is not None:
+        methods = {name: getattr(part, "requests", None) for name, part in vars(routing).items()}
+        state["requests"] = {name: dict(part) for name, part in methods.items() if part}
+    return state
+
+
+def _builder(cls: type) -> Callable[[State], Any]:
+    def build(state: State) -> Any:
+        unknown = sorted(state["parameters"].keys() - set(_parameter_names(cls)))
+        if unknown:
+            raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r} in this dm2l.")
+        value = cls(**state["parameters"])
+        attributes = state.get("attributes", {})
+        for name in attributes:
+            # What a class provides itself (methods, properties) is not to be hidden.
+            if not name.isidentifier() or name.startswith("__") or hasattr(cls, name):
+                raise ModelFileError(f"{cls.__name__} cannot have an attribute {name!r}.")
+        vars(value).update(attributes)
+        _set_requests(value, state.get("requests", {}))
+        return value
+
+    return build
+
+
+def _set_requests(value: Any, requests: dict[str, Any]) -> None:
+    """What ``set_fit_request`` and its kin had asked for."""
+    if not requests:
+        return
+    routing = get_routing_for_object(value)
+    for method, wanted in requests.items():
+        for name, alias in wanted.items():
+            vars(routing)[method].add_request(param=name, alias=alias)
+    value._metadata_request = routing
+
+
+# ------------------------------------------------------------------------------- the calibrator
+
+
+def _calibrator_state(value: Calibrator) -> State:
+    """Curves of all labels in a few arrays: thousands of labels are no more members."""
+    maps = value._maps
+    curves = [curve for curve in maps if curve is not None]
+    found: dict[str, Any] = {
+        "rates": value._rates,
+        "fitted": np.array([curve is not None for curve in maps], dtype=bool),
+    }
+    if value.method == "sigmoid":
+        found["slopes"] = np.array([curve.coef_[0, 0] for curve in curves], dtype=np.float64)
+        found["offsets"] = np.array([curve.intercept_[0] for curve in curves], dtype=np.float64)
+    else:
+        found["lengths"] = np.array([len(curve.X_thresholds_) for curve in curves], dtype=np.int64)
+        for name, part in (("scores", "X_thresholds_"), ("probabilities", "y_thresholds_")):
+            found[name] = np.concatenate([np.zeros(0), *(getattr(curve, part) for curve in curves)])
+    return {"parameters": {"method": value.method}, "attributes": found}
+
+
+def _build_calibrator(state: State) -> Calibrator:
+    value = Calibrator(**state["parameters"])
+    found = state["attributes"]
+    curves: list[Any]
+    if value.method == "sigmoid":
+        parts = zip(found["slopes"].tolist(), found["offsets"].tolist(), strict=True)
+        curves = [_sigmoid(slope, offset) for slope, offset in parts]
+    else:
+        ends = np.cumsum(found["lengths"])[:-1]
+        scores, p = (np.split(found[name], ends) for name in ("scores", "probabilities"))
+        curves = [_isotonic(*curve) for curve in zip(scores, p, strict=True) if len(curve[0])]
+    fitted, rates = found["fitted"], found["rates"]
+    if fitted.sum() != len(curves) or fitted.shape != rates.shape:
+        raise ModelFileError("its calibrator has a wrong number of curves.")
+    left = iter(curves)
+    value._maps = [next(left) if known else None for known in fitted.tolist()]
+    value._rates = rates
+    return value
+
+
+def _sigmoid(slope: float, offset: float) -> LogisticRegression:
+    curve = LogisticRegression(C=1e6, max_iter=1000)
+    curve.coef_, curve.intercept_ = np.array([[slope]]), np.array([offset])
+    curve.classes_, curve.n_features_in_ = np.array([0, 1]), 1
+    return curve
+
+
+def _isotonic(scores: Any, probabilities: Any) -> IsotonicRegression:
+    if scores.shape != probabilities.shape or not (np.diff(scores) >= 0).all():
+        raise ModelFileError("its calibrator has a curve that is not a function.")
+    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    fitted = {
+        "X_thresholds_": scores.copy(),
+        "y_thresholds_": probabilities.copy(),
+        "X_min_": scores[0],
+        "X_max_": scores[-1],
+        "increasing_": True,
+    }
+    # The way that pickle takes too: it makes the interpolation from the thresholds.
+    curve.__setstate__(vars(curve) | fitted | {"_sklearn_version": sklearn.__version__})
+    return curve
+
+
+# ------------------------------------------------------------------------------------ the rest
+
+
+def _random_state(value: np.random.RandomState) -> State:
+    found = value.get_state(legacy=False)
+    if found["bit_generator"] != "MT19937":
+        raise TypeError(f"a RandomState on {found['bit_generator']} cannot be saved")
+    parts = {"has_gauss": found["has_gauss"], "gauss": found["gauss"]}
+    return {"attributes": {"key": found["state"]["key"], "position": found["state"]["pos"]} | parts}
+
+
+def _build_random_state(state: State) -> np.random.RandomState:
+    found = state["attributes"]
+    key, position = found["key"], found["position"]
+    # numpy takes any position and then reads there.
+    words = key.dtype == np.uint32 and key.shape == (_MT19937_WORDS,)
+    if not words or not 0 <= position <= _MT19937_WORDS:
+        raise ModelFileError("a random state is not one of MT19937.")
+    value = np.random.RandomState()
+    value.set_state(("MT19937", key, position, found["has_gauss"], found["gauss"]))
+    return value
+
+
+CODECS = {
+    **{cls.__name__: Codec(cls, _state, _builder(cls)) for cls in (*ESTIMATORS, *_OTHERS)},
+    "Calibrator": Codec(Calibrator, _calibrator_state, _build_calibrator),
+    "RandomState": Codec(np.random.RandomState, _random_state, _build_random_state),
+}
+NAMES = {codec.cls: name for name, codec in CODECS.items()}
