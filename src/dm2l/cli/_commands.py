@@ -6,9 +6,16 @@ import click
 from rich.console import Console
 
 from dm2l import __version__
+from dm2l.cli._complete import complete_command
 from dm2l.cli._demo import run_demo
+from dm2l.cli._evaluate import evaluate_command
 from dm2l.cli._experiment import experiment
+from dm2l.cli._explain import explain_command
+from dm2l.cli._fit import fit_command
+from dm2l.cli._inspect import inspect_command
+from dm2l.cli._predict import predict_command
 from dm2l.cli._report import report_results
+from dm2l.cli._suggest import suggest_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,7 +24,17 @@ def cli() -> None:
     """Multi-label learning when labels are missing."""
 
 
-cli.add_command(experiment)
+for command in (
+    inspect_command,
+    fit_command,
+    complete_command,
+    predict_command,
+    evaluate_command,
+    suggest_command,
+    explain_command,
+    experiment,
+):
+    cli.add_command(command)
 experiment.add_command(report_results)
 
 

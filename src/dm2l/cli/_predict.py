@@ -1,0 +1,68 @@
+"""``dm2l predict``: scores and probabilities of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dm2l.cli import _table_options as shared
+from dm2l.tables._output import check_suffix, write_columns
+
+
+@click.command("predict")
+@shared.model_argument
+@shared.table_argument
+@shared.output_option("SCORES", "A .csv, .tsv or .parquet file for the predictions.")
+@click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="A column of TABLE to copy, such as its key."
+)
+@shared.reading_options
+@shared.force_option
+@shared.json_option
+def predict_command(
+    model_path: Path,
+    path: Path,
+    output: Path,
+    keep: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Write what MODEL says about every label of every row of TABLE.
+
+    TABLE needs the feature columns that the model was fitted to, and no labels. For each label
+    there is a column LABEL with 0 or 1, LABEL__probability and LABEL__score. Categories that were
+    not seen before count as none.
+
+    Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
+    """
+    shared.check_outputs(force, output)
+    with shared.data_problems(), shared.progress() as tell:
+        check_suffix(output)
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, labels=False, as_text=keep, **reading)
+        columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
+        for name in keep:
+            if table.frame is None or name not in table.frame.columns:
+                raise ValueError(f"{path} has no column {name!r} to keep.")
+            if name in ("row", *model.label_names):
+                raise ValueError(f"{name!r} cannot be kept: predictions have a column named so.")
+            missing = table.frame[name].isna()
+            columns[name] = table.frame[name].astype(object).where(~missing, None).tolist()
+        tell("predicting")
+        inputs, warnings = model.inputs(table)
+        answer = model.answer(inputs)
+        for k, name in enumerate(model.label_names):
+            columns[name] = answer.positive[:, k].astype(int).tolist()
+            columns[f"{name}__probability"] = answer.probabilities[:, k].round(6).tolist()
+            columns[f"{name}__score"] = answer.scores[:, k].round(6).tolist()
+        write_columns(output, columns)
+    shared.warn(warnings)
+    if as_json:
+        positive = answer.positive.sum(axis=0)
+        counts = dict(zip(model.label_names, positive.tolist(), strict=True))
+        shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
+    else:
+        click.echo(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")

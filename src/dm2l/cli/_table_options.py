@@ -1,0 +1,233 @@
+"""What the commands for tables share: options, exit codes, progress, files, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+
+from dm2l.labels import ConstantLabelWarning
+from dm2l.model_selection import get_scorer_names
+from dm2l.tables import Table, TableModel, Wishes, load_bundle, read_for, read_table
+from dm2l.tables._kinds import KINDS
+from dm2l.tables._reading import MATRIX_FORMATS
+
+Command = Callable[..., Any]
+
+# ------------------------------------------------------------------------------------- arguments
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW = click.Path(dir_okay=False, path_type=Path)
+
+table_argument = click.argument("path", metavar="TABLE", type=_FILE)
+model_argument = click.argument("model_path", metavar="MODEL", type=_FILE)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of folds, masks and samples."
+)
+labels_option = click.option(
+    "--labels",
+    multiple=True,
+    metavar="NAMES",
+    help="Label columns: names with commas, a pattern such as 'tox_*', a prefix such as tox_, or "
+    "the number of last columns. Files that say it themselves (.arff, .npz, ...) need none.",
+)
+
+
+def output_option(metavar: str, text: str) -> Command:
+    """``-o``, which every command that writes a file has."""
+    return click.option("-o", "--output", required=True, type=_NEW, metavar=metavar, help=text)
+
+
+def details_option(command: Command) -> Command:
+    """A second file."""
+    text = "Put probabilities into this file, a line a hole, and add no columns."
+    return click.option("--details", type=_NEW, metavar="FILE", help=text)(command)
+
+
+def _options(*options: Command) -> Command:
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _kind(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, equals, kind = value.rpartition("=")
+        if not equals or kind not in KINDS:
+            raise click.BadParameter(f"{value!r} is not COLUMN=KIND with KIND {', '.join(KINDS)}.")
+        found[name] = kind
+    return found
+
+
+reading_options = _options(
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="MARK",
+        help="A further mark of a label that was not observed, such as -1 or unknown. Blanks, ? "
+        "and NA always are.",
+    ),
+    click.option("--separator", help="What separates columns of a text file."),
+    click.option("--decimal", default=".", help="The decimal point of a text file."),
+    click.option("--encoding", default="utf-8", help="The encoding of a text file."),
+)
+feature_options = _options(
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        callback=_kind,
+        metavar="COLUMN=KIND",
+        help=f"What a column is, instead of a guess: {', '.join(KINDS)}.",
+    ),
+    click.option(
+        "--drop",
+        multiple=True,
+        metavar="COLUMN",
+        help="A column, or pattern of columns, to leave out.",
+    ),
+)
+search_options = _options(
+    click.option(
+        "--kernel",
+        type=click.Choice(["auto", "linear", "rbf"]),
+        default="auto",
+        show_default=True,
+        help="The model; auto tries rbf beside linear on up to 5000 rows.",
+    ),
+    click.option("--lambda-d", type=click.FloatRange(0), help="Weight of DM2L's nuclear norms."),
+    click.option("--alpha", type=click.FloatRange(0), help="Ridge."),
+    click.option(
+        "--scoring",
+        type=click.Choice(get_scorer_names()),
+        metavar="METRIC",
+        help="What the search maximises: average_precision if most rows show a yes and a no, else "
+        "label_auc, or any scorer of the library.",
+    ),
+    click.option(
+        "--folds",
+        type=click.IntRange(2),
+        default=5,
+        show_default=True,
+        help="Folds of the search and of the calibration.",
+    ),
+)
+
+
+def wishes_of(options: dict[str, Any]) -> Wishes:
+    """Take the search options out of the arguments of a command."""
+    names = ("kernel", "lambda_d", "alpha", "scoring", "folds", "seed", "calibration")
+    return Wishes(**{name: options.pop(name) for name in names if name in options})
+
+
+# --------------------------------------------------------------------------------------- tables
+
+
+def open_table(path: Path, labels: Iterable[str], kinds: dict[str, str], **reading: Any) -> Table:
+    """Read a table whose label columns the caller has named."""
+    names = list(labels)
+    if not names and path.suffix.lower() not in MATRIX_FORMATS:
+        raise click.UsageError(
+            f"{path.name} does not say which columns are labels: pass --labels, for example "
+            "--labels 'tox_*'."
+        )
+    as_text = [name for name, kind in kinds.items() if kind in ("category", "text")]
+    return read_table(path, names or None, as_text=as_text, **reading)
+
+
+def open_both(
+    model_path: Path, path: Path, *, labels: bool = True, **reading: Any
+) -> tuple[TableModel, Table]:
+    """Load a model and read a table for it."""
+    model = load_bundle(model_path)
+    return model, read_for(model, path, labels=labels, **reading)
+
+
+def check_outputs(force: bool, *paths: Path | None) -> None:
+    """Refuse to overwrite, and to write where there is no folder, before any work is done."""
+    given = [path for path in paths if path is not None]
+    for path in given:
+        if path.exists() and not force:
+            raise click.UsageError(f"{path} exists; --force overwrites it.")
+        if not path.parent.is_dir():
+            raise click.UsageError(f"{path.parent} is no folder to write {path.name} to.")
+    if len({path.resolve() for path in given}) < len(given):
+        raise click.UsageError(f"{given[0]} is named for two outputs.")
+
+
+# --------------------------------------------------------------------------- problems, progress
+
+
+@contextmanager
+def data_problems() -> Iterator[None]:
+    """Exit code 1 with the message of what is wrong with the data; warnings as lines."""
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (ConstantLabelWarning, ConvergenceWarning):
+            warnings.simplefilter("always", category)
+        try:
+            yield
+        except (ValueError, OSError, ImportError) as error:
+            raise click.ClickException(str(error)) from error
+        finally:
+            warn(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Lines on standard error that do not end the work."""
+    for line in lines:
+        click.echo(f"warning: {line}", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """What is being done now, on standard error: a spinner for people, lines for files."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda line: click.echo(f"{line} ...", err=True)
+        return
+    with console.status("starting") as status:
+        yield status.update
+
+
+# ------------------------------------------------------------------------------------------ JSON
+
+
+def echo_json(result: Any) -> None:
+    """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
+    click.echo(json.dumps(_plain(result), indent=1, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

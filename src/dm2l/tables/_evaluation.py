@@ -1,0 +1,191 @@
+"""How well holes of a table are filled: observed labels are hidden, filled in and compared."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.labels import ConstantLabelWarning
+from dm2l.masks import hide_per_label
+from dm2l.metrics import label_table
+from dm2l.tables._fitting import fit_pipeline
+from dm2l.tables._kinds import column_kinds
+from dm2l.tables._measures import Interval, interval, intervals, label_precision, measure
+from dm2l.tables._preparation import typed_frame
+from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
+from dm2l.tables._table import Table
+
+METHODS = ("DM2L", "masked ridge", "holes are negatives")
+
+
+@dataclass(frozen=True)
+class LabelQuality:
+    """A label's entries that were hidden, all repetitions together, and mean measures on them."""
+
+    label: str
+    n_hidden: int
+    n_positive: int
+    auc: float
+    average_precision: float
+    ridge_average_precision: float
+    negatives_average_precision: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures on hidden labels.
+
+    Attributes
+    ----------
+    hide : float
+        Share of the observed labels that was hidden each time.
+    repetitions : int
+        How often.
+    n_hidden : int
+        Labels hidden each time.
+    methods : dict of str to dict of str to Interval
+        Measures of each method.
+    gains : dict of str to dict of str to Interval
+        DM2L less each other method, on the same hidden labels.
+    labels : list of LabelQuality
+        One for each label.
+    settings : list of Settings
+        What DM2L chose in each repetition, from the labels that were left.
+    """
+
+    hide: float
+    repetitions: int
+    n_hidden: int
+    methods: dict[str, dict[str, Interval]]
+    gains: dict[str, dict[str, Interval]]
+    labels: list[LabelQuality]
+    settings: list[Settings]
+
+
+def evaluate_table(
+    table: Table,
+    wishes: Wishes | None = None,
+    *,
+    hide: float = 0.2,
+    repetitions: int = 5,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    tell: Tell | None = None,
+) -> Evaluation:
+    """Hide observed labels, fill them in from the rest, and measure.
+
+    Each repetition hides the same share of the positives and of the negatives of every label.
+    Settings are chosen from what is left, for each method alike: DM2L; ridge on the observed
+    labels (``lambda_d = 0``); the same ridge on a table whose holes are written as negatives.
+
+    Parameters
+    ----------
+    table : Table
+        What :func:`read_table` has returned, with labels.
+    wishes : Wishes, default=None
+        Settings that are fixed, and how the others are chosen.
+    hide : float, default=0.2
+        Share of the observed labels that is hidden.
+    repetitions : int, default=5
+        How often.
+    kinds, drop
+        As in :func:`fit_table`.
+    tell : callable, default=None
+        Gets a line about each step.
+
+    Returns
+    -------
+    Evaluation
+        Means and confidence intervals, of the methods and of the gains of DM2L over the others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import Wishes, evaluate_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
+    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "tox_*")
+    >>> found = evaluate_table(table, Wishes("linear", 0.1, 1.0), repetitions=2)
+    >>> found.methods["DM2L"]["label_auc"].mean
+    1.0
+    >>> found.n_hidden
+    15
+    """
+    wishes = Wishes() if wishes is None else wishes
+    if not 0 < hide < 1:
+        raise ValueError(f"hide is the share of labels to hide, between 0 and 1; got {hide}.")
+    check_learnable(table.Y, str(table.path))
+    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    inputs = table.matrix if uses is None else typed_frame(table.frame, uses, str(table.path))[0]
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
+    precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
+    aucs, hidden_counts, chosen = [], [], []
+    for repetition in range(repetitions):
+        left, hidden = _hide(table.Y, hide, wishes.seed + repetition)
+        check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
+        for name in METHODS:
+            if tell is not None:
+                tell(f"repetition {repetition + 1} of {repetitions}: {name}")
+            Y = np.nan_to_num(left) if name == "holes are negatives" else left
+            fixed = wishes if name == "DM2L" else replace(wishes, lambda_d=0.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConstantLabelWarning)
+                pipeline, settings = fit_pipeline(inputs, uses, Y, fixed)
+            X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+            scores = model.decision_function(X)
+            found = measure(hidden, scores, model.predict_proba(X), model.predict(X) == 1)
+            measured[name].append(found)
+            precision[name].append(label_precision(hidden, scores))
+            if name == "DM2L":
+                aucs.append(label_table(hidden, scores)["auc"])
+                chosen.append(settings)
+        hidden_counts.append(hidden)
+    gains = {
+        name: {
+            key: interval(
+                [a[key] - b[key] for a, b in zip(measured["DM2L"], others, strict=True)],
+                hide,
+                (-1.0, 1.0),
+            )
+            for key in others[0]
+        }
+        for name, others in measured.items()
+        if name != "DM2L"
+    }
+    stacked = np.stack(hidden_counts)
+    return Evaluation(
+        hide=hide,
+        repetitions=repetitions,
+        n_hidden=int((~np.isnan(stacked[0])).sum()),
+        methods={name: intervals(values, hide) for name, values in measured.items()},
+        gains=gains,
+        labels=[
+            LabelQuality(
+                label,
+                int((~np.isnan(stacked[:, :, k])).sum()),
+                int((stacked[:, :, k] == 1).sum()),
+                _mean([auc[k] for auc in aucs]),
+                *(_mean([found[k] for found in precision[name]]) for name in METHODS),
+            )
+            for k, label in enumerate(table.label_names)
+        ],
+        settings=chosen,
+    )
+
+
+def _hide(
+    Y: NDArray[np.float64], share: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Labels that are left, and labels that were hidden."""
+    left, kept = hide_per_label(Y, 1 - share, return_mask=True, random_state=seed)
+    return left, np.where(kept, np.nan, Y)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")

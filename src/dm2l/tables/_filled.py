@@ -1,0 +1,239 @@
+"""A table written again with its holes filled, and nothing else of it touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from dm2l.datasets import write_npz
+from dm2l.datasets._columns import require
+from dm2l.tables._answers import Marks, Spelling, find_spelling
+from dm2l.tables._cells import Record, plain, raw, records
+from dm2l.tables._completion import Completion
+from dm2l.tables._output import PARQUET, TEXT, whole_file, write_columns
+from dm2l.tables._reading import read_source
+from dm2l.tables._table import Table
+
+_PROBABILITY, _LOOK = "__probability", "__look"
+
+
+def write_completion(
+    completion: Completion,
+    table: Table,
+    output: str | Path,
+    *,
+    missing: Sequence[str] = (),
+    details: str | Path | None = None,
+) -> None:
+    """Write a table with its holes filled, in the spelling of each column.
+
+    In a text file every other cell keeps its very text, and lines keep their ends. For each label
+    columns ``<label>__probability`` and ``<label>__look`` come after the last column, with
+    something in them where a hole was filled; or nothing is added and ``details`` has a line for
+    every hole.
+
+    Parameters
+    ----------
+    completion : Completion
+        What :func:`complete_table` has returned.
+    table : Table
+        The table it was made for; its file is read again.
+    output : str or Path
+        A file of the same form; ``.npz`` for matrices of numbers.
+    missing : sequence of str, default=()
+        Marks of missing labels with which the table was read.
+    details : str or Path, default=None
+        A CSV, TSV or Parquet file for row, label, answer, probability, look.
+    """
+    output = Path(output)
+    check_form(table, output)
+    write: Callable[[Path], None]
+    if table.bunch is not None:
+        spellings = [Spelling("1", "0")] * len(table.label_names)
+        write = partial(_write_matrix, completion, table)
+    elif table.path.suffix.lower() in PARQUET:
+        spellings, write = _parquet_writer(completion, table, details is None)
+    else:
+        spellings, write = _text_writer(completion, table, Marks(missing), details is None)
+    if details is not None:
+        write_columns(Path(details), _details(completion, spellings))
+    write(output)
+
+
+def check_form(table: Table, output: Path) -> None:
+    """Refuse an output of another form than the table."""
+    if table.bunch is not None:
+        wanted: tuple[str, ...] = (".npz",)
+    else:
+        text = table.path.suffix.lower() in TEXT
+        wanted = TEXT if text else PARQUET
+    if output.suffix.lower() not in wanted:
+        raise ValueError(
+            f"{output}: what is completed of {table.path.name} is written as {', '.join(wanted)}."
+        )
+
+
+def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str, Any]:
+    rows, labels = np.nonzero(completion.holes)
+    answers = [
+        plain(str(spellings[k][0 if completion.positive[i, k] else 1]))
+        for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
+    ]
+    return {
+        "row": (rows + 1).tolist(),
+        "label": [completion.label_names[k] for k in labels],
+        "answer": answers,
+        "probability": [_shown(p) for p in completion.probabilities[rows, labels]],
+        "look": ["yes" if look else "no" for look in completion.look[rows, labels]],
+    }
+
+
+def _shown(probability: float) -> float:
+    return round(float(probability), 4)
+
+
+def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -> list[str]:
+    names = [name + end for name in label_names for end in (_PROBABILITY, _LOOK)]
+    known = set(present)
+    both = [name for name in names if name in known]
+    if both:
+        raise ValueError(
+            f"{where} has a column {both[0]!r} already; put probabilities into a second file with "
+            "--details, or rename the column."
+        )
+    return names
+
+
+def _spellings(columns: Sequence[Sequence[Any]], Y: NDArray[np.float64]) -> list[Spelling]:
+    """Each column's own; for one that shows no answer that of the first other, else 1 and 0."""
+    found = [find_spelling(cells, Y[:, k]) for k, cells in enumerate(columns)]
+    usual = next((spelling for spelling in found if spelling is not None), Spelling("1", "0"))
+    return [usual if spelling is None else spelling for spelling in found]
+
+
+# ------------------------------------------------------------------------------------ text files
+
+
+def _text_writer(
+    completion: Completion, table: Table, marks: Marks, inline: bool
+) -> tuple[list[Spelling], Callable[[Path], None]]:
+    byte_order_mark, text = read_source(table.path, table.encoding)
+    lines = list(records(text, table.separator))
+    header = next(i for i, record in enumerate(lines) if not record.blank)
+    names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)]
+    places = [names.index(name) for name in table.label_names]
+    rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
+    _check_rows(table, names, [lines[i] for i in rows], inline)
+    columns = [[lines[i].cells[place] for i in rows] for place in places]
+    spellings = _spellings(columns, table.Y)
+    for row, i in enumerate(rows):
+        cells = lines[i].cells
+        for k in np.flatnonzero(completion.holes[row]).tolist():
+            if plain(cells[places[k]]) not in marks:
+                raise ValueError(
+                    f"{table.path}: row {row + 1} was not read as it stands there: label "
+                    f"{table.label_names[k]!r} holds {cells[places[k]]!r}. Name the separator with "
+                    "--separator."
+                )
+            cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
+        if inline:
+            for k, hole in enumerate(completion.holes[row]):
+                p, look = completion.probabilities[row, k], completion.look[row, k]
+                cells += [f"{p:.4f}", "yes" if look else "no"] if hole else ["", ""]
+    if inline:
+        quoted = all(cell.startswith('"') for cell in lines[header].cells)
+        added = _new_names(table.label_names, names, str(table.path))
+        lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in added)
+
+    def write(path: Path) -> None:
+        with whole_file(path) as partial, partial.open("wb") as file:
+            file.write(byte_order_mark.encode(table.encoding))
+            for record in lines:
+                line = table.separator.join(record.cells) + record.end
+                file.write(line.encode(table.encoding))
+
+    return spellings, write
+
+
+def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool) -> None:
+    if len(rows) != table.n_rows:
+        raise ValueError(
+            f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)}."
+        )
+    for number, record in enumerate(rows, 1):
+        size = len(record.cells)
+        if size < len(names) or (inline and size > len(names)):
+            raise ValueError(
+                f"{table.path}: row {number} has {size} cells, the header has {len(names)}. "
+                "Make them agree"
+                + (", or use --details, which adds no columns." if size > len(names) else ".")
+            )
+
+
+# --------------------------------------------------------------------------- Parquet and matrices
+
+
+def _parquet_writer(
+    completion: Completion, table: Table, inline: bool
+) -> tuple[list[Spelling], Callable[[Path], None]]:
+    arrow, parquet = require("pyarrow", "io"), require("pyarrow.parquet", "io")
+    content = parquet.read_table(table.path)
+    names = list(content.column_names)
+    places = [names.index(name) for name in table.label_names]
+    columns = [content.column(place).to_pylist() for place in places]
+    spellings = _spellings(columns, table.Y)
+    for k, place in enumerate(places):
+        field = content.schema.field(place)
+        if arrow.types.is_null(field.type):  # a column of nulls has no type to keep
+            field = field.with_type(arrow.int64())
+        spelling = _of_type(spellings[k], field.type, arrow)
+        values = columns[k]
+        for i in np.flatnonzero(completion.holes[:, k]):
+            values[i] = spelling[0 if completion.positive[i, k] else 1]
+        content = content.set_column(place, field, arrow.array(values, type=field.type))
+    if inline:
+        added = iter(_new_names(table.label_names, names, str(table.path)))
+        for k in range(len(places)):
+            hole = completion.holes[:, k]
+            p = np.where(hole, np.round(completion.probabilities[:, k], 4), 0.0)
+            probability = arrow.array(p, mask=~hole)
+            look = arrow.array(completion.look[:, k], mask=~hole)
+            content = content.append_column(next(added), probability)
+            content = content.append_column(next(added), look)
+
+    def write(path: Path) -> None:
+        with whole_file(path) as partial:
+            parquet.write_table(content, partial)
+
+    return spellings, write
+
+
+def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
+    """Answers that a column of this type can hold."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_boolean(kind):
+        return Spelling(True, False)
+    if types.is_integer(kind) or types.is_floating(kind):
+        low = -1 if str(spelling.negative).strip() in ("-1", "-1.0") else 0
+        return Spelling(1, low)
+    return Spelling(str(spelling.positive), str(spelling.negative))
+
+
+def _write_matrix(completion: Completion, table: Table, path: Path) -> None:
+    bunch = Bunch(**table.bunch)
+    names = list(bunch.target_names or [f"y{k + 1}" for k in range(bunch.target.shape[1])])
+    target = np.array(bunch.target, dtype=np.float64)
+    for k, name in enumerate(table.label_names):
+        hole, column = completion.holes[:, k], names.index(name)
+        target[hole, column] = completion.positive[hole, k]
+    bunch["target"] = target if np.isnan(target).any() else target.astype(np.int8)
+    bunch["target_names"] = names
+    write_npz(path, bunch)

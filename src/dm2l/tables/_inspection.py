@@ -1,0 +1,203 @@
+"""What a half-labelled table holds, before anything is learnt from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.datasets import duplicate_groups
+from dm2l.nuclear import nuclear_norm
+from dm2l.tables._kinds import ColumnUse, column_kinds
+from dm2l.tables._oddities import (
+    ROWS,
+    LabelCount,
+    column_warnings,
+    duplicate_warnings,
+    label_warnings,
+    leak_warnings,
+)
+from dm2l.tables._table import Table
+
+# An implication needs this probability, and this much more than without.
+_SURE, _MORE = 0.9, 0.2
+_GROUP = 10  # rows that share a label from which on their rank means something
+_DRAWS = 10  # random groups to compare with
+
+
+@dataclass(frozen=True)
+class Implication:
+    """Rows with one label mostly have the other: how often, of how many, and how often anyway."""
+
+    label: str
+    implied: str
+    probability: float
+    rows: int
+    base: float
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Effective rank of the labels of rows that share one, against as many rows of any kind.
+
+    The effective rank of a matrix is ``(||Z||_* / ||Z||_F)^2``: 1 if all rows are multiples of
+    one, the number of columns if all directions are equally strong.
+    """
+
+    group: float
+    anyhow: float
+    n_groups: int
+
+    def in_words(self) -> str:
+        """What it means for DM2L."""
+        if not self.n_groups:
+            return "Too few rows share a label to say whether their labels have structure."
+        share = self.group / self.anyhow
+        numbers = f"effective rank {self.group:.1f} against {self.anyhow:.1f}"
+        if share < 0.9:
+            return (
+                f"Rows that share a label are alike in their other labels ({numbers} of as many "
+                "rows of any kind): this is what DM2L's local terms work with."
+            )
+        return (
+            f"Rows that share a label are hardly more alike in their labels than any rows "
+            f"({numbers}): expect about as much of DM2L as of ridge."
+        )
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What :func:`inspect_table` has found.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Size of the table.
+    uses : list of ColumnUse or None
+        What every column that is no label is good for; None for sparse matrices.
+    labels : list of LabelCount
+        Counts of each label.
+    implications : list of Implication
+        Labels that come with another one, surest first.
+    ranks : Ranks
+        Local against global structure of the labels.
+    n_duplicates : int
+        Rows whose features repeat those of an earlier row.
+    warnings : list of str
+        What should be looked at.
+    """
+
+    n_rows: int
+    n_columns: int
+    uses: list[ColumnUse] | None
+    labels: list[LabelCount]
+    implications: list[Implication]
+    ranks: Ranks
+    n_duplicates: int
+    warnings: list[str]
+
+
+def inspect_table(
+    table: Table, *, kinds: Mapping[str, str] | None = None, drop: Sequence[str] = ()
+) -> Inspection:
+    r"""Look at a table: kinds of columns, counts of labels, structure, and what is odd.
+
+    Parameters
+    ----------
+    table : Table
+        What :func:`read_table` has returned, with labels.
+    kinds, drop
+        As in :func:`column_kinds`.
+
+    Returns
+    -------
+    Inspection
+        All of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.tables import inspect_table, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assays.csv")
+    ...     _ = path.write_text("mass,copy,tox\n1,yes,1\n2,no,0\n2,no,\n4,yes,1\n")
+    ...     found = inspect_table(read_table(path, labels="tox"))
+    >>> found.labels[0]
+    LabelCount(label='tox', positive=2, negative=1, missing=1)
+    >>> found.n_duplicates
+    1
+    """
+    Y = table.Y
+    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    counts = [
+        LabelCount(
+            name,
+            int((Y[:, k] == 1).sum()),
+            int((Y[:, k] == 0).sum()),
+            int(np.isnan(Y[:, k]).sum()),
+        )
+        for k, name in enumerate(table.label_names)
+    ]
+    n_duplicates = _duplicates(table, uses)
+    return Inspection(
+        n_rows=table.n_rows,
+        n_columns=len(table.feature_names) + len(table.label_names),
+        uses=uses,
+        labels=counts,
+        implications=_implications(Y, table.label_names),
+        ranks=_ranks(Y),
+        n_duplicates=n_duplicates,
+        warnings=[
+            *label_warnings(counts),
+            *column_warnings(uses or []),
+            *leak_warnings(table, uses or []),
+            *duplicate_warnings(n_duplicates, table.n_rows),
+        ],
+    )
+
+
+def _implications(Y: NDArray[np.float64], names: Sequence[str]) -> list[Implication]:
+    found = []
+    for a in range(Y.shape[1]):
+        for b in range(Y.shape[1]):
+            seen = ~np.isnan(Y[:, b])
+            rows = seen & (Y[:, a] == 1)
+            if a == b or rows.sum() < ROWS:
+                continue
+            probability, base = float(Y[rows, b].mean()), float(Y[seen, b].mean())
+            if probability >= _SURE and probability >= base + _MORE:
+                found.append(Implication(names[a], names[b], probability, int(rows.sum()), base))
+    return sorted(found, key=lambda i: (-i.probability, -i.rows))
+
+
+def _ranks(Y: NDArray[np.float64]) -> Ranks:
+    T = np.where(np.isnan(Y), 0.0, 2 * Y - 1)
+    rng = np.random.RandomState(0)
+    groups, random = [], []
+    for k in range(T.shape[1]):
+        # The label that they share is the same in all of them, and says nothing.
+        others = np.delete(T, k, axis=1)
+        rows = np.flatnonzero(T[:, k] > 0)
+        if len(rows) < _GROUP or not others[rows].any():
+            continue
+        draws = [rng.permutation(len(T))[: len(rows)] for _ in range(_DRAWS)]
+        groups.append(_effective_rank(others[rows]))
+        random.append(np.mean([_effective_rank(others[draw]) for draw in draws]))
+    if not groups:
+        return Ranks(np.nan, np.nan, 0)
+    return Ranks(float(np.mean(groups)), float(np.mean(random)), len(groups))
+
+
+def _effective_rank(Z: NDArray[np.float64]) -> float:
+    size = np.linalg.norm(Z)
+    return float((nuclear_norm(Z) / size) ** 2) if size > 0 else 0.0
+
+
+def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
+    if table.frame is None or uses is None:
+        return table.n_rows - len(np.unique(duplicate_groups(table.matrix)))
+    used = [use.name for use in uses if use.used]
+    return int(table.frame[used].duplicated().sum()) if used else 0

@@ -1,0 +1,234 @@
+"""What a column is good for: numbers, categories, text, or nothing, and then why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dm2l.datasets._columns import match_columns, require, truth
+from dm2l.tables._answers import HOLES
+
+KINDS = ("numeric", "boolean", "category", "text")
+LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
+
+# Different values that a category may have, whatever the number of rows, and at most.
+FEW, MOST = 20, 200
+# Of the values of a column of numbers so many may be no numbers ("<0.5", "n.d.").
+DIRTY = 0.1
+TEXTS = 10  # rows with a text from which on words can be learnt
+
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}.*)?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+)
+_NAMED_ID = re.compile(r"(.*[\W_])?(id|uuid|guid|key|index|nr)")
+_WORD = re.compile(r"\w\w+")
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """What is made of a column.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    kind : str
+        "numeric", "boolean", "category" or "text"; or why it is left out: "identifier", "date",
+        "constant", "empty", "dropped", "unusable".
+    reason : str
+        Why a column is left out; blank for one that is used.
+    note : str
+        What to know about a column that is used, such as values that are no numbers.
+    """
+
+    name: str
+    kind: str
+    reason: str = ""
+    note: str = ""
+
+    @property
+    def used(self) -> bool:
+        """Whether the column is a feature."""
+        return self.kind in KINDS
+
+
+def column_kinds(
+    frame: Any, kinds: Mapping[str, str] | None = None, *, drop: Sequence[str] = ()
+) -> list[ColumnUse]:
+    """Decide what every column of a data frame is good for.
+
+    Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
+    of the rows up to 200) is a category; with many, of several words each, it is free text. Dates,
+    identifiers, constants and empty columns are left out.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Features, raw.
+    kinds : mapping of str to str, default=None
+        Kinds of columns that should not be guessed.
+    drop : sequence of str, default=()
+        Columns to leave out, by name or pattern.
+
+    Returns
+    -------
+    list of ColumnUse
+        One for each column, in their order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import column_kinds
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "id": ["a1", "a2", "a3"],
+    ...         "mass": [1.5, 2.5, None],
+    ...         "phase": ["gas", "solid", "gas"],
+    ...         "seen": ["2024-01-05", "2024-02-11", "2024-03-02"],
+    ...     }
+    ... )
+    >>> [use.kind for use in column_kinds(frame)]
+    ['identifier', 'numeric', 'category', 'date']
+    >>> column_kinds(frame)[3].reason
+    'dates; turn them into numbers (year, weekday, days since) to use them'
+    """
+    wanted = dict(kinds or {})
+    for name, kind in wanted.items():
+        if kind not in KINDS:
+            raise ValueError(f"{name!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
+        if name not in frame.columns:
+            raise ValueError(f"There is no feature column {name!r} whose kind could be {kind!r}.")
+    names = [str(name) for name in frame.columns]
+    dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
+    uses = []
+    for name in frame.columns:
+        if name in dropped:
+            uses.append(ColumnUse(name, "dropped", "as asked"))
+        elif name in wanted:
+            uses.append(ColumnUse(name, wanted[name]))
+        else:
+            uses.append(_guess(str(name), frame[name]))
+    return uses
+
+
+def _guess(name: str, column: Any) -> ColumnUse:
+    types = require("pandas", "io").api.types
+    dtype, present = column.dtype, column.dropna()
+    if len(present) == 0:
+        return ColumnUse(name, "empty", "no values")
+    if types.is_bool_dtype(dtype):
+        return _unless_constant(ColumnUse(name, "boolean"), column)
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        if _counts_rows(name, column):
+            return ColumnUse(name, "identifier", "a different number in every row")
+        return _unless_constant(ColumnUse(name, "numeric"), column)
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        return _date(name)
+    values = present.to_numpy(dtype=object)
+    if not all(isinstance(value, (str, bool, int, float, np.number)) for value in values):
+        other = next(v for v in values if not isinstance(v, (str, bool, int, float, np.number)))
+        if hasattr(other, "isoformat"):
+            return _date(name)
+        return ColumnUse(name, "unusable", f"holds values of type {type(other).__name__}")
+    return _guess_text(name, column)
+
+
+def _guess_text(name: str, column: Any) -> ColumnUse:
+    texts = as_text(column)
+    present = texts[texts != ""]
+    n_rows, different = len(present), len(set(present))
+    if n_rows == 0:
+        return ColumnUse(name, "empty", "no values")
+    if different == 1:
+        return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
+    if all(truth(text) in (0.0, 1.0) for text in set(present)):
+        return ColumnUse(name, "boolean")
+    numbers = as_numbers(column)
+    odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
+    if len(odd) <= DIRTY * n_rows:
+        return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
+    if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
+        return _date(name)
+    words = float(np.mean([len(text.split()) for text in present]))
+    if different == n_rows and words < 2:
+        return ColumnUse(
+            name, "identifier", "a different single word in every row; --kind can say otherwise"
+        )
+    if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
+        return ColumnUse(name, "category")
+    if words >= 2:
+        if n_rows < TEXTS or not any(_WORD.search(text) for text in present):
+            return ColumnUse(name, "unusable", f"text in only {n_rows} rows; too few to learn from")
+        return ColumnUse(name, "text")
+    if 2 * different <= n_rows:
+        return ColumnUse(name, "category", note=f"{different} different values")
+    return ColumnUse(
+        name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
+    )
+
+
+def as_text(column: Any) -> Any:
+    """A column as an array of stripped text; what is missing is blank."""
+    missing = column.isna().to_numpy()
+    texts = np.array(
+        [
+            "" if hole else str(value).strip()
+            for value, hole in zip(column.to_numpy(dtype=object), missing, strict=True)
+        ],
+        dtype=object,
+    )
+    texts[[text.casefold() in HOLES for text in texts]] = ""
+    return texts
+
+
+def as_numbers(column: Any) -> Any:
+    """A column as float64; NaN where there is no finite number."""
+    pandas = require("pandas", "io")
+    if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
+        column = pandas.Series(as_text(column), dtype=object)
+    numbers = pandas.to_numeric(column, errors="coerce")
+    numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    numbers[~np.isfinite(numbers)] = np.nan
+    return numbers
+
+
+def as_booleans(column: Any) -> Any:
+    """A column as 1 and 0; NaN where it says neither."""
+    answers = (truth(text) for text in as_text(column))
+    return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
+
+
+def _counts_rows(name: str, column: Any) -> bool:
+    """Whether whole numbers only tell rows apart: consecutive, or all different and named so."""
+    if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
+        return False
+    numbers = column.to_numpy(dtype=np.float64)
+    if not (numbers == np.round(numbers)).all():
+        return False
+    return bool((np.diff(numbers) == 1).all()) or _NAMED_ID.fullmatch(name.lower()) is not None
+
+
+def _unless_constant(use: ColumnUse, column: Any) -> ColumnUse:
+    values = column.dropna().unique()
+    if len(values) == 1:
+        return ColumnUse(use.name, "constant", f"always {values[0]}")
+    return use
+
+
+def _date(name: str) -> ColumnUse:
+    reason = "dates; turn them into numbers (year, weekday, days since) to use them"
+    return ColumnUse(name, "date", reason)
+
+
+def _odd_values(texts: Any, odd: list[int]) -> str:
+    if not odd:
+        return ""
+    what = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
+    more = "" if len(odd) == 1 else f" and {len(odd) - 1} more"
+    return f"no number: {what}{more}; taken as missing"

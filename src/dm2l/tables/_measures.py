@@ -1,0 +1,161 @@
+"""How good scores and probabilities are on labels that were kept back, and how sure that is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.metrics import average_precision_score
+
+from dm2l.labels import ConstantLabelWarning
+from dm2l.metrics import evaluate
+from dm2l.model_selection import MultilabelKFold, get_metric
+from dm2l.tables._fitting import fit_pipeline, take
+from dm2l.tables._kinds import ColumnUse
+from dm2l.tables._settings import Tell, Wishes
+
+# (key, in words, whether higher is better)
+MEASURES = (
+    ("label_auc", "AUC by label", True),
+    ("label_average_precision", "average precision by label", True),
+    ("average_precision", "average precision by row", True),
+    ("f1_macro", "F1 by label", True),
+    ("accuracy", "share of entries right", True),
+    ("brier", "Brier score", False),
+)
+
+
+class Interval(NamedTuple):
+    """A mean over repetitions and a 95 % confidence interval; nan where it is undefined."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Measures on labels that were kept back.
+
+    Attributes
+    ----------
+    values : dict of str to Interval
+        One for each measure.
+    n_entries : int
+        Labels that were kept back, all repetitions together.
+    repetitions : int
+        Folds or repetitions behind each mean.
+    """
+
+    values: dict[str, Interval]
+    n_entries: int
+    repetitions: int
+
+
+def measure(
+    Y: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
+    positive: NDArray[np.bool_],
+) -> dict[str, float]:
+    """All measures on the observed entries of ``Y``; nan where one is undefined."""
+    found = evaluate(Y, scores, predictions=positive.astype(np.float64))
+    known = ~np.isnan(Y)
+    precision = label_precision(Y, scores)
+    defined = precision[~np.isnan(precision)]
+    # A row of which only positives are known cannot be ranked wrongly: it would count as 1.
+    both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
+    by_row = get_metric("average_precision")(Y[both], scores[both]) if both.any() else np.nan
+    return {
+        "label_auc": found["label_auc"].value,
+        "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
+        "average_precision": by_row,
+        "f1_macro": found["f1_macro"].value,
+        "accuracy": 1 - found["hamming_loss"].value,
+        "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
+    }
+
+
+def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average precision of each label over its observed entries; nan without both answers."""
+    result = np.full(Y.shape[1], np.nan)
+    for k in range(Y.shape[1]):
+        known = ~np.isnan(Y[:, k])
+        if len(np.unique(Y[known, k])) == 2:
+            result[k] = average_precision_score(Y[known, k], scores[known, k])
+    return result
+
+
+def interval(
+    values: Sequence[float], kept_back: float, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Interval:
+    """Mean with the corrected t interval of Nadeau and Bengio.
+
+    Repetitions share training labels, so that their spread alone is too small: the variance of a
+    mean over R of them is taken as ``(1/R + q/(1-q)) s^2``, where ``q`` is the share kept back.
+    ``bounds`` are those of the values.
+    """
+    known = np.array([value for value in values if not np.isnan(value)])
+    if not len(known):
+        return Interval(np.nan, np.nan, np.nan)
+    mean = float(known.mean())
+    if len(known) == 1:
+        return Interval(mean, np.nan, np.nan)
+    spread = known.std(ddof=1) * np.sqrt(1 / len(known) + kept_back / (1 - kept_back))
+    half = float(stats.t.ppf(0.975, len(known) - 1) * spread)
+    low, high = bounds
+    return Interval(mean, max(mean - half, low), min(mean + half, high))
+
+
+def intervals(measured: Sequence[dict[str, float]], kept_back: float) -> dict[str, Interval]:
+    """An interval for each measure."""
+    return {key: interval([m[key] for m in measured], kept_back) for key in measured[0]}
+
+
+def estimate_rows(
+    inputs: Any,
+    uses: Sequence[ColumnUse] | None,
+    Y: NDArray[np.float64],
+    wishes: Wishes,
+    folds: int,
+    tell: Tell | None = None,
+) -> Estimate:
+    """Quality on new rows: preparation, settings and calibration are learnt without them."""
+    seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
+    folds = max(2, min(folds, len(seen)))
+    splitter = MultilabelKFold(folds, random_state=wishes.seed)
+    measured = []
+    for number, (train, test) in enumerate(splitter.split(Y[seen], Y[seen]), 1):
+        train, test = seen[train], seen[test]
+        if not ((Y[train] == 1).any(axis=0) & (Y[train] == 0).any(axis=0)).any():
+            continue
+        with warnings.catch_warnings():
+            # A fold may lack a class of a rare label, which says nothing about the table.
+            warnings.simplefilter("ignore", ConstantLabelWarning)
+            pipeline, _ = fit_pipeline(
+                take(inputs, train),
+                uses,
+                Y[train],
+                wishes,
+                tell=None if tell is None else _part(tell, f"estimate {number} of {folds}"),
+            )
+        X = pipeline[:-1].transform(take(inputs, test))
+        model = pipeline[-1]
+        measured.append(
+            measure(
+                Y[test], model.decision_function(X), model.predict_proba(X), model.predict(X) == 1
+            )
+        )
+    if not measured:
+        return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0)
+    n_entries = int((~np.isnan(Y)).sum())
+    return Estimate(intervals(measured, 1 / folds), n_entries, len(measured))
+
+
+def _part(tell: Tell, name: str) -> Tell:
+    return lambda line: tell(f"{name}: {line}")

@@ -1,0 +1,227 @@
+"""A model of a table: preparation and classifier in one pipeline, and what it knows of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.classifier import DM2LClassifier
+from dm2l.tables._fitting import fit_pipeline
+from dm2l.tables._kinds import ColumnUse, column_kinds
+from dm2l.tables._measures import Estimate, estimate_rows
+from dm2l.tables._preparation import Feature, features_of, typed_frame
+from dm2l.tables._reading import read_table
+from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
+from dm2l.tables._table import Table
+
+
+class Answer(NamedTuple):
+    """Scores, probabilities and decisions for the rows of a table, one column a label."""
+
+    scores: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    positive: NDArray[np.bool_]
+
+
+@dataclass
+class TableModel:
+    """A fitted model of a table.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        ``columns`` (scikit-learn's transformers) and ``labels`` (a :class:`dm2l.DM2LClassifier`).
+    uses : list of ColumnUse or None
+        What every column is used for; None if the features are a sparse matrix.
+    feature_names, label_names : list of str
+        Raw columns and labels.
+    missing : list of str
+        Further marks of a label that was not observed.
+    settings : Settings
+        What was chosen.
+    correlation : ndarray of shape (n_labels, n_labels)
+        Of the scores on the rows it was fitted to.
+    estimate : Estimate or None
+        Quality on rows that the models of a cross-validation had not seen.
+    """
+
+    pipeline: Any
+    uses: list[ColumnUse] | None
+    feature_names: list[str]
+    label_names: list[str]
+    settings: Settings
+    correlation: NDArray[np.float64]
+    estimate: Estimate | None = None
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def classifier(self) -> DM2LClassifier:
+        """The last step of the pipeline."""
+        return self.pipeline[-1]
+
+    @property
+    def features(self) -> list[Feature]:
+        """The transformed columns."""
+        return features_of(self.pipeline[0], self.feature_names)
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns that have to be read as text, whatever they hold."""
+        return [use.name for use in self.uses or () if use.kind in ("category", "text")]
+
+    def inputs(self, table: Table) -> tuple[Any, list[str]]:
+        """Raw features of a table as the pipeline takes them, and what to warn about."""
+        if self.uses is not None and table.frame is not None:
+            return typed_frame(table.frame, self.uses, str(table.path))
+        if self.uses is not None or table.frame is not None:
+            kind = "a table with columns" if self.uses is not None else "a sparse matrix"
+            raise ValueError(f"This model was fitted to {kind}, {table.path} is none.")
+        if table.matrix.shape[1] != len(self.feature_names):
+            raise ValueError(
+                f"{table.path} has {table.matrix.shape[1]} features, the model takes "
+                f"{len(self.feature_names)}."
+            )
+        return table.matrix, []
+
+    def answer(self, inputs: Any) -> Answer:
+        """Scores, probabilities and decisions for what :meth:`inputs` has returned."""
+        X = self.pipeline[:-1].transform(inputs)
+        classifier = self.classifier
+        return Answer(
+            classifier.decision_function(X),
+            classifier.predict_proba(X),
+            classifier.predict(X) == 1,
+        )
+
+
+def fit_table(
+    table: Table,
+    wishes: Wishes | None = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    missing: Sequence[Any] = (),
+    estimate_folds: int = 5,
+    tell: Tell | None = None,
+) -> TableModel:
+    r"""Fit DM2L to a table: prepare its columns, choose settings, calibrate, estimate quality.
+
+    Parameters
+    ----------
+    table : Table
+        What :func:`read_table` has returned, with labels.
+    wishes : Wishes, default=None
+        Settings that are fixed, and how the others are chosen.
+    kinds : mapping of str to str, default=None
+        Kinds of columns that should not be guessed, see :func:`column_kinds`.
+    drop : sequence of str, default=()
+        Columns to leave out, by name or pattern.
+    missing : sequence, default=()
+        Marks of missing labels with which the table was read; the model remembers them.
+    estimate_folds : int, default=5
+        Folds of the estimate, in each of which settings are chosen anew; 0 for no estimate.
+    tell : callable, default=None
+        Gets a line about each step.
+
+    Returns
+    -------
+    TableModel
+        The pipeline and what it knows of the table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.tables import Wishes, fit_table, read_table
+    >>> rows = [
+    ...     f"{i % 7},{'gas' if i % 2 else 'solid'},{i % 2},{'' if i % 3 else 1 - i % 2}"
+    ...     for i in range(60)
+    ... ]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assays.csv")
+    ...     _ = path.write_text("\n".join(["mass,phase,tox_a,tox_b", *rows]))
+    ...     table = read_table(path, labels="tox_*")
+    >>> model = fit_table(table, Wishes(kernel="linear", lambda_d=0.1, alpha=1.0))
+    >>> [use.kind for use in model.uses]
+    ['numeric', 'category']
+    >>> answer = model.answer(model.inputs(table)[0])
+    >>> bool((answer.positive[:, 0] == (table.Y[:, 0] == 1)).all())
+    True
+    >>> model.estimate.values["label_auc"].mean
+    1.0
+    """
+    wishes = Wishes() if wishes is None else wishes
+    if not table.label_names:
+        raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
+    check_learnable(table.Y, str(table.path))
+    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    if uses is not None and not any(use.used for use in uses):
+        listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
+        raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
+    inputs = table.matrix if uses is None else typed_frame(table.frame, uses, str(table.path))[0]
+    estimate = None
+    if estimate_folds:
+        estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, tell)
+    pipeline, settings = fit_pipeline(
+        inputs, uses, table.Y, wishes, label_names=table.label_names, tell=tell
+    )
+    return TableModel(
+        pipeline=pipeline,
+        uses=uses,
+        feature_names=table.feature_names,
+        label_names=table.label_names,
+        settings=settings,
+        correlation=_correlation(pipeline[-1].decision_function(pipeline[:-1].transform(inputs))),
+        estimate=estimate,
+        missing=[str(mark) for mark in missing],
+    )
+
+
+def read_for(
+    model: TableModel,
+    path: str | Path,
+    *,
+    labels: bool = True,
+    missing: Sequence[Any] = (),
+    as_text: Sequence[str] = (),
+    **reading: Any,
+) -> Table:
+    """Read a table for a fitted model: its label columns, its columns of text, its marks.
+
+    Parameters
+    ----------
+    model : TableModel
+        A fitted model.
+    path : str or Path
+        The file.
+    labels : bool, default=True
+        Whether the table has the model's label columns.
+    missing, as_text, **reading
+        As in :func:`read_table`; marks and columns of text of the model come on top.
+
+    Returns
+    -------
+    Table
+        What the model takes.
+    """
+    return read_table(
+        path,
+        model.label_names if labels else None,
+        missing=[*model.missing, *missing],
+        as_text=[*model.text_columns, *as_text],
+        n_features=len(model.feature_names),
+        **reading,
+    )
+
+
+def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of columns; 0 with a constant one."""
+    spread = scores - scores.mean(axis=0)
+    length = np.linalg.norm(spread, axis=0)
+    unit = np.divide(spread, length, out=np.zeros_like(spread), where=length > 1e-12 * len(scores))
+    return unit.T @ unit

@@ -1,0 +1,126 @@
+"""From raw columns to features, by scikit-learn's own transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+from dm2l.datasets._columns import require
+from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text
+
+# Words and values kept of a column; d x d matrices of the linear model stay affordable.
+MAX_WORDS, MAX_CATEGORIES = 2000, 500
+
+_FORMS = {
+    "numeric": as_numbers,
+    "boolean": as_booleans,
+    "category": as_text,
+    "text": as_text,
+}
+
+
+def preparation(uses: Sequence[ColumnUse] | None) -> Any:
+    """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
+
+    Numbers and booleans: median for what is missing, a column that says where it was, unit
+    variance. Categories: one column a value, none for a value not seen before. Text: TF-IDF.
+    """
+    if uses is None:
+        return MaxAbsScaler()
+    by_kind: dict[str, list[str]] = {}
+    for use in uses:
+        if use.used:
+            kind = "numeric" if use.kind == "boolean" else use.kind
+            by_kind.setdefault(kind, []).append(use.name)
+    parts: list[tuple[str, Any, Any]] = []
+    if "numeric" in by_kind:
+        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        parts.append(("numeric", make_pipeline(imputer, StandardScaler()), by_kind["numeric"]))
+    if "category" in by_kind:
+        encoder = OneHotEncoder(handle_unknown="ignore", max_categories=MAX_CATEGORIES)
+        parts.append(("category", encoder, by_kind["category"]))
+    for number, name in enumerate(by_kind.get("text", [])):
+        vectors = TfidfVectorizer(
+            sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS
+        )
+        # One string, not a list of one: a vectoriser wants a column, not a table.
+        parts.append((f"text{number + 1}", vectors, name))
+    return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
+
+
+def typed_frame(frame: Any, uses: Sequence[ColumnUse], where: str) -> tuple[Any, list[str]]:
+    """The columns that are used, each in the form its transformer wants, and what to warn about.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing; all are named.
+    """
+    pandas = require("pandas", "io")
+    wanted = [use for use in uses if use.used]
+    missing = [use.name for use in wanted if use.name not in frame.columns]
+    if missing:
+        listed = ", ".join(map(repr, missing))
+        raise ValueError(
+            f"{where} lacks {len(missing)} of the {len(wanted)} columns that the model takes: "
+            f"{listed}. It has {', '.join(map(str, frame.columns[:12]))}"
+            f"{', ...' if len(frame.columns) > 12 else ''}. Add the missing ones, blank where "
+            "unknown."
+        )
+    columns, warnings = {}, []
+    for use in wanted:
+        column = frame[use.name]
+        values = columns[use.name] = _FORMS[use.kind](column)
+        if use.kind in ("numeric", "boolean") and np.isnan(values).any():
+            texts = as_text(column)
+            lost = np.flatnonzero(np.isnan(values) & (texts != ""))
+            if len(lost):
+                form = "number" if use.kind == "numeric" else "yes or no"
+                warnings.append(
+                    f"column {use.name!r}: {texts[lost[0]][:40]!r} in row {lost[0] + 1} is no "
+                    f"{form} ({len(lost)} such values); taken as missing"
+                )
+    return pandas.DataFrame(columns, index=range(len(frame))), warnings
+
+
+class Feature(NamedTuple):
+    """A transformed column: the raw column it comes from, and a readable name."""
+
+    column: str
+    name: str
+
+
+def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
+    """What the transformed columns are: ``column``, ``column=value``, ``column: word``.
+
+    ``names`` are those of the columns of a matrix of numbers, which a frame does not need.
+    """
+    if not isinstance(transformer, ColumnTransformer):
+        return [Feature(name, name) for name in names]
+    found = []
+    for part, fitted, columns in transformer.transformers_:
+        if part == "numeric":
+            found += [Feature(column, column) for column in columns]
+            holes = fitted[0].indicator_.features_
+            found += [Feature(columns[j], f"{columns[j]} is missing") for j in holes]
+        elif part == "category":
+            for j, column in enumerate(columns):
+                found += [Feature(column, name) for name in _values(fitted, j, column)]
+        elif isinstance(columns, str):
+            words = fitted.get_feature_names_out()
+            found += [Feature(columns, f"{columns}: {word}") for word in words]
+    return found
+
+
+def _values(encoder: Any, j: int, column: str) -> list[str]:
+    rare = encoder.infrequent_categories_[j]
+    known = [v for v in encoder.categories_[j] if rare is None or v not in rare]
+    names = [f"{column}={value}" if value else f"{column} is missing" for value in known]
+    return names if rare is None else [*names, f"{column} is rare"]

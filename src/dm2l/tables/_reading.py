@@ -1,0 +1,218 @@
+"""Tables with label columns, from files of all common forms."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dm2l.datasets import read_arff, read_mat, read_npz, read_svmlight
+from dm2l.datasets._columns import require
+from dm2l.tables._answers import HOLES
+from dm2l.tables._cells import plain, records
+from dm2l.tables._memory import CSV_FACTOR, PARQUET_FACTOR, check_size
+from dm2l.tables._output import PARQUET, TEXT
+from dm2l.tables._table import Table, find_labels, split_columns
+
+MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
+
+# pandas compares letter by letter; columns of text are looked at once more.
+_SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
+_SPELT_HOLES.append("NaN")
+
+
+def read_table(
+    path: str | Path,
+    labels: int | str | Iterable[str] | None = None,
+    *,
+    missing: Iterable[Any] = (),
+    as_text: Collection[str] = (),
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    n_features: int | None = None,
+) -> Table:
+    r"""Read a table, with its label columns if ``labels`` says which they are.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .csv, .tsv or .parquet file with a header; or .arff, .svm, .npz or .mat, whose features
+        are numbers and which mostly say themselves what is a label.
+    labels : int, str or list of str, default=None
+        Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
+        with commas, or the number of last columns. None: no column is a label.
+    missing : iterable, default=()
+        Further marks of a label that was not observed; blanks, ``?`` and NA always are.
+    as_text : collection of str, default=()
+        Columns that are taken as text even if they hold numbers only.
+    separator : str, default=None
+        What separates columns of a text file; None goes by the header.
+    decimal : str, default="."
+        The decimal point of a text file.
+    encoding : str, default="utf-8"
+        Encoding of a text file.
+    n_features : int, default=None
+        Features of a .svm file, where it shows fewer.
+
+    Returns
+    -------
+    Table
+        Features as they are, labels as 1, 0 and NaN.
+
+    Raises
+    ------
+    ValueError
+        If the file is no table, does not fit into memory, or a label holds something else than
+        0/1, -1/+1, yes/no, true/false: value, column and row are named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assays.csv")
+    ...     _ = path.write_text("phase,mass,tox_liver,tox_skin\ngas,1.5,Yes,\nsolid,2,no,NA\n")
+    ...     table = read_table(path, labels="tox_*")
+    >>> table.feature_names, table.label_names
+    (['phase', 'mass'], ['tox_liver', 'tox_skin'])
+    >>> table.Y
+    array([[ 1., nan],
+           [ 0., nan]])
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in MATRIX_FORMATS:
+        return _read_matrix(path, suffix, labels, n_features)
+    if suffix in PARQUET:
+        return _read_parquet(path, labels, missing)
+    if suffix not in TEXT:
+        known = ", ".join((*TEXT, *PARQUET, *MATRIX_FORMATS))
+        raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
+    check_size(path, path.stat().st_size, CSV_FACTOR)
+    names, separator = _header(path, separator, encoding)
+    chosen = [] if labels is None else find_labels(names, labels, str(path))
+    text = {names[j]: str for j in chosen} | {name: str for name in as_text if name in names}
+    frame = _read_text(path, names, text, sep=separator, decimal=decimal, encoding=encoding)
+    return split_columns(
+        path, frame, names, chosen, missing, separator=separator, encoding=encoding
+    )
+
+
+def read_source(path: Path, encoding: str) -> tuple[str, str]:
+    """The mark before the first character, if there is one, and the text after it."""
+    try:
+        text = path.read_bytes().decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(_not_encoded(path, encoding, error)) from error
+    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+
+
+def _not_encoded(path: Path, encoding: str, error: UnicodeDecodeError) -> str:
+    return (
+        f"{path} is not encoded in {encoding}: byte {error.object[error.start]:#04x} at position "
+        f"{error.start}. Name its encoding, for example --encoding latin-1 (encoding= in Python)."
+    )
+
+
+def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str], str]:
+    try:
+        with path.open(encoding=encoding, newline="") as file:
+            head = next((line for line in file if line.strip("\ufeff \t\r\n")), "")
+            while head.count('"') % 2 and (line := file.readline()):
+                head += line
+    except UnicodeDecodeError as error:
+        raise ValueError(_not_encoded(path, encoding, error)) from error
+    head = head.removeprefix("\ufeff")
+    if not head:
+        raise ValueError(f"{path} is empty; a header line is needed.")
+    if separator is None:
+        usual = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+        # Spreadsheets of countries with a decimal comma write semicolons.
+        separator = usual if usual in head else max(",;\t|", key=head.count)
+    try:
+        first = next(records(head, separator))
+    except ValueError as error:
+        raise ValueError(f"{path} has no readable header: {error}.") from error
+    names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(first.cells)]
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise ValueError(
+            f"{path} has several columns named {', '.join(map(repr, double[:5]))}; rename them."
+        )
+    return names, separator
+
+
+def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: Any) -> Any:
+    pandas = require("pandas", "io")
+    with warnings.catch_warnings():
+        # Rows longer than the header: pandas would cut them off and only warn.
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        try:
+            return pandas.read_csv(
+                path,
+                names=names,
+                header=0,
+                index_col=False,
+                dtype=text,
+                keep_default_na=False,
+                na_values=_SPELT_HOLES,
+                low_memory=False,
+                **options,
+            )
+        except UnicodeDecodeError as error:
+            raise ValueError(_not_encoded(path, options["encoding"], error)) from error
+        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
+            raise ValueError(f"{path} is no table: {str(error).strip()}.") from error
+
+
+def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
+    parquet = require("pyarrow.parquet", "io")
+    try:
+        file = parquet.ParquetFile(path)
+    except require("pyarrow", "io").ArrowInvalid as error:
+        raise ValueError(f"{path} is no Parquet file: {error}") from error
+    with file:
+        groups = range(file.metadata.num_row_groups)
+        size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
+        check_size(path, size, PARQUET_FACTOR)
+        frame = file.read().to_pandas(ignore_metadata=True)
+    names = [str(name) for name in frame.columns]
+    frame.columns = names
+    chosen = [] if labels is None else find_labels(names, labels, str(path))
+    return split_columns(path, frame, names, chosen, missing)
+
+
+def _read_matrix(path: Path, suffix: str, labels: Any, n_features: int | None) -> Table:
+    if suffix == ".arff":
+        number = isinstance(labels, str) and labels.isdecimal()
+        bunch = read_arff(path, int(labels) if number else labels)
+    elif suffix == ".npz":
+        bunch = read_npz(path)
+    elif suffix == ".mat":
+        bunch = read_mat(path)
+    else:
+        bunch = read_svmlight(path, n_features)
+    X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
+    names = bunch.feature_names or [f"x{j + 1}" for j in range(X.shape[1])]
+    label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
+    if labels is not None and suffix != ".arff":
+        chosen = find_labels(label_names, labels, f"the labels of {path}")
+        label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
+    frame = None
+    if not sp.issparse(X):
+        frame = require("pandas", "io").DataFrame(X, columns=list(names))
+    return Table(
+        path=path,
+        frame=frame,
+        matrix=X if frame is None else None,
+        feature_names=list(names),
+        label_names=label_names,
+        Y=Y,
+        bunch=bunch,
+    )

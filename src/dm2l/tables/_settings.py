@@ -1,0 +1,153 @@
+"""Which kernel, ``lambda_d`` and ``alpha`` suit a table: cross-validation on what is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.classifier import DM2LClassifier
+from dm2l.model_selection import MultilabelKFold
+from dm2l.search import DM2LClassifierCV
+
+# Up to so many rows an rbf kernel is tried beside the linear model.
+KERNEL_ROWS = 5000
+# A kernel is exact up to so many; beyond, so many of its columns stand for it.
+EXACT_ROWS, COMPONENTS = 1000, 500
+LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller has fixed, and how the rest is chosen.
+
+    Attributes
+    ----------
+    kernel : {"auto", "linear", "rbf"}
+        "auto" tries rbf beside linear on tables of up to 5000 rows.
+    lambda_d, alpha : float or None
+        Settings; None searches.
+    calibration : {"sigmoid", "isotonic"}
+        Curve from scores to probabilities.
+    scoring : str or None
+        What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
+        "average_precision", which ranks the labels of a row, or "label_auc" where most rows show
+        no two answers to rank.
+    folds : int
+        Folds of the search and of the calibration.
+    seed : int
+        Seed of all folds and masks.
+    """
+
+    kernel: str = "auto"
+    lambda_d: float | None = None
+    alpha: float | None = None
+    calibration: str = "sigmoid"
+    scoring: str | None = None
+    folds: int = 5
+    seed: int = 0
+
+    def kernels(self, n_rows: int) -> Sequence[str]:
+        """Kernels to try."""
+        if self.kernel != "auto":
+            return (self.kernel,)
+        return ("linear", "rbf") if n_rows <= KERNEL_ROWS else ("linear",)
+
+    def metric(self, Y: NDArray[np.float64]) -> str:
+        """The name of what is maximised."""
+        if self.scoring is not None:
+            return self.scoring
+        both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
+        seen = (~np.isnan(Y)).any(axis=1)
+        return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
+
+    def splitter(self, Y: NDArray[np.float64]) -> MultilabelKFold:
+        """Folds, no more of them than rows with something observed."""
+        n_rows = int((~np.isnan(Y)).any(axis=1).sum())
+        return MultilabelKFold(max(2, min(self.folds, n_rows)), random_state=self.seed)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a model and their mean score in the search, None if there was none."""
+
+    kernel: str
+    lambda_d: float
+    alpha: float
+    score: float | None
+
+    def model(self, wishes: Wishes, Y: NDArray[np.float64]) -> DM2LClassifier:
+        """The estimator, to be fitted."""
+        return DM2LClassifier(
+            self.lambda_d,
+            self.alpha,
+            kernel=self.kernel,
+            calibration=wishes.calibration,
+            cv=wishes.splitter(Y),
+            random_state=wishes.seed,
+            **_approximation(self.kernel, len(Y)),
+        )
+
+
+def _approximation(kernel: str, n_rows: int) -> dict[str, Any]:
+    """Arguments that keep a kernel of many rows affordable."""
+    if kernel == "linear" or n_rows <= EXACT_ROWS:
+        return {}
+    return {"approximation": "nystroem", "n_components": COMPONENTS}
+
+
+def check_learnable(Y: NDArray[np.float64], where: str) -> None:
+    """Raise if no label shows both answers."""
+    both = (Y == 1).any(axis=0) & (Y == 0).any(axis=0)
+    if both.any():
+        return
+    if not np.isfinite(Y).any():
+        raise ValueError(f"{where}: nothing is observed in any label; there is nothing to learn.")
+    what = "no" if (Y == 1).any() else "yes"
+    raise ValueError(
+        f"{where}: no label has both a yes and a no among its observed entries, so there is "
+        f"nothing to tell apart. Some entries must say {what}: if a blank in rows that somebody "
+        f"looked at means {what}, write it there."
+    )
+
+
+def choose_settings(
+    X: Any, Y: NDArray[np.float64], wishes: Wishes, tell: Tell | None = None
+) -> Settings:
+    """Search what is not fixed, on prepared features.
+
+    The kernel is the one whose masked ridge (``lambda_d = 0``) does better, which is much cheaper
+    to find out than with a path over ``lambda_d`` for each. Then comes the grid of ``lambda_d`` and
+    ``alpha`` for that kernel.
+    """
+    alphas = None if wishes.alpha is None else [wishes.alpha]
+    lambdas = LAMBDAS if wishes.lambda_d is None else (wishes.lambda_d,)
+    kernels = wishes.kernels(len(Y))
+
+    def search(kernel: str, lambda_ds: Sequence[float]) -> Settings:
+        if tell is not None:
+            tell(f"searching settings of the {kernel} model")
+        result = DM2LClassifierCV(
+            lambda_ds,
+            alphas,
+            kernel=kernel,
+            scoring=wishes.metric(Y),
+            **_approximation(kernel, len(Y)),
+            cv=wishes.splitter(Y),
+            refit=False,
+            random_state=wishes.seed,
+        ).fit(X, Y)
+        return Settings(kernel, result.lambda_d_, result.alpha_, result.best_score_)
+
+    if len(kernels) == 1:
+        if alphas is not None and len(lambdas) == 1:
+            return Settings(kernels[0], lambdas[0], alphas[0], None)
+        return search(kernels[0], lambdas)
+    ridges = [search(kernel, [0.0]) for kernel in kernels]
+    best = max(ridges, key=lambda found: found.score or 0.0)
+    return best if tuple(lambdas) == (0.0,) else search(best.kernel, lambdas)

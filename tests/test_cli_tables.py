@@ -1,0 +1,355 @@
+"""The commands for half-labelled tables, as a person at a terminal meets them."""
+
+import csv
+import inspect
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.metrics import average_precision_score
+
+from dm2l.cli._complete import complete_command
+from dm2l.cli._evaluate import evaluate_command
+from dm2l.cli._explain import explain_command
+from dm2l.cli._fit import fit_command
+from dm2l.cli._inspect import inspect_command
+from dm2l.cli._predict import predict_command
+from dm2l.cli._suggest import suggest_command
+from dm2l.tables import Wishes, fit_table, read_table
+from half_labelled import LABELS, as_csv, make_table, spell
+
+COMMANDS = (
+    inspect_command,
+    fit_command,
+    complete_command,
+    predict_command,
+    evaluate_command,
+    suggest_command,
+    explain_command,
+)
+N_ROWS = 300
+FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "3")
+
+
+def invoke(command, *arguments):
+    """Run a command; standard output and standard error apart, in every version of click."""
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    return runner.invoke(command, [str(argument) for argument in arguments])
+
+
+def succeed(command, *arguments):
+    result = invoke(command, *arguments)
+    assert result.exit_code == 0, (result.stdout, result.stderr, result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory):
+    """From a CSV file with blanks to a completed one: inspect, fit, complete."""
+    folder = tmp_path_factory.mktemp("journey")
+    columns, truth, observed = make_table(N_ROWS)
+    text = as_csv(columns, spell(truth, observed, "Yes", "No"), newline="\r\n")
+    paths = {name: folder / name for name in ("in.csv", "out.csv", "model.dm2l")}
+    paths["in.csv"].write_bytes(text.encode())
+    labels = ("--labels", "topic_*")
+    results = [
+        succeed(inspect_command, paths["in.csv"], *labels),
+        succeed(
+            fit_command,
+            paths["in.csv"],
+            *labels,
+            *("-o", paths["model.dm2l"], "--kernel", "linear"),
+            *("--folds", 3, "--estimate-folds", 2),
+        ),
+        succeed(complete_command, paths["model.dm2l"], paths["in.csv"], "-o", paths["out.csv"]),
+    ]
+    return paths, truth, observed, results
+
+
+def _label_precision(truth, hole, p):
+    return np.mean(
+        [
+            average_precision_score(truth[hole[:, k], k], p[hole[:, k], k])
+            for k in range(truth.shape[1])
+        ]
+    )
+
+
+def test_three_commands_fill_blanks_better_than_taking_them_for_no(journey):
+    paths, truth, observed, _ = journey
+    filled = pd.read_csv(paths["out.csv"], encoding="utf-8")
+    p = filled[[f"{name}__probability" for name in LABELS]].to_numpy()
+    np.testing.assert_array_equal(np.isnan(p), observed)
+    ours = _label_precision(truth, ~observed, p)
+    table = read_table(paths["in.csv"], "topic_*")
+    table.Y = np.nan_to_num(table.Y)
+    # Ridge is the stronger of the two on wrong negatives.
+    naive = fit_table(table, Wishes(kernel="linear", lambda_d=0.0, folds=3), estimate_folds=0)
+    answer = naive.answer(naive.inputs(table)[0])
+    theirs = _label_precision(truth, ~observed, answer.scores)
+    assert ours > theirs + 0.1, (ours, theirs)
+    decided = (filled[LABELS] == "Yes").to_numpy()
+    accuracy = [((guess == truth)[~observed]).mean() for guess in (decided, answer.positive)]
+    assert accuracy[0] > accuracy[1] + 0.1, accuracy
+
+
+def test_observed_entries_and_other_cells_are_byte_identical(journey):
+    paths, _, observed, _ = journey
+    before, after = paths["in.csv"].read_bytes(), paths["out.csv"].read_bytes()
+    assert before.count(b"\r\n") == after.count(b"\r\n") == N_ROWS + 1
+    assert b"\n" not in after.replace(b"\r\n", b"")
+    first = [line.split(b",") for line in before.split(b"\r\n")[:-1]]
+    second = [line.split(b",") for line in after.split(b"\r\n")[:-1]]
+    for i, (old, new) in enumerate(zip(first, second, strict=True)):
+        # Labels and what was added hold no commas, so they can be counted from the ends.
+        labels, kept = new[: len(old)][-10:], new[: len(old)][:-10]
+        assert kept == old[:-10]
+        for k in range(10):
+            if i == 0 or observed[i - 1, k]:
+                assert labels[k] == old[-10:][k]
+            else:
+                assert labels[k] in (b"Yes", b"No")
+        assert len(new) - len(old) == 20
+
+
+def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey):
+    inspected, fitted, completed = journey[3]
+    assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
+    assert "warning: column 'opened' is left out: dates" in fitted.stderr
+    assert "topic_refund comes with topic_billing" in inspected.stdout
+    assert "Settings: linear model, lambda_d" in fitted.stdout
+    assert "On rows not seen (2 folds" in fitted.stdout
+    assert "searching" in fitted.stderr
+    assert "worth a look" in completed.stdout
+
+
+def test_a_saved_model_needs_no_flags_to_read_the_same_labels(tmp_path):
+    columns, truth, observed = make_table(80)
+    path = tmp_path / "t.csv"
+    text = as_csv(columns, spell(truth, observed, blank="unseen"))
+    path.write_text(text, encoding="utf-8")
+    bad = invoke(fit_command, path, "--labels", "topic_*", "-o", tmp_path / "m", *FIXED)
+    assert bad.exit_code == 1
+    assert "'unseen'" in bad.stderr
+    assert "--missing" in bad.stderr
+    assert not (tmp_path / "m").exists()
+    arguments = (path, "--labels", "topic_*", "--missing", "unseen", "-o", tmp_path / "m")
+    succeed(fit_command, *arguments, *FIXED, "--estimate-folds", 0)
+    result = succeed(complete_command, tmp_path / "m", path, "-o", tmp_path / "o.csv", "--json")
+    counts = json.loads(result.stdout)["labels"]
+    assert [count["filled"] for count in counts] == (~observed).sum(axis=0).tolist()
+    assert "unseen" not in (tmp_path / "o.csv").read_text(encoding="utf-8")
+
+
+def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,tox_a\n1,1\n2,0\n3,perhaps\n")
+    for command, extra in (
+        (inspect_command, ()),
+        (fit_command, ("-o", tmp_path / "m")),
+        (evaluate_command, ()),
+    ):
+        result = invoke(command, path, "--labels", "tox_*", *extra)
+        assert result.exit_code == 1
+        assert result.stdout == ""
+        for part in ("'perhaps'", "'tox_a'", "row 3"):
+            assert part in result.stderr
+
+
+def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
+    paths = journey[0]
+    table, model = paths["in.csv"], paths["model.dm2l"]
+    wrong_usage = (
+        (inspect_command, (table,), "--labels"),
+        (inspect_command, (tmp_path / "none.csv", "--labels", "a"), "does not exist"),
+        (fit_command, (table, "--labels", "topic_*"), "-o"),
+        (fit_command, (table, "--labels", "t", "-o", model), "--force"),
+        (fit_command, (table, "--labels", "t", "-o", tmp_path / "no" / "m"), "no folder"),
+        (fit_command, (table, "--labels", "t", "-o", tmp_path / "m", "--kind", "a=b"), "'a=b'"),
+        (complete_command, (model, table, "-o", paths["out.csv"]), "--force"),
+        (
+            complete_command,
+            (model, table, "-o", tmp_path / "a.csv", "--details", tmp_path / "a.csv"),
+            "two outputs",
+        ),
+    )
+    for command, arguments, part in wrong_usage:
+        result = invoke(command, *arguments)
+        assert result.exit_code == 2, arguments
+        assert part in result.stderr
+    wrong_data = (
+        (inspect_command, (table, "--labels", "tapic_*"), "no column 'tapic_*'"),
+        (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
+        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
+        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (predict_command, (model, table, "-o", tmp_path / "a.csv", "--keep", "q"), "no column 'q'"),
+        (
+            predict_command,
+            (model, table, "-o", tmp_path / "a.csv", "--keep", "topic_bug"),
+            "'topic_bug' cannot be kept",
+        ),
+        (explain_command, (model, "--label", "q"), "no label 'q'"),
+    )
+    for command, arguments, part in wrong_data:
+        result = invoke(command, *arguments)
+        assert result.exit_code == 1, arguments
+        assert part in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_force_overwrites_and_leaves_nothing_else_behind(journey, tmp_path):
+    paths = journey[0]
+    output = tmp_path / "o.csv"
+    output.write_text("precious")
+    succeed(complete_command, paths["model.dm2l"], paths["in.csv"], "-o", output, "--force")
+    assert output.read_bytes() == paths["out.csv"].read_bytes()
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_details_go_to_a_second_file(journey, tmp_path):
+    paths, _, observed, _ = journey
+    output, details = tmp_path / "o.csv", tmp_path / "d.tsv"
+    arguments = (paths["model.dm2l"], paths["in.csv"], "-o", output, "--details", details)
+    succeed(complete_command, *arguments, "--margin", 0.3)
+    header = output.read_bytes().split(b"\r\n")[0]
+    assert header == paths["in.csv"].read_bytes().split(b"\r\n")[0]
+    found = pd.read_csv(details, sep="\t")
+    assert len(found) == (~observed).sum()
+    near = (found["probability"] - 0.5).abs() <= 0.3
+    clear = ((found["probability"] - 0.5).abs() - 0.3).abs() > 1e-4  # four digits are shown
+    assert ((found["look"] == "yes") == near)[clear].all()
+    full = pd.read_csv(paths["out.csv"])
+    row = found.iloc[len(found) // 2]
+    assert full[f"{row['label']}__probability"][row["row"] - 1] == row["probability"]
+    assert full[row["label"]][row["row"] - 1] == row["answer"]
+
+
+def test_new_rows_with_unknown_categories_and_blanks_are_predicted(journey, tmp_path):
+    model = journey[0]["model.dm2l"]
+    path, output = tmp_path / "new.csv", tmp_path / "scores.csv"
+    rows = [
+        ["vip", "amount", "text", "channel", "hours", "name"],
+        ["yes", "80", "refund my money, at once", "carrier pigeon", "", 'O"Brien, Zoë'],
+        ["", "", "", "", "", "x"],
+        ["no", "15", "app crash exception on android phone", "e-mail", "17", ""],
+    ]
+    file = io.StringIO()
+    csv.writer(file).writerows(rows)
+    path.write_text(file.getvalue(), encoding="utf-8")
+    succeed(predict_command, model, path, "-o", output, "--keep", "name")
+    found = pd.read_csv(output, keep_default_na=False)
+    assert found["row"].tolist() == [1, 2, 3]
+    assert found["name"].tolist() == ['O"Brien, Zoë', "x", ""]
+    p = found[[f"{name}__probability" for name in LABELS]]
+    assert p.notna().all(axis=None)
+    assert p["topic_refund__probability"].idxmax() == 0
+    assert p["topic_bug__probability"].idxmax() == 2
+    for name in LABELS:
+        np.testing.assert_array_equal(found[name], (found[f"{name}__probability"] > 0.5) * 1)
+    bad = invoke(predict_command, model, path, "-o", output, "--force", "--separator", ";")
+    assert bad.exit_code == 1
+    assert "'text', 'channel', 'amount', 'hours', 'vip'" in bad.stderr
+
+
+def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("vip,amount,text,channel,hours\nyes,lots,refund,e-mail,3\n")
+    result = succeed(predict_command, journey[0]["model.dm2l"], path, "-o", tmp_path / "o.parquet")
+    assert "warning: column 'amount': 'lots' in row 1 is no number" in result.stderr
+    assert len(pd.read_parquet(tmp_path / "o.parquet")) == 1
+
+
+def test_suggest_writes_a_ranking_of_the_holes(journey, tmp_path):
+    paths, _, observed, _ = journey
+    output = tmp_path / "ask.csv"
+    result = succeed(
+        suggest_command, paths["model.dm2l"], paths["in.csv"], "-o", output, "--top", 25, "--json"
+    )
+    found = pd.read_csv(output)
+    assert list(found.columns) == ["row", "label", "probability", "value"]
+    assert len(found) == 25
+    assert found["value"].is_monotonic_decreasing
+    for row, label in zip(found["row"], found["label"], strict=True):
+        assert not observed[row - 1, LABELS.index(label)]
+    assert json.loads(result.stdout)["suggestions"] == found.to_dict("records")
+
+
+def test_explain_names_words_and_labels(journey):
+    result = succeed(explain_command, journey[0]["model.dm2l"], "--label", "topic_login", "--json")
+    (found,) = json.loads(result.stdout)["labels"]
+    assert found["label"] == "topic_login"
+    assert found["features"][0][0].startswith("text: ")
+    assert "topic_security" in [name for name, _ in found["together"][:3]]
+    shown = succeed(explain_command, journey[0]["model.dm2l"]).stdout
+    assert all(f"{name}\n" in shown for name in LABELS)
+
+
+def test_evaluate_puts_methods_side_by_side(journey):
+    path = journey[0]["in.csv"]
+    arguments = (path, "--labels", "topic_*", "--repetitions", 2, *FIXED)
+    result = succeed(evaluate_command, *arguments, "--json")
+    found = json.loads(result.stdout)
+    assert found["gains"]["holes are negatives"]["label_average_precision"]["mean"] > 0
+    assert [quality["label"] for quality in found["labels"]] == LABELS
+    assert "repetition 2 of 2" in result.stderr
+    shown = succeed(evaluate_command, *arguments).stdout
+    for part in ("holes are", "masked ridge", "Brier", "topic_legal"):
+        assert part in shown
+
+
+def test_json_is_all_that_goes_to_standard_output(journey, tmp_path):
+    paths = journey[0]
+    model, table, labels = paths["model.dm2l"], paths["in.csv"], ("--labels", "topic_*")
+    for command, arguments in (
+        (inspect_command, (table, *labels)),
+        (fit_command, (table, *labels, "-o", tmp_path / "m", *FIXED, "--estimate-folds", 2)),
+        (complete_command, (model, table, "-o", tmp_path / "o.csv")),
+        (predict_command, (model, table, "-o", tmp_path / "p.csv")),
+    ):
+        found = json.loads(succeed(command, *arguments, "--json").stdout)
+        assert isinstance(found, dict)
+        assert "NaN" not in json.dumps(found)
+
+
+def test_a_label_that_cannot_be_learnt_is_a_warning(tmp_path):
+    columns, truth, observed = make_table(60)
+    labels = spell(truth, observed) | {"topic_none": [""] * 60, "topic_all": ["1"] * 60}
+    path = tmp_path / "t.csv"
+    path.write_text(as_csv(columns, labels), encoding="utf-8")
+    arguments = (path, "--labels", "topic_*", "-o", tmp_path / "m", *FIXED)
+    result = succeed(fit_command, *arguments, "--estimate-folds", 2)
+    assert result.stderr.count("have nothing observed") == 1
+    assert "topic_none" in result.stderr
+    succeed(complete_command, tmp_path / "m", path, "-o", tmp_path / "o.csv")
+    assert pd.read_csv(tmp_path / "o.csv")["topic_none"].notna().all()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_reads_like_a_sentence_and_ends_in_an_example(command):
+    text = invoke(command, "--help").stdout
+    summary = command.help.split("\n")[0]
+    assert summary.endswith(".")
+    assert f"Example: dm2l {command.name} " in text
+    assert "--json" in text
+    named = {option for parameter in command.params for option in parameter.opts}
+    assert ("-o" in named) == ("--force" in named), named
+
+
+def test_a_kernel_model_goes_the_same_way(journey, tmp_path):
+    table, labels = journey[0]["in.csv"], ("--labels", "topic_billing,topic_login")
+    settings = ("--kernel", "rbf", "--lambda-d", 0.1, "--alpha", 0.3, "--estimate-folds", 0)
+    model = tmp_path / "m.dm2l"
+    drop = ("--drop", "vip", "--drop", "topic_*", "--kind", "channel=text")
+    fitted = succeed(fit_command, table, *labels, *settings, *drop, "-o", model, "--json")
+    columns = {use["name"]: use["kind"] for use in json.loads(fitted.stdout)["columns"]}
+    found = (columns["vip"], columns["topic_security"], columns["channel"])
+    assert found == ("dropped", "dropped", "text")
+    succeed(complete_command, model, table, "-o", tmp_path / "o.csv")
+    found = json.loads(succeed(explain_command, model, "--json").stdout)
+    assert found["kernel"] == "rbf"
+    carried = {item["label"]: item["features"][0][0] for item in found["labels"]}
+    assert carried["topic_login"] == "text"
