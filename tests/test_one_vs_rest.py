@@ -42,6 +42,7 @@ from dm2l.calibration import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import signs
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer
+from fussy import Fussy
 
 NAMES = ["rain", "wind", "fog", "snow"]
 
@@ -487,13 +488,6 @@ def test_an_estimator_outside_scikit_learns_classes_is_taken_as_a_classifier(dat
     model = OneVsRestMasked(Duck()).fit(X, Y)
     assert all(duck.seen_ == {0, 1} for duck in model.estimators_)
     np.testing.assert_array_equal(model.decision_function(X)[:, 3], np.where(X[:, 0] > 0, 1, -1))
-
-
-class Fussy(LogisticRegression):
-    def fit(self, X, y):
-        if y.sum() < 9:
-            raise ArithmeticError("too few")
-        return super().fit(X, y)
 
 
 def rare_fog(X, n_positive):
