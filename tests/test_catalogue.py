@@ -403,6 +403,7 @@ def bomb():
         ("/tiny.zip", zipped({"../tiny.npz": "x"}), {}, ValueError, "'..' in its path"),
         ("/tiny.zip", bomb(), {}, ValueError, "unpacks to more than it may"),
     ],
+    ids=[*map(str, range(11))],  # an archive knows the time it was made at
 )
 def test_a_failed_fetch_leaves_nothing_behind(
     server, places, monkeypatch, path, body, changes, error, message
