@@ -188,6 +188,7 @@ def test_durations_are_round(seconds, text):
 
 
 PROGRAM = """
+import signal
 import time
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.cli._experiment import experiment
@@ -199,6 +200,8 @@ class Slow(MaskedRidgeClassifier):
         return super().fit(X, Y, label_mask)
 
 if __name__ == "__main__":
+    # What a shell starts in the background ignores the signal from the start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     register(Protocol("slow", ("one",), (Method("slow", Slow()),), repetitions=200))
     experiment()
 """
