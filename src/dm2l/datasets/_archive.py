@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from dm2l.datasets._columns import label_targets, make_bunch
+from dm2l.files import whole_file
 
 
 def read_npz(path: str | Path) -> Bunch:
@@ -104,13 +104,8 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
     for key in ("target_names", "feature_names", "train_index", "test_index", "source"):
         if bunch.get(key) is not None:
             parts[keys.get(key, key)] = np.asarray(bunch[key])
-    partial = path.with_name(f".{path.name}.{token_hex(4)}.part")
-    try:
-        with partial.open("xb") as file:
-            np.savez_compressed(file, **parts)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial, partial.open("xb") as file:
+        np.savez_compressed(file, **parts)
 
 
 def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dm2l.experiments._protocol import Cell, Protocol
+from dm2l.files import whole_file
 
 CONVENTIONS = ("published", "default")
 METRICS = (
@@ -421,12 +422,8 @@ class Store:
                 f"A table is a .csv or a .parquet file, by the end of its name; got {str(path)!r}."
             )
         rows = [_flat(row) for row in self.rows(protocol, **selection)]
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            _WRITERS[path.suffix](draft, rows)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        with whole_file(path) as partial:
+            _WRITERS[path.suffix](partial, rows)
         return len(rows)
 
     @classmethod

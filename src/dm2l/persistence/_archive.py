@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import stat
 import struct
 import zipfile
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+from dm2l.files import whole_file
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
@@ -238,15 +239,10 @@ def new_member(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[Sink]
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` once it is whole and on the disk, or not at all."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(path) as partial, partial.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
     if os.name == "posix":  # elsewhere a folder cannot be opened
         folder = os.open(path.parent, os.O_RDONLY)
         try:

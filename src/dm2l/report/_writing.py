@@ -11,6 +11,7 @@ from dm2l.experiments._protocol import Protocol
 from dm2l.experiments._results import Results, read_results
 from dm2l.experiments._store import Store
 from dm2l.experiments._tables import Table
+from dm2l.files import whole_file
 from dm2l.report._figures import Figure
 from dm2l.report._latex import latex_sheet
 from dm2l.report._markdown import markdown_sheet, markdown_text
@@ -162,9 +163,5 @@ def _unused(name: str, written: dict[Path, str], folder: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write a file so that there is never a part of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")

@@ -115,7 +115,6 @@ class _Point:
     value: float
     exact: float
     gradient: Any
-    curvature: Any
 
 
 class _Descent:
@@ -262,9 +261,7 @@ class _Descent:
         W = self._preconditioner.to_weights(V)
         norm = partial(smooth_nuclear_norm, mu=mu)
         at = self._problem.evaluate(W, norm, self._linear, curvature=curvature)
-        point = _Point(
-            V, at.value, at.exact, self._preconditioner.to_gradient(at.gradient), at.curvature
-        )
+        point = _Point(V, at.value, at.exact, self._preconditioner.to_gradient(at.gradient))
         if at.curvature is not None:
             self._set_model(at.curvature)
         return point

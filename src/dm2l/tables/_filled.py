@@ -13,10 +13,11 @@ from sklearn.utils import Bunch
 
 from dm2l.datasets import write_npz
 from dm2l.datasets._columns import require
+from dm2l.files import whole_file
 from dm2l.tables._answers import Marks, Spelling, find_spelling
 from dm2l.tables._cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion
-from dm2l.tables._output import PARQUET, TEXT, whole_file, write_columns
+from dm2l.tables._output import PARQUET, TEXT, write_columns
 from dm2l.tables._reading import read_source
 from dm2l.tables._table import Table
 

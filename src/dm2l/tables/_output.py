@@ -1,30 +1,17 @@
-"""Files that appear under their name only when they are complete."""
+"""Tables out: CSV, TSV or Parquet."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from dm2l.datasets._columns import require
+from dm2l.files import whole_file
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
 PARQUET = (".parquet", ".pq")
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A path in the same folder to write to; renamed to ``path`` when all went well."""
-    # The suffix stays the last: some writers go by it.
-    partial = path.with_name(f".{token_hex(4)}.part.{path.name}")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def check_suffix(path: Path) -> None:
