@@ -1,0 +1,130 @@
+"""What the displays share: axes to draw on, their look, and names that fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.experiments._figures import FONT, SMALL_FONT, WIDTH
+from dm2l.labels import Signs, parse_labels
+
+Numbers = NDArray[np.float64]
+
+LINE = 1.3 * SMALL_FONT / 72  # inches that a line of small text takes
+_LONGEST_NAME = 28  # letters
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, loaded when something is drawn and not before."""
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+            raise
+        raise ImportError('Plots need matplotlib: pip install "dm2l[plot]"') from error
+    return plt
+
+
+def axes_or_new(ax: Any, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
+    """The caller's axes, or those of a new figure of so many inches, which pyplot will show."""
+    if ax is not None:
+        return ax
+    plt = pyplot()
+    return plt.subplots(figsize=(width, height), layout="constrained", facecolor="white")[1]
+
+
+def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
+    """Name the axes; thin lines instead of a frame."""
+    ax.set_xlabel(x, fontsize=FONT)
+    ax.set_ylabel(y, fontsize=FONT)
+    ax.tick_params(labelsize=SMALL_FONT)
+    if grid:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+
+
+def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
+    """Write names at the places 0, 1, ... of an axis: all, or every n-th that fits; tell n."""
+    step = 1
+    for _ in range(2):  # long names make the axes smaller, so that fewer may fit
+        extent = ax.get_window_extent()
+        sides = {"x": extent.width, "y": extent.height}
+        inches = min(sides[axis] for axis in axes) / ax.get_figure(root=True).dpi
+        step = max(1, math.ceil(len(names) * LINE / inches))
+        for axis in axes:
+            ticks = getattr(ax, f"{axis}axis")
+            ticks.set_ticks(range(0, len(names), step), [shorten(name) for name in names[::step]])
+            ticks.set_tick_params(length=0 if step == 1 else 3, labelsize=SMALL_FONT)
+        ax.tick_params(axis="x", labelrotation=90)
+        if ax.get_figure(root=True).get_layout_engine() is None:
+            break
+        ax.get_figure(root=True).draw_without_rendering()
+    return step
+
+
+def shorten(name: str) -> str:
+    """A name that leaves room for the picture."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def legend(ax: Any, *args: Any, **options: Any) -> Any:
+    """A legend in the look of all displays."""
+    look = {"frameon": False, "fontsize": SMALL_FONT, "title_fontsize": SMALL_FONT}
+    return ax.legend(*args, **(look | {"alignment": "left"} | options))
+
+
+def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> Any:
+    """Axes as wide as others, so many inches above them and high.
+
+    They are children of ``ax``: a title that the caller sets goes above them.
+    """
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+    inches = ax.get_figure(root=True).dpi_scale_trans
+    upward = inches + ScaledTranslation(0, 1, ax.transAxes)
+    place = blended_transform_factory(ax.transAxes, upward)
+    return ax.inset_axes((0.0, gap, 1.0, height), transform=place, **options)
+
+
+def legend_above(
+    ax: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int, gap: float = 0.0
+) -> Any:
+    """A legend so many inches above the axes, where it covers nothing."""
+    height = 1.15 * LINE * math.ceil(len(names) / columns) + 0.06
+    holder = axes_above(ax, height, gap=gap)
+    holder.set_axis_off()
+    tight = {"loc": "lower left", "borderaxespad": 0.0, "borderpad": 0.2, "columnspacing": 1.2}
+    return legend(holder, handles, names, ncols=columns, **tight)
+
+
+def read_labels(
+    Y: Any, label_names: Sequence[str] | None, **reading: Any
+) -> tuple[Signs, list[str]]:
+    """Signs of labels in any container of the contract, and names of the columns."""
+    labels = parse_labels(Y, **reading)
+    names: Any = label_names
+    if names is None and labels.classes is not None:
+        names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
+    elif names is None:
+        names = labels.names
+    if names is None:
+        names = [f"y{k}" for k in range(labels.n_labels)]
+    return labels.signs, check_names(names, labels.n_labels)
+
+
+def check_names(names: Any, n: int) -> list[str]:
+    """One name per label, as text, no two the same."""
+    texts = [names] if isinstance(names, str) else [str(name) for name in names]
+    if len(texts) != n:
+        raise ValueError(f"label_names has {len(texts)} names, but there are {n} labels.")
+    twice = next((name for i, name in enumerate(texts) if name in texts[:i]), None)
+    if twice is not None:
+        raise ValueError(
+            f"label_names has {twice!r} more than once: give every label a name of its own."
+        )
+    return texts

@@ -1,0 +1,271 @@
+"""Which labels come with which, and which way round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.experiments._figures import FONT, SMALL_FONT
+from dm2l.plots._arrows import draw_arrows
+from dm2l.plots._canvas import (
+    LINE,
+    Numbers,
+    axes_or_new,
+    check_names,
+    legend_above,
+    read_labels,
+    tidy,
+    write_names,
+)
+from dm2l.tables import Implication
+from dm2l.tables._inspection import _MORE, _SURE
+from dm2l.tables._oddities import ROWS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HATCH = "#999999"
+_ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
+
+
+class CooccurrenceDisplay:
+    r"""How often label k comes with label j, and where that holds one way only.
+
+    .. math:: P(k \mid j) = \frac{\text{rows with both}}
+        {\text{rows with } j \text{ in which } k \text{ was observed}}
+
+    Only rows in which both labels were observed count: a hole is no "no". An arrow is an
+    implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold the other way
+    round: digit 4 => even. Such one-way structure is what the local terms of DM2L work with.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_labels, n_labels)
+        Row j, column k: P(k | j); nan where no row tells.
+    count : ndarray of shape (n_labels, n_labels)
+        Rows with j in which k was observed.
+    base : ndarray of shape (n_labels,)
+        Share of yes among the observed entries of each label; nan where there are none.
+    label_names : sequence of str
+        One per label.
+    min_rows : int, default=10
+        Pairs that fewer rows tell about are not shown.
+    min_probability, min_gain : float, default=0.9 and 0.2
+        An arrow needs P(k | j) of at least ``min_probability`` and of the base plus ``min_gain``,
+        and P(j | k) below ``min_probability`` or unknown.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    image_ : matplotlib.image.AxesImage
+        The heat map; None where arrows alone were drawn.
+    colorbar_ : matplotlib.colorbar.Colorbar
+        Beside it; None where arrows alone were drawn.
+    arrows_ : list
+        An arrow for each of :meth:`one_way`: texts in the heat map, or annotations.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import load_digit_attributes
+    >>> from dm2l.plots import CooccurrenceDisplay
+    >>> digits = load_digit_attributes()
+    >>> display = CooccurrenceDisplay.from_labels(
+    ...     digits.target[:, [4, 7, 10, 11]], label_names=["is 4", "is 7", "even", "prime"]
+    ... )
+    >>> [(arrow.label, arrow.implied) for arrow in display.one_way()]
+    [('is 4', 'even'), ('is 7', 'prime')]
+    """
+
+    def __init__(
+        self,
+        probability: Numbers,
+        *,
+        count: NDArray[np.int64],
+        base: Numbers,
+        label_names: Sequence[str],
+        min_rows: int = ROWS,
+        min_probability: float = _SURE,
+        min_gain: float = _MORE,
+    ) -> None:
+        self.probability = probability
+        self.count = count
+        self.base = base
+        self.label_names = label_names
+        self.min_rows = min_rows
+        self.min_probability = min_probability
+        self.min_gain = min_gain
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        label_names: Sequence[str] | None = None,
+        min_rows: int = ROWS,
+        min_probability: float = _SURE,
+        min_gain: float = _MORE,
+        max_labels: int = 40,
+        kind: Literal["heatmap", "arrows"] = "heatmap",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Count in the observed entries of labels, and draw.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
+            Labels with holes; two labels or more.
+        label_mask, missing_label, absent_label
+            As in :func:`dm2l.labels.parse_labels`.
+        label_names : sequence of str, default=None
+            None: those of the data frame, or y0, y1, ...
+        min_rows, min_probability, min_gain
+            As in the constructor.
+        max_labels : int, default=40
+            Of more labels those with the most observed yes are drawn, in their order.
+        kind, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        CooccurrenceDisplay
+            Drawn.
+        """
+        T, names = read_labels(
+            Y,
+            label_names,
+            label_mask=label_mask,
+            missing_label=missing_label,
+            absent_label=absent_label,
+        )
+        if T.shape[1] < 2 or max_labels < 2:
+            raise ValueError(
+                f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
+                f"max_labels={max_labels}."
+            )
+        frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
+        # Floats, so that the products below are those of BLAS; counts stay exact.
+        yes, seen = ((part[:, frequent]).astype(np.float64) for part in (T > 0, T != 0))
+        both, count = yes.T @ yes, yes.T @ seen
+        n_seen = seen.sum(axis=0)
+        display = cls(
+            _share(both, count),
+            count=np.rint(count).astype(np.int64),
+            base=_share(yes.sum(axis=0), n_seen),
+            label_names=[names[k] for k in frequent],
+            min_rows=min_rows,
+            min_probability=min_probability,
+            min_gain=min_gain,
+        )
+        return display.plot(ax, kind=kind)
+
+    def one_way(self) -> list[Implication]:
+        """Implications that do not hold the other way round, in the order of the labels.
+
+        Returns
+        -------
+        list of dm2l.tables.Implication
+            With probability, rows and base.
+        """
+        return [
+            Implication(
+                self.label_names[j],
+                self.label_names[k],
+                float(self.probability[j, k]),
+                int(self.count[j, k]),
+                float(self.base[k]),
+            )
+            for j, k in self._pairs()
+        ]
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        P = self._shown()
+        with np.errstate(invalid="ignore"):  # nan is neither
+            implied = (self.min_probability <= P) & (self.base + self.min_gain <= P)
+            sure_back = self.min_probability <= P.T
+        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~sure_back)]
+
+    def _shown(self) -> Numbers:
+        """Probabilities of pairs that enough rows tell about; nan on the diagonal too."""
+        P = np.where(self.count >= max(self.min_rows, 1), self.probability, np.nan)
+        np.fill_diagonal(P, np.nan)
+        return P
+
+    def plot(
+        self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
+    ) -> Self:
+        """Draw a heat map with arrows in it, or labels with arrows between them.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+        kind : {"heatmap", "arrows"}, default="heatmap"
+            A cell for every pair, with an arrow in those that hold one way; or, from left to
+            right, the labels that have arrows, rare ones first.
+
+        Returns
+        -------
+        self
+            With the artists.
+        """
+        check_names(self.label_names, len(self.probability))
+        if kind not in ("heatmap", "arrows"):
+            raise ValueError(f"kind must be 'heatmap' or 'arrows', got {kind!r}.")
+        panel: Any = self._draw_map(ax) if kind == "heatmap" else self._draw_graph(ax)
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+    def _draw_map(self, ax: Any) -> Any:
+        c = len(self.probability)
+        side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
+        ax = axes_or_new(ax, side + 2.6, side + 1.9)
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        # What is not shown leaves the ground free, and its hatching says so, in grey too.
+        ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
+        look: dict[str, Any] = {"cmap": "Blues", "interpolation": "nearest"}
+        self.image_ = ax.imshow(100 * self._shown(), vmin=0, vmax=100, **look)
+        tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, shrink=0.7)
+        self.colorbar_.set_label(r"$P(k \mid j)$, %", size=FONT)
+        self.colorbar_.ax.tick_params(labelsize=SMALL_FONT)
+        arrow = Line2D(
+            [], [], marker=r"$\rightarrow$", markersize=9, linestyle="none", color="black"
+        )
+        untold = Patch(facecolor="white", edgecolor=_HATCH, hatch="////")
+        few = f"fewer than {self.min_rows} rows, or the same label"
+        legend_above(
+            ax, [arrow, untold], ["$j$ implies $k$, $k$ does not imply $j$", few], columns=1
+        )
+        write_names(ax, self.label_names, "xy")
+        cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
+        look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
+        self.arrows_ = [ax.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
+        return ax
+
+    def _draw_graph(self, ax: Any) -> Any:
+        self.image_ = self.colorbar_ = None
+        arrows = self._pairs()
+        if arrows:
+            ax, self.arrows_ = draw_arrows(ax, arrows, self.label_names, np.asarray(self.base))
+            words = f"{100 * self.min_probability:g} % or more of the rows with A"
+            ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
+            return ax
+        ax, self.arrows_ = axes_or_new(ax, height=1.2), []
+        ax.set_axis_off()
+        words = f"No label implies another one way ({100 * self.min_probability:g} % or more"
+        words = f"{words} of {self.min_rows} rows or more)."
+        ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
+        return ax
+
+
+def _share(part: Numbers, whole: Numbers) -> Numbers:
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)

@@ -1,0 +1,226 @@
+"""Which labels were observed in which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.experiments._figures import COLOURS, FONT
+from dm2l.labels import Signs
+from dm2l.plots._canvas import (
+    LINE,
+    Numbers,
+    axes_above,
+    axes_or_new,
+    check_names,
+    legend_above,
+    read_labels,
+    tidy,
+    write_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Dark, medium and white, in colour and in grey.
+YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
+_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
+
+
+class MissingnessDisplay:
+    """Map of the entries that say yes, say no, or are missing; shares per label on top.
+
+    Rows with like holes lie together, so that labels that were looked at together show as blocks,
+    the most observed on top. Of many rows every n-th in that order is drawn: each line of
+    the picture is a row of the data. The shares on top are those of all rows.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_lines, n_labels)
+        The lines of the map: 1 is yes, -1 is no, 0 is missing.
+    share_positive, share_negative : ndarray of shape (n_labels,)
+        Share of all rows in which the label says yes, and says no; the rest is missing.
+    n_rows : int
+        Rows of the data.
+    label_names : sequence of str
+        One per label.
+    rows : ndarray of shape (n_lines,), default=None
+        Which row of the data each line is; None if that is not known.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the map is.
+    image_ : matplotlib.image.AxesImage
+        The map.
+    margin_ax_ : matplotlib.axes.Axes
+        Where the bars are.
+    bars_ : tuple of two matplotlib.container.BarContainer
+        Shares of yes, and of no on top of them, in percent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.plots import MissingnessDisplay
+    >>> Y = [[1, 0, np.nan], [0, np.nan, np.nan], [1, 1, 0], [0, 0, np.nan]]
+    >>> display = MissingnessDisplay.from_labels(Y, label_names=["toxic", "soluble", "stable"])
+    >>> display.share_positive + display.share_negative
+    array([1.  , 0.75, 0.25])
+    >>> display.rows
+    array([2, 0, 3, 1])
+    """
+
+    def __init__(
+        self,
+        signs: Signs,
+        *,
+        share_positive: Numbers,
+        share_negative: Numbers,
+        n_rows: int,
+        label_names: Sequence[str],
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        self.signs = signs
+        self.share_positive = share_positive
+        self.share_negative = share_negative
+        self.n_rows = n_rows
+        self.label_names = label_names
+        self.rows = rows
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        label_names: Sequence[str] | None = None,
+        sort: Literal["pattern"] | None = "pattern",
+        max_rows: int = 500,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the map of labels in any container of the label contract.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
+            Labels with holes.
+        label_mask, missing_label, absent_label
+            As in :func:`dm2l.labels.parse_labels`.
+        label_names : sequence of str, default=None
+            None: those of the data frame, or y0, y1, ...
+        sort : {"pattern", None}, default="pattern"
+            Rows with like holes together, by the first principal component of what was observed;
+            or the order of the data, which shows what depends on it, as on time.
+        max_rows : int, default=500
+            With more rows than this, so many of them are drawn, at even distances.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        MissingnessDisplay
+            Drawn.
+        """
+        if sort not in ("pattern", None):
+            raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
+        if max_rows < 1:
+            raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
+        T, names = read_labels(
+            Y,
+            label_names,
+            label_mask=label_mask,
+            missing_label=missing_label,
+            absent_label=absent_label,
+        )
+        order = np.arange(len(T)) if sort is None else _like_with_like(T)
+        if len(T) > max_rows:
+            # The middles of max_rows equal parts.
+            order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
+        display = cls(
+            T[order],
+            share_positive=(T > 0).mean(axis=0),
+            share_negative=(T < 0).mean(axis=0),
+            n_rows=len(T),
+            label_names=names,
+            rows=order,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the map and the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        self
+            With the artists.
+        """
+        c = self.signs.shape[1]
+        names = check_names(self.label_names, c)
+        width = float(np.clip(1.2 + 1.6 * LINE * c, 3.6, 8.0))
+        panel: Any = axes_or_new(ax, width, _MAP + _MARGIN + 1.5)
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
+
+        colours = ListedColormap([NO, MISSING, YES])
+        look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
+        self.image_ = panel.imshow(self.signs, cmap=colours, vmin=-1, vmax=1, **look)
+        lines = f"{len(self.signs):,} of {self.n_rows:,} rows"
+        tidy(
+            panel,
+            "",
+            f"{self.n_rows:,} rows" if len(self.signs) == self.n_rows else lines,
+            grid=False,
+        )
+        panel.set_yticks([])
+        self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
+        places = np.arange(c)
+        few = c <= 60  # of more, gaps and edges would hide the bars
+        thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
+        yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
+        self.bars_ = (
+            margin.bar(places, yes, color=YES, **thin),
+            margin.bar(places, no, bottom=yes, color=NO, **thin),
+        )
+        tidy(margin, "", "% of\nrows")
+        margin.grid(visible=False, axis="x")
+        margin.set_ylim(0, 100)
+        margin.set_yticks([0, 50, 100])
+        margin.tick_params(labelbottom=False, bottom=False)
+        edge: dict[str, Any] = {"edgecolor": "#444444", "linewidth": 0.6}
+        patches = [Patch(facecolor=colour, **edge) for colour in (YES, NO, MISSING)]
+        kinds = ["yes", "no", "missing"]
+        legend_above(panel, patches, kinds, columns=3, gap=2 * _GAP + _MARGIN)
+        panel.set_xlim(-0.5, c - 0.5)
+        step = write_names(panel, names)
+        if step > 1:
+            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=FONT)
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+def _like_with_like(T: Signs) -> NDArray[np.intp]:
+    """Rows in the order of the main difference between their holes, then of what they say."""
+    seen = np.ascontiguousarray(T != 0)
+    as_one = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()  # a row is one value
+    _, first, pattern = np.unique(as_one, return_index=True, return_inverse=True)
+    # Equal patterns get one number: products may differ in the last digits of equal rows.
+    difference = _main_difference(seen)[first][pattern]
+    return np.lexsort([_main_difference(T), pattern, difference])
+
+
+def _main_difference(matrix: NDArray[Any]) -> Numbers:
+    """First principal component of the rows, least where most are observed, or say yes."""
+    centred: Numbers = matrix - matrix.mean(axis=0)
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    component = centred @ direction
+    return -component if component @ centred.sum(axis=1) > 0 else component

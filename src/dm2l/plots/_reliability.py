@@ -1,0 +1,283 @@
+"""Whether probabilities come true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from dm2l.arrays import to_numpy
+from dm2l.experiments._figures import COLOURS, series_styles
+from dm2l.metrics._units import read
+from dm2l.plots._canvas import Numbers, axes_above, axes_or_new, legend, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HISTOGRAM_BINS = 20
+_PERFECT, _CURVE = "as predicted", "reliability"
+
+
+class ReliabilityDisplay:
+    """Share of yes among the observed entries, over the probability that was predicted.
+
+    On the diagonal probabilities come true; below it they promise too much. Bars are Wilson's
+    confidence intervals, as if entries were independent: labels of one row are not quite. The
+    histogram shows how many entries had which probability. Missing entries count nowhere.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_bins,)
+        Mean probability of the entries of each bin.
+    share : ndarray of shape (n_bins,)
+        Share of yes among them.
+    low, high : ndarray of shape (n_bins,)
+        Confidence interval of the share.
+    count : ndarray of shape (n_bins,)
+        Entries of each bin.
+    histogram : ndarray of shape (20,)
+        Entries whose probability lies in each twentieth from 0 to 1.
+    brier : float
+        Mean squared difference of probability and answer, for the legend.
+    confidence : float, default=0.95
+        Level of the intervals.
+    name : str, default=None
+        Of the model, for the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : matplotlib.container.ErrorbarContainer
+        Shares and their intervals.
+    perfect_line_ : matplotlib.lines.Line2D or None
+        The diagonal; None where the axes had one.
+    histogram_ax_, bars_ : matplotlib Axes and BarContainer, or None
+        The histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.plots import ReliabilityDisplay
+    >>> Y = np.array([[1, 0], [np.nan, 1], [0, 0], [1, np.nan]])
+    >>> P = np.array([[0.9, 0.1], [0.5, 0.9], [0.1, 0.1], [0.9, 0.5]])
+    >>> display = ReliabilityDisplay.from_predictions(Y, P, n_bins=2)
+    >>> display.share, display.count
+    (array([0., 1.]), array([3, 3]))
+    >>> display.low.round(2), display.high.round(2)
+    (array([0.  , 0.44]), array([0.56, 1.  ]))
+    """
+
+    def __init__(
+        self,
+        probability: Numbers,
+        *,
+        share: Numbers,
+        low: Numbers,
+        high: Numbers,
+        count: NDArray[np.int64],
+        histogram: NDArray[np.int64],
+        brier: float,
+        confidence: float = 0.95,
+        name: str | None = None,
+    ) -> None:
+        self.probability = probability
+        self.share = share
+        self.low = low
+        self.high = high
+        self.count = count
+        self.histogram = histogram
+        self.brier = brier
+        self.confidence = confidence
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Y: Any,
+        probabilities: Any,
+        *,
+        label_mask: Any = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        n_bins: int = 10,
+        strategy: Literal["uniform", "quantile"] = "uniform",
+        confidence: float = 0.95,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Compare probabilities with labels that the model has not learnt from.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
+            Labels with holes.
+        probabilities : array-like of shape (n_rows, n_labels)
+            From ``predict_proba``.
+        label_mask, missing_label, absent_label
+            As in :func:`dm2l.labels.parse_labels`.
+        n_bins : int, default=10
+            Bins, of which empty ones are left out.
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or with about as many entries in each: better where nearly all
+            probabilities are small.
+        confidence : float, default=0.95
+            Level of the intervals.
+        name : str, default=None
+            Of the model, for the legend.
+        ax, **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Drawn.
+        """
+        reading = {"label_mask": label_mask, "missing_label": missing_label}
+        T, P = read(Y, probabilities, what="probabilities", absent_label=absent_label, **reading)
+        if P.size and not (P.min() >= 0 and P.max() <= 1):
+            row, column = np.argwhere((P < 0) | (P > 1))[0]
+            raise ValueError(
+                f"probabilities has {P[row, column]:g} in row {row}, column {column}: they must "
+                "lie between 0 and 1. Scores become probabilities by predict_proba."
+            )
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        seen = T != 0
+        if not seen.any():
+            raise ValueError("Y has nothing observed, so there is nothing to compare with.")
+        p, yes = P[seen], T[seen] > 0
+        which = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
+        bins = np.unique(which, return_inverse=True)[1]
+        count, hits = np.bincount(bins), np.bincount(bins, weights=yes)
+        intervals = [
+            binomtest(round(k), int(n)).proportion_ci(confidence, method="wilson")
+            for k, n in zip(hits, count, strict=True)
+        ]
+        display = cls(
+            np.bincount(bins, weights=p) / count,
+            share=hits / count,
+            low=np.array([interval.low for interval in intervals]),
+            high=np.array([interval.high for interval in intervals]),
+            count=count,
+            histogram=np.histogram(p, bins=_HISTOGRAM_BINS, range=(0, 1))[0],
+            brier=float(np.mean((p - yes) ** 2)),
+            confidence=confidence,
+            name=name,
+        )
+        return display.plot(ax, **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Compare the probabilities of a fitted estimator with labels it has not learnt from.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With ``predict_proba``; marks of missing labels are read as its own.
+        X, Y, label_mask
+            Inputs, and labels with holes, of rows kept back.
+        name : str, default=None
+            For the legend; None: its class.
+        ax, **options
+            As in :meth:`from_predictions` and :meth:`plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Drawn.
+        """
+        probabilities = estimator.predict_proba(X)
+        if isinstance(probabilities, list):  # one array per label, as of sklearn.multioutput
+            probabilities = np.column_stack([np.asarray(part)[:, -1] for part in probabilities])
+        return cls.from_predictions(
+            Y,
+            to_numpy(probabilities),
+            label_mask=label_mask,
+            missing_label=getattr(estimator, "missing_label", np.nan),
+            absent_label=getattr(estimator, "absent_label", None),
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **options,
+        )
+
+    def plot(self, ax: Axes | None = None, *, histogram: bool = True) -> Self:
+        """Draw shares with their intervals, the diagonal, and the histogram on top.
+
+        On axes that show a model already, the next one gets the next colour and marker; its
+        histogram is left out.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+        histogram : bool, default=True
+            Whether to draw the histogram.
+
+        Returns
+        -------
+        self
+            With the artists.
+        """
+        panel: Any = axes_or_new(ax, 4.2, 4.6 if histogram else 3.8)
+        before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
+        self.perfect_line_ = None
+        if not before:
+            plain = {"color": "#666666", "linewidth": 1.0, "linestyle": ":"}
+            self.perfect_line_ = panel.plot([0, 100], [0, 100], label=_PERFECT, **plain)[0]
+        x, y = 100 * np.asarray(self.probability), 100 * np.asarray(self.share)
+        # Rounding may put a share of 0 or 1 outside its own interval.
+        reach = np.maximum([y - 100 * np.asarray(self.low), 100 * np.asarray(self.high) - y], 0.0)
+        style = list(series_styles([str(i) for i in range(before + 1)]).values())[-1]
+        named = f"{self.name}, " if self.name else ""
+        label = f"{named}Brier score {self.brier:.3f}"
+        look = style | {"elinewidth": 1.0, "capsize": 2.5}
+        self.line_ = panel.errorbar(x, y, yerr=reach, label=label, **look)
+        self.line_[0].set_gid(_CURVE)
+        tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
+        panel.set(xlim=(-2, 102), ylim=(-2, 102))
+        legend(panel, loc="best", title=f"bars: {100 * self.confidence:g} % intervals")
+        self.histogram_ax_ = self.bars_ = None
+        if histogram and not before:
+            self._draw_histogram(panel)
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+    def _draw_histogram(self, ax: Any) -> None:
+        """On top of the curve, over the same axis of probabilities."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        self.histogram_ax_ = margin = axes_above(ax, 0.8, gap=0.1, sharex=ax)
+        width = 100 / len(self.histogram)
+        look = {"align": "edge", "color": COLOURS[4], "edgecolor": "#444444", "linewidth": 0.4}
+        left = width * np.arange(len(self.histogram))
+        self.bars_ = margin.bar(left, self.histogram, width=width, **look)
+        tidy(margin, "", "entries")
+        margin.set_yscale("log")
+        margin.yaxis.set_major_locator(LogLocator(numticks=4))
+        margin.yaxis.set_minor_formatter(NullFormatter())
+        margin.tick_params(labelbottom=False)
+
+
+def _inner_edges(p: Numbers, n_bins: int, strategy: str) -> Numbers:
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be an integer >= 1, got {n_bins!r}.")
+    parts = np.linspace(0, 1, n_bins + 1)
+    if strategy == "quantile":
+        return np.quantile(p, parts)[1:-1]
+    if strategy != "uniform":
+        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
+    return parts[1:-1]

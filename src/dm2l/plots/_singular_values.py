@@ -1,0 +1,292 @@
+"""Singular values of all rows and of the rows that share a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from dm2l.arrays import to_numpy
+from dm2l.experiments._figures import COLOURS, series_styles
+from dm2l.experiments._studies import Spectrum
+from dm2l.labels import Signs
+from dm2l.metrics._units import read
+from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_UNITS = {
+    "largest": "singular value / largest",
+    "rows": r"singular value / $\sqrt{\mathrm{rows}}$",
+    None: "singular value",
+}
+
+
+class SingularValuesDisplay:
+    """Local shrinking and global expanding in one picture.
+
+    The objective of DM2L makes the nuclear norm, the sum of the singular values, small for the
+    scores of the rows that share a label (``F_k``, rows in which label k is an *observed* yes) and
+    large for all rows together. So thin lines, the groups, should fall fast, and the thick line of
+    all rows slowly. (All rows are drawn; the objective leaves out those without an observed yes.)
+
+    Parameters
+    ----------
+    whole : ndarray of shape (n_values,)
+        Singular values of all rows, in falling order.
+    groups : mapping of str to ndarray
+        The same for the rows of each label, by its name.
+    n_rows : int
+        Rows in all.
+    group_rows : mapping of str to int
+        Rows of each group.
+    n_labels : int
+        Columns of the matrices.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    whole_line_ : matplotlib.lines.Line2D
+        All rows.
+    group_lines_ : dict of str to matplotlib.lines.Line2D
+        By name of the label.
+
+    Examples
+    --------
+    >>> from dm2l.plots import SingularValuesDisplay
+    >>> Y = [[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> names = ["snake", "reptile", "river"]
+    >>> display = SingularValuesDisplay.from_labels(Y, label_names=names)
+    >>> display.groups["snake"].round(2)
+    array([2.  , 1.41])
+    >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
+    {'snake': 1.9, 'reptile': 3.0, 'river': 2.8}
+    """
+
+    def __init__(
+        self,
+        whole: Numbers,
+        *,
+        groups: Mapping[str, Numbers],
+        n_rows: int,
+        group_rows: Mapping[str, int],
+        n_labels: int,
+    ) -> None:
+        self.whole = whole
+        self.groups = groups
+        self.n_rows = n_rows
+        self.group_rows = group_rows
+        self.n_labels = n_labels
+
+    @classmethod
+    def _of(cls, matrix: Numbers, T: Signs, names: Sequence[str]) -> Self:
+        members = {
+            name: np.flatnonzero(T[:, k] > 0) for k, name in enumerate(names) if (T[:, k] > 0).any()
+        }
+        return cls(
+            _values(matrix),
+            groups={name: _values(matrix[rows]) for name, rows in members.items()},
+            n_rows=len(matrix),
+            group_rows={name: len(rows) for name, rows in members.items()},
+            n_labels=matrix.shape[1],
+        )
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of the labels: +1, -1, and 0 where nobody looked.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
+            Labels; holes add to their rank.
+        label_mask, missing_label, absent_label
+            As in :func:`dm2l.labels.parse_labels`.
+        label_names : sequence of str, default=None
+            None: those of the data frame, or y0, y1, ...
+        ax, **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        SingularValuesDisplay
+            Drawn.
+        """
+        reading = {"label_mask": label_mask, "missing_label": missing_label}
+        T, names = read_labels(Y, label_names, absent_label=absent_label, **reading)
+        return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Y: Any,
+        scores: Any,
+        *,
+        label_mask: Any = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of scores, in groups by the observed labels.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
+            Labels with holes. An entry that is missing puts its row in no group.
+        scores : array-like of shape (n_rows, n_labels)
+            From ``decision_function``.
+        label_mask, missing_label, absent_label, label_names
+            As in :meth:`from_labels`.
+        ax, **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        SingularValuesDisplay
+            Drawn.
+        """
+        reading = {"label_mask": label_mask, "missing_label": missing_label}
+        T, names = read_labels(Y, label_names, absent_label=absent_label, **reading)
+        T, scores = read(T, scores, missing_label=0)
+        return cls._of(scores, T, names).plot(ax, **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of the scores that a fitted estimator gives.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With ``decision_function``; marks of missing labels are read as its own.
+        X, Y, label_mask
+            Inputs, and labels with holes.
+        ax, **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        SingularValuesDisplay
+            Drawn.
+        """
+        return cls.from_predictions(
+            Y,
+            to_numpy(estimator.decision_function(X)),
+            label_mask=label_mask,
+            missing_label=getattr(estimator, "missing_label", np.nan),
+            absent_label=getattr(estimator, "absent_label", None),
+            ax=ax,
+            **options,
+        )
+
+    def effective_ranks(self) -> dict[str, float]:
+        """``(||F_k||_* / ||F_k||_F)^2`` of each group: directions that matter, 1 or more.
+
+        Returns
+        -------
+        dict of str to float
+            By name of the label; 0 where all scores are 0.
+        """
+        return {name: self._spectrum(name).effective_rank for name in self.groups}
+
+    def _spectrum(self, name: str | None) -> Spectrum:
+        if name is None:
+            return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
+        return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        normalize: Literal["largest", "rows"] | None = "largest",
+        highlight: Sequence[str] = (),
+    ) -> Self:
+        """Draw a line per group and a thick one of all rows, each as long as its rank.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+        normalize : {"largest", "rows", None}, default="largest"
+            Divide by the largest value, which compares how fast lines fall; by the root of the
+            number of rows, which compares their heights too; or not at all.
+        highlight : sequence of str, default=()
+            Labels with a colour and a marker of their own.
+
+        Returns
+        -------
+        self
+            With the artists.
+        """
+        if normalize not in _UNITS:
+            raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
+        chosen = [highlight] if isinstance(highlight, str) else list(highlight)
+        for name in chosen:
+            if name not in self.groups:
+                raise ValueError(
+                    f"highlight names {name!r}, which has no group. Groups are: "
+                    f"{', '.join(map(str, self.groups))}."
+                )
+        panel: Any = axes_or_new(ax, height=3.9)
+        ranks = self.effective_ranks()
+        plain = [name for name in self.groups if name not in chosen]
+        look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
+        self.group_lines_ = {}
+        for i, name in enumerate(plain):
+            mean = np.mean([ranks[other] for other in plain])
+            what = f"rows of one label: {len(plain)} groups" if len(plain) > 1 else shorten(name)
+            label = f"{what}, effective rank {mean:.1f}" + (" on average" if len(plain) > 1 else "")
+            self.group_lines_[name] = self._draw(
+                panel, name, normalize, None if i else label, **look
+            )
+        for name, style in series_styles(chosen).items():
+            label = (
+                f"{shorten(name)}: {self.group_rows[name]:,} rows, effective rank {ranks[name]:.1f}"
+            )
+            some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **(style | some))
+        rank = self._spectrum(None).effective_rank
+        label = f"all {self.n_rows:,} rows, effective rank {rank:.1f}"
+        self.whole_line_ = self._draw(panel, None, normalize, label, color="black", linewidth=2.4)
+        panel.set_yscale("log")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        tidy(panel, "number of the singular value, largest first", _UNITS[normalize])
+        legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+    def _draw(
+        self, ax: Any, name: str | None, normalize: str | None, label: Any, **look: Any
+    ) -> Any:
+        spectrum = self._spectrum(name)
+        values = spectrum.singular_values[: spectrum.rank]
+        unit = {"largest": values[:1], "rows": np.sqrt(spectrum.shape[0]), None: 1.0}[normalize]
+        if len(values) == 1:
+            look = {"marker": "o", "markersize": 3} | look
+        return ax.plot(np.arange(1, len(values) + 1), values / unit, label=label, **look)[0]
+
+
+def _values(matrix: Numbers) -> Numbers:
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)

@@ -1,0 +1,403 @@
+"""Displays of models: numbers against loops and other libraries, and what is drawn of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.datasets import make_missing_multilabel
+from dm2l.model_selection import MultilabelKFold, get_scorer
+from dm2l.plots import (
+    ConvergenceDisplay,
+    CriticalDifferenceDisplay,
+    PathDisplay,
+    ReliabilityDisplay,
+)
+
+matplotlib = pytest.importorskip("matplotlib", reason="plots need the extra plot")
+matplotlib.use("Agg")
+
+NAN = np.nan
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_missing_multilabel(n_samples=150, random_state=0)[:2]
+
+
+@pytest.fixture(scope="module")
+def search(data):
+    settings = {"lambda_ds": [1.0, 0.0, 0.1], "alphas": [1.0, 10.0], "gammas": [0.1, 0.5]}
+    return DM2LClassifierCV(**settings, kernel="rbf", cv=4, scoring="neg_ranking_loss").fit(*data)
+
+
+def legend_texts(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+# -- convergence --------------------------------------------------------------------------------
+
+
+def test_distances_are_from_the_lowest_of_all(data):
+    models = {s: DM2LClassifier(solver=s).fit(*data) for s in ("lbfgs", "cccp")}
+    display = ConvergenceDisplay.from_estimators(models)
+    lowest = min(min(m.objective_history_) for m in models.values())
+    for name, model in models.items():
+        expected = [(value - lowest) / lowest for value in model.objective_history_]
+        np.testing.assert_allclose(display.distance(name), expected)
+        x, y = display.lines_[name].get_data()
+        shown = [i for i, value in enumerate(expected) if value > 0]
+        assert x.tolist() == shown
+        np.testing.assert_allclose(y, [expected[i] for i in shown])
+    assert display.ax_.get_yscale() == "log"
+    assert legend_texts(display) == [
+        f"{name}: {model.n_evaluations_:,} evaluations" for name, model in models.items()
+    ]
+
+
+def test_models_with_objectives_of_their_own_have_lowest_values_of_their_own(data):
+    models = {str(a): DM2LClassifier(alpha=a).fit(*data) for a in (1.0, 100.0)}
+    display = ConvergenceDisplay.from_estimators(models, lowest="each")
+    assert [min(display.distance(name)) for name in models] == [0.0, 0.0]
+    shared = ConvergenceDisplay.from_estimators(models)
+    assert min(shared.distance("100.0")) > 0
+
+
+def test_a_pipeline_a_search_and_a_known_lowest(data):
+    pipeline = make_pipeline(StandardScaler(), DM2LClassifier()).fit(*data)
+    display = ConvergenceDisplay.from_estimator(pipeline, lowest=1.0)
+    history = pipeline[-1].objective_history_
+    assert list(display.lines_) == ["DM2LClassifier"]
+    np.testing.assert_allclose(display.distance("DM2LClassifier"), history - 1)
+    found = DM2LClassifierCV(lambda_ds=[0.1], alphas=[1.0], cv=2).fit(*data)
+    named = ConvergenceDisplay.from_estimator(found, name="search")
+    np.testing.assert_array_equal(named.histories["search"], found.objective_history_)
+
+
+def test_what_has_no_course_is_refused(data):
+    with pytest.raises(NotFittedError):
+        ConvergenceDisplay.from_estimator(DM2LClassifier())
+    fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="LogisticRegression has no objective_history_"):
+        ConvergenceDisplay.from_estimator(fitted)
+    model = DM2LClassifier().fit(*data)
+    with pytest.raises(ValueError, match="lowest must be a number, 'each' or None, got 'all'"):
+        ConvergenceDisplay.from_estimators({"a": model}, lowest="all")
+    for empty in ({}, [model]):
+        with pytest.raises(ValueError, match="dict of name to fitted estimator"):
+            ConvergenceDisplay.from_estimators(empty)
+
+
+# -- path ---------------------------------------------------------------------------------------
+
+
+def test_means_and_standard_errors_are_those_of_the_folds(search):
+    display = PathDisplay.from_estimator(search)
+    assert display.lambda_ds.tolist() == [0.0, 0.1, 1.0]
+    assert display.metric == "ranking_loss"
+    assert display.ax_.get_ylabel() == "ranking loss ↓"
+    pairs = [{"alpha": a, "gamma": g} for g in (0.1, 0.5) for a in (1.0, 10.0)]
+    assert display.settings == pairs
+    results = search.cv_results_
+    for i, setting in enumerate(results["params"]):
+        losses = [-results[f"split{fold}_test_score"][i] for fold in range(4)]
+        curve = pairs.index({"alpha": setting["alpha"], "gamma": setting["gamma"]})
+        place = [0.0, 0.1, 1.0].index(setting["lambda_d"])
+        assert display.means[curve, place] == pytest.approx(np.mean(losses))
+        assert display.errors[curve, place] == pytest.approx(stats.sem(losses))
+
+
+def test_the_ring_is_around_the_chosen_setting(search):
+    display = PathDisplay.from_estimator(search)
+    curve, place = display.chosen
+    chosen = display.settings[curve] | {"lambda_d": display.lambda_ds[place]}
+    assert chosen == search.best_params_
+    x, y = (values[0] for values in display.chosen_.get_data())
+    assert y == pytest.approx(-search.best_score_)
+    assert x == display.lines_[curve][0].get_xdata()[place]
+    ring = next(text for text in legend_texts(display) if text.startswith("chosen"))
+    assert rf"$\lambda_d$ = {search.lambda_d_:.3g}" in ring
+    assert len(display.lines_) == 4
+    assert (
+        display.ax_.get_legend()
+        .get_title()
+        .get_text()
+        .startswith("mean ± standard error of 4 folds")
+    )
+
+
+def test_points_stand_near_their_lambda(search):
+    for line in PathDisplay.from_estimator(search).lines_:
+        np.testing.assert_allclose(np.log10(line[0].get_xdata()[1:]), [-1, 0], atol=0.18)
+
+
+def test_zero_has_a_place_apart_on_the_log_axis(search):
+    ax = PathDisplay.from_estimator(search).ax_
+    assert ax.get_xscale() == "log"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "0.1", "1"]
+    ticks = ax.get_xticks()
+    assert 0 < ticks[0] < ticks[1] == 0.1
+    assert ticks[1] / ticks[0] > ticks[2] / ticks[1]
+
+
+def test_lines_of_a_setting_that_fails_leave_the_picture():
+    means = np.array([[0.20, 0.19, 0.20, 0.21, 0.95]])
+    display = PathDisplay(
+        np.array([0.01, 0.1, 1.0, 10.0, 100.0]),
+        means=means,
+        errors=np.full((1, 5), 0.01),
+        settings=[{}],
+        chosen=(0, 1),
+    ).plot()
+    low, high = display.ax_.get_ylim()
+    assert low < 0.18
+    assert 0.22 < high < 0.3
+    assert "settings outside the picture: 1" in display.ax_.get_legend().get_title().get_text()
+    high = display.plot(zoom=False).ax_.get_ylim()[1]
+    assert high > 0.95
+
+
+def test_settings_that_were_not_tried_and_single_folds_are_gaps():
+    results = {
+        "param_model__lambda_d": np.array([0.0, 1.0, 1.0]),
+        "param_model__alpha": np.array([1.0, 1.0, 2.0]),
+        "split0_test_score": np.array([0.5, 0.6, 0.7]),
+        "split1_test_score": np.array([0.7, NAN, NAN]),
+    }
+    display = PathDisplay.from_results(results)
+    np.testing.assert_allclose(display.means, [[0.6, 0.6], [NAN, 0.7]])
+    np.testing.assert_allclose(display.errors, [[0.1, NAN], [NAN, NAN]])
+    assert display.chosen is None
+    assert display.chosen_ is None
+
+
+def test_a_grid_search_of_scikit_learn(data):
+    grid = GridSearchCV(
+        DM2LClassifier(),
+        {"lambda_d": [0.0, 0.1], "alpha": [1.0, 10.0]},
+        scoring=get_scorer("average_precision"),
+        cv=MultilabelKFold(2),
+    ).fit(*data)
+    display = PathDisplay.from_estimator(grid)
+    assert display.means[display.chosen] == pytest.approx(grid.best_score_)
+    assert display.settings == [{"alpha": 1.0}, {"alpha": 10.0}]
+    assert display.ax_.get_ylabel() == "score"
+
+
+def test_a_search_without_lambda_is_refused(data):
+    grid = GridSearchCV(MaskedRidgeClassifier(), {"alpha": [1.0, 2.0]}, cv=MultilabelKFold(2)).fit(
+        *data
+    )
+    with pytest.raises(ValueError, match="no param_lambda_d"):
+        PathDisplay.from_estimator(grid)
+    with pytest.raises(NotFittedError):
+        PathDisplay.from_estimator(DM2LClassifierCV())
+
+
+# -- reliability --------------------------------------------------------------------------------
+
+
+def answers(n=400, c=3, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.random((n, c))
+    Y = (rng.random((n, c)) < P**1.5).astype(float)
+    Y[rng.random((n, c)) < 0.4] = NAN
+    return Y, P
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("n_bins", [1, 4, 10])
+def test_shares_are_those_of_scikit_learn_on_observed_entries(strategy, n_bins):
+    Y, P = answers()
+    display = ReliabilityDisplay.from_predictions(Y, P, n_bins=n_bins, strategy=strategy)
+    seen = ~np.isnan(Y)
+    share, mean = calibration_curve(Y[seen], P[seen], n_bins=n_bins, strategy=strategy)
+    np.testing.assert_allclose(display.share, share)
+    np.testing.assert_allclose(display.probability, mean)
+    assert display.count.sum() == seen.sum() == display.histogram.sum()
+    assert display.brier == pytest.approx(np.mean((Y[seen] - P[seen]) ** 2))
+
+
+def test_intervals_are_wilsons():
+    Y, P = answers(n=60)
+    display = ReliabilityDisplay.from_predictions(Y, P, n_bins=5, confidence=0.9)
+    z = stats.norm.ppf(0.95)
+    for b in range(5):
+        n, p = display.count[b], display.share[b]
+        middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        width = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        assert display.low[b] == pytest.approx(middle - width)
+        assert display.high[b] == pytest.approx(middle + width)
+
+
+def test_entries_are_counted_bin_by_bin():
+    Y, P = answers(n=50)
+    display = ReliabilityDisplay.from_predictions(Y, P, n_bins=4)
+    counts, twentieths = [0] * 4, [0] * 20
+    for y, p in zip(Y.ravel(), P.ravel(), strict=True):
+        if not np.isnan(y):
+            counts[int(np.ceil(4 * p)) - 1] += 1
+            twentieths[int(20 * p)] += 1
+    assert display.count.tolist() == counts
+    assert display.histogram.tolist() == twentieths
+    assert [bar.get_height() for bar in display.bars_] == twentieths
+
+
+def test_what_is_hidden_does_not_matter():
+    Y, P = answers()
+    seen = ~np.isnan(Y)
+    one, other = (
+        ReliabilityDisplay.from_predictions(
+            np.where(seen, Y, fill).astype(int), np.where(seen, P, fill), label_mask=seen
+        )
+        for fill in (0, 1)
+    )
+    np.testing.assert_array_equal(one.share, other.share)
+    np.testing.assert_array_equal(one.histogram, other.histogram)
+    assert one.brier == other.brier
+
+
+def test_points_are_drawn_in_percent_with_their_intervals():
+    display = ReliabilityDisplay.from_predictions(*answers(), n_bins=5)
+    x, y = display.line_[0].get_data()
+    np.testing.assert_allclose(x, 100 * display.probability)
+    np.testing.assert_allclose(y, 100 * display.share)
+    bars = display.line_[2][0].get_segments()
+    np.testing.assert_allclose([bar[0, 1] for bar in bars], 100 * display.low)
+    np.testing.assert_allclose([bar[1, 1] for bar in bars], 100 * display.high)
+    assert display.perfect_line_.get_xydata().tolist() == [[0, 0], [100, 100]]
+    assert display.ax_.get_xlabel().endswith("%")
+    assert display.ax_.get_ylabel().endswith("%")
+
+
+def test_a_second_model_has_another_look_and_no_second_diagonal():
+    Y, P = answers()
+    first = ReliabilityDisplay.from_predictions(Y, P, name="a")
+    second = ReliabilityDisplay.from_predictions(Y, np.sqrt(P), name="b", ax=first.ax_)
+    assert second.perfect_line_ is None
+    assert second.bars_ is None
+    assert second.line_[0].get_color() != first.line_[0].get_color()
+    assert second.line_[0].get_marker() != first.line_[0].get_marker()
+    texts = legend_texts(second)
+    assert len(texts) == 3
+    assert f"b, Brier score {second.brier:.3f}" in texts
+
+
+def test_an_estimator_is_asked_for_its_probabilities(data):
+    X, Y = data
+    marked = np.where(np.isnan(Y), 7, Y).astype(int)
+    model = DM2LClassifier(missing_label=7).fit(X, marked)
+    one = ReliabilityDisplay.from_estimator(model, X, marked, histogram=False)
+    other = ReliabilityDisplay.from_predictions(Y, model.predict_proba(X))
+    np.testing.assert_array_equal(one.share, other.share)
+    assert one.name == "DM2LClassifier"
+    assert one.histogram_ax_ is None
+
+
+def test_one_array_a_label_as_of_scikit_learn(data):
+    X, Y = data[0], np.nan_to_num(data[1])[:, :3].astype(int)
+    model = MultiOutputClassifier(LogisticRegression()).fit(X, Y)
+    display = ReliabilityDisplay.from_estimator(model, X, Y)
+    P = np.column_stack([part[:, 1] for part in model.predict_proba(X)])
+    assert display.brier == pytest.approx(np.mean((P - Y) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"probabilities": [[0.5], [1.5]]}, r"1.5 in row 1, column 0.*predict_proba"),
+        ({"probabilities": [[0.5], [NAN]]}, "probabilities has nan in row 1"),
+        ({"Y": [[NAN], [NAN]]}, "nothing observed"),
+        ({"n_bins": 0}, "n_bins must be an integer >= 1, got 0"),
+        ({"strategy": "log"}, "strategy must be 'uniform' or 'quantile', got 'log'"),
+        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+    ],
+)
+def test_wrong_input_of_the_reliability(change, message):
+    given = {"Y": [[1.0], [0.0]], "probabilities": [[0.5], [0.2]]} | change
+    with pytest.raises(ValueError, match=message):
+        ReliabilityDisplay.from_predictions(**given)
+
+
+# -- critical differences -----------------------------------------------------------------------
+
+
+def scores(n=12, k=5, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, k)) + 0.8 * np.arange(k)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_ranks_and_difference_are_those_of_the_tests(higher):
+    values = scores()
+    display = CriticalDifferenceDisplay.from_scores(
+        values, higher_is_better=higher, names=list("abcde")
+    )
+    ranks = [
+        np.mean(
+            [
+                1 + sum(o > v if higher else o < v for o in row)
+                for row, v in zip(values, column, strict=True)
+            ]
+        )
+        for column in values.T
+    ]
+    np.testing.assert_allclose(display.ranks, ranks)
+    assert display.critical_difference == pytest.approx(2.728 * np.sqrt(5 * 6 / (6 * 12)), rel=1e-3)
+    chi2 = stats.friedmanchisquare(*values.T).statistic
+    F = 11 * chi2 / (12 * 4 - chi2)
+    assert display.p_value == pytest.approx(stats.f.sf(F, 4, 44))
+
+
+def test_a_line_for_every_method_and_a_bar_for_every_group():
+    display = CriticalDifferenceDisplay(
+        np.array([3.9, 1.2, 2.0, 2.9]), 1.0, names=list("abcd")
+    ).plot(title="Coverage")
+    starts = [line.get_xdata()[0] for line in display.method_lines_]
+    assert starts == [1.2, 2.0, 2.9, 3.9]
+    assert len(display.group_bars_) == 3
+    assert display.ruler_.get_xdata().tolist() == [1, 2]
+    assert display.ax_.get_title() == "Coverage"
+    written = [t.get_text() for t in display.ax_.texts]
+    assert "b  1.20" in written
+    assert "3.90  a" in written
+
+
+def test_names_are_the_columns_of_a_data_frame():
+    frame = pd.DataFrame(scores(k=3), columns=["DM2L", "ridge", "LEML"])
+    display = CriticalDifferenceDisplay.from_scores(frame, higher_is_better=False)
+    assert display.names == ["DM2L", "ridge", "LEML"]
+    assert display.ax_.get_title().startswith("Average rank over 12 blocks")
+    with pytest.raises(ValueError, match="give one name per method"):
+        CriticalDifferenceDisplay.from_scores(frame.to_numpy(), higher_is_better=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "message"),
+    [
+        ([[1.0, NAN], [2.0, 3.0]], ["a", "b"], "no number for block 0, method 1"),
+        ([[1.0, 2.0]], ["a", "b"], "at least 2 row"),
+        (scores(), ["a", "b"], "give one name per method"),
+    ],
+)
+def test_wrong_input_of_the_critical_difference(values, names, message):
+    with pytest.raises(ValueError, match=message):
+        CriticalDifferenceDisplay.from_scores(values, higher_is_better=True, names=names)
