@@ -15,6 +15,7 @@ from dm2l.cli._fit import fit_command
 from dm2l.cli._inspect import inspect_command
 from dm2l.cli._predict import predict_command
 from dm2l.cli._report import report_results
+from dm2l.cli._review import review_command
 from dm2l.cli._suggest import suggest_command
 
 
@@ -31,6 +32,7 @@ for command in (
     predict_command,
     evaluate_command,
     suggest_command,
+    review_command,
     explain_command,
     experiment,
 ):

@@ -1,0 +1,257 @@
+"""A person's answers on disk, each there before anybody is told that it was taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from dm2l.files import whole_file
+from dm2l.review._digest import table_digest
+from dm2l.review._lines import Line, damaged, read_lines, write_line
+from dm2l.review._lock import hold
+from dm2l.tables import Table
+
+ANSWERS = ("yes", "no", "skip")
+# Of the file; its first line has it.
+FORMAT = 1
+
+
+class Decision(NamedTuple):
+    """What was answered, and the probability of a yes that the model had when it asked."""
+
+    answer: str
+    probability: float | None = None
+
+
+class Journal:
+    """Answers to the holes of one table, in a file that is only ever added to.
+
+    The file has JSON lines: the table and its labels, then a line an answer. A line is on disk
+    when :meth:`add` returns. What a crash leaves of a line that was being written is dropped when
+    the file is opened again, and ``dropped`` says so; a line that was changed, moved or left out is
+    an error, and so is another table than the one the answers are for.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it is made if it is not there.
+    table : Table
+        The table with the holes.
+
+    Attributes
+    ----------
+    decisions : dict of (int, str) to Decision
+        What holds now for each row (1 is the first below the header) and label, in the order in
+        which entries were first decided.
+    dropped : str
+        What was dropped of a torn last line, in words; blank if nothing was.
+    digest : str
+        Of the table.
+
+    Raises
+    ------
+    ValueError
+        If the file is no journal, is damaged, or belongs to another table.
+    BlockingIOError
+        If another process is writing to it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from dm2l.review import Journal
+    >>> from dm2l.tables import table_from_frame
+    >>> frame = pd.DataFrame({"mass": [1.5, 2.0], "tox_a": ["yes", None], "tox_b": [None, "no"]})
+    >>> table = table_from_frame(frame, "tox_*")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.jsonl")
+    ...     with Journal(path, table) as journal:
+    ...         journal.add(2, "tox_a", "no", 0.4)
+    ...         journal.add(1, "tox_b", "skip")
+    ...         journal.add(2, "tox_a", "yes")
+    ...     with Journal(path, table) as journal:
+    ...         journal.decisions
+    {(2, 'tox_a'): Decision(answer='yes', probability=0.4),
+     (1, 'tox_b'): Decision(answer='skip', probability=None)}
+    """
+
+    def __init__(self, path: str | Path, table: Table) -> None:
+        self.path = Path(path)
+        self.table = table
+        self.digest = table_digest(table)
+        self.decisions: dict[tuple[int, str], Decision] = {}
+        self.dropped = ""
+        head = {
+            "journal": "dm2l review",
+            "format": FORMAT,
+            "table": table.path.name,
+            "sha256": self.digest,
+            "rows": table.n_rows,
+            "labels": list(table.label_names),
+        }
+        if not self.path.exists() or not self.path.stat().st_size:
+            _begin(self.path, write_line(head, "")[0])
+        self._file = self.path.open("r+b", buffering=0)
+        try:
+            self._size, self._seal = self._read(head)
+        except (ValueError, OSError):
+            self._file.close()
+            raise
+
+    def add(self, row: int, label: str, answer: str, probability: float | None = None) -> None:
+        """Write an answer; it is on disk when this returns.
+
+        Parameters
+        ----------
+        row : int
+            Row number; 1 is the first row below the header.
+        label : str
+            Name of the label; its entry in this row must be a hole of the table.
+        answer : {"yes", "no", "skip"}
+            A later answer to the same entry replaces it.
+        probability : float, default=None
+            Of a yes, as the model had it when it asked.
+
+        Raises
+        ------
+        ValueError
+            If this is no answer to a hole of the table.
+        OSError
+            If the line cannot be written; the file is then as it was.
+        """
+        self.check(row, label, answer)
+        content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
+        if probability is not None:
+            content["probability"] = float(probability)
+        content["time"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line, seal = write_line(content, self._seal)
+        self._write(line)
+        self._seal = seal
+        self._take(content)
+
+    def check(self, row: Any, label: Any, answer: Any) -> None:
+        """Raise a ValueError that says why this is no answer to a hole of the table."""
+        table = self.table
+        if answer not in ANSWERS:
+            raise ValueError(f"The answer {answer!r} is none of {', '.join(ANSWERS)}.")
+        if not isinstance(label, str) or label not in table.label_names:
+            raise ValueError(f"{label!r} is no label of {table.path}.")
+        if type(row) is not int or not 1 <= row <= table.n_rows:
+            raise ValueError(f"{row!r} is no row of {table.path}, which has 1 to {table.n_rows}.")
+        if not np.isnan(table.Y[row - 1, table.label_names.index(label)]):
+            raise ValueError(
+                f"Label {label!r} of row {row} is no hole of {table.path}: it was observed. Was "
+                "the table read with other marks of missing labels?"
+            )
+
+    def close(self) -> None:
+        """Let another process have the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --------------------------------------------------------------------------------- reading
+
+    def _read(self, head: Mapping[str, Any]) -> tuple[int, str]:
+        if not hold(self._file):
+            raise BlockingIOError(
+                f"{self.path} is open in another review; end that one, or take another file."
+            )
+        data = self._file.read()
+        lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
+        if lines is None or not lines.whole:
+            raise ValueError(f"{self.path} is no journal of answers; name another file.")
+        self._check_head(lines.whole[0].content, head)
+        for line in lines.whole[1:]:
+            self._check_line(line)
+            self._take(line.content)
+        if lines.torn:
+            text = lines.torn[:60].decode(errors="replace")
+            self.dropped = (
+                f"{self.path}: line {len(lines.whole) + 1} was not written to its end and is "
+                f"dropped: {text!r}. Its answer will be asked for again."
+            )
+            self._file.truncate(lines.size)
+            os.fsync(self._file.fileno())
+        self._file.seek(lines.size)
+        self._size = lines.size
+        if not lines.torn and not data.endswith(b"\n"):  # an editor took it away
+            self._write(b"\n")
+        return self._size, lines.whole[-1].seal
+
+    def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
+        if found.get("format") != FORMAT:
+            raise ValueError(
+                f"{self.path} was written by another version of dm2l (format "
+                f"{found.get('format')!r}, here {FORMAT})."
+            )
+        if found.get("labels") != head["labels"]:
+            raise ValueError(
+                f"{self.path} has answers to the labels {found.get('labels')}, the table "
+                f"{self.table.path} has {head['labels']}."
+            )
+        if found.get("sha256") != head["sha256"]:
+            raise ValueError(
+                f"{self.path} has answers to another table, {found.get('table')!r}, or "
+                f"{self.table.path} has changed since: its SHA-256 is {head['sha256'][:12]}..., "
+                f"that of the answers' table is {str(found.get('sha256'))[:12]}... Go on with the "
+                "table as it was, or begin a new file of answers."
+            )
+
+    def _check_line(self, line: Line) -> None:
+        row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
+        try:
+            self.check(row, label, answer)
+        except ValueError as error:
+            raise damaged(self.path, line.number, str(error).rstrip(".")) from error
+
+    def _take(self, content: Mapping[str, Any]) -> None:
+        key = content["row"], content["label"]
+        probability = content.get("probability")
+        # Who changes an answer may have seen the model learn from it: the first belief counts.
+        if key in self.decisions:
+            probability = self.decisions[key].probability
+        self.decisions[key] = Decision(content["answer"], probability)
+
+    # --------------------------------------------------------------------------------- writing
+
+    def _write(self, data: bytes) -> None:
+        try:
+            if self._file.write(data) != len(data):
+                raise OSError(f"{self.path}: no room for another answer on this disk.")
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
+            raise
+        self._size += len(data)
+
+
+def _begin(path: Path, head: bytes) -> None:
+    """Make a journal with its first line, whole or not at all."""
+    with whole_file(path) as partial, partial.open("wb") as file:
+        file.write(head)
+        file.flush()
+        os.fsync(file.fileno())
+    if os.name == "posix":  # the name of a new file is on disk when its folder is
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

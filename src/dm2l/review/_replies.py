@@ -1,0 +1,163 @@
+"""What the page is told and what it may ask for, in plain values."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from dm2l.review._export import export_name
+from dm2l.review._refit import Quality
+from dm2l.review._session import ReviewSession
+from dm2l.tables._measures import MEASURES
+
+_PAGE = {
+    "": ("page.html", "text/html; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+
+
+class Reply(NamedTuple):
+    """Bytes for the browser."""
+
+    content: bytes
+    kind: str = "application/json"
+    status: int = 200
+    disposition: str = ""
+
+
+class Replies:
+    """Answers to the requests of the page; who asks has been checked before.
+
+    Parameters
+    ----------
+    session : ReviewSession
+        What is talked about.
+    output : Path or None
+        Where the page's export goes; None leaves the download.
+    """
+
+    def __init__(self, session: ReviewSession, output: Path | None) -> None:
+        self.session, self.output = session, output
+        folder = files("dm2l.review")
+        self._static = {
+            name: Reply(folder.joinpath(file).read_bytes(), kind)
+            for name, (file, kind) in _PAGE.items()
+        }
+
+    def get(self, name: str, query: Mapping[str, str]) -> Reply | None:
+        """What is there to read under a name; None if nothing is."""
+        if name == "state":
+            at = query.get("at", "")
+            return self._state(int(at) if at.isascii() and at.isdecimal() else None)
+        if name == "download":
+            return self._download()
+        return self._static.get(name)
+
+    def post(self, name: str, body: Any) -> Reply | None:
+        """Do what a name stands for; None if it stands for nothing.
+
+        Raises
+        ------
+        ValueError, OSError
+            If it cannot be done, with the reason.
+        """
+        if name == "answer":
+            if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
+                raise ValueError("An answer has row, label and answer, and nothing else.")
+            return self._state(self.session.answer(body["row"], body["label"], body["answer"]))
+        if name == "refit":
+            begun = self.session.start_refit()
+            return Reply(_json({"begun": begun}), status=202 if begun else 409)
+        if name == "export":
+            if self.output is None:
+                raise ValueError("No file was named to export to; download the table instead.")
+            n_answers = self.session.export(self.output)
+            return Reply(_json({"path": str(self.output), "n_answers": n_answers}))
+        return None
+
+    def _state(self, at: int | None) -> Reply:
+        session = self.session
+        progress, refitting = session.progress, session.refitting
+        entry = session.entry(at)
+        decided = progress.decided
+        state = {
+            "table": session.table.path.name,
+            "position": decided if at is None else min(at, decided),
+            "progress": {**progress._asdict(), "decided": decided},
+            "entry": None,
+            "refitting": {
+                "running": refitting.running,
+                "number": refitting.number,
+                "error": refitting.error,
+                "quality": None if refitting.quality is None else _quality(refitting.quality),
+            },
+            "output": None if self.output is None else str(self.output),
+        }
+        if entry is not None:
+            state["entry"] = {
+                "row": entry.row,
+                "label": entry.label,
+                "answer": entry.answer,
+                "belief": entry.belief._asdict(),
+                "n_open": entry.n_open,
+                "columns": [column._asdict() for column in entry.columns],
+                "n_left_out": entry.n_left_out,
+                "others": [other._asdict() for other in entry.others],
+            }
+        return Reply(_json(state))
+
+    def _download(self) -> Reply:
+        name = export_name(self.session.table) if self.output is None else self.output.name
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "table").with_suffix(Path(name).suffix)
+            self.session.export(path)
+            content = path.read_bytes()
+        return Reply(
+            content,
+            "application/octet-stream",
+            disposition=f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        )
+
+
+def error_reply(status: int, reason: str) -> Reply:
+    """A refusal that the page shows."""
+    return Reply(_json({"error": reason}), status=status)
+
+
+def _quality(quality: Quality) -> dict[str, Any]:
+    return {
+        "n_answers": quality.n_answers,
+        "n_entries": quality.n_entries,
+        "repetitions": quality.repetitions,
+        "measures": [
+            {
+                "words": words,
+                "higher_is_better": up,
+                "before": quality.before[key].mean,
+                "after": quality.after[key].mean,
+                "change": quality.change[key]._asdict(),
+            }
+            for key, words, up in MEASURES
+            if not math.isnan(quality.after[key].mean)
+        ],
+    }
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(_finite(content)).encode()
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,383 @@
+"""``dm2l review`` as a process: a real browser, kill -9, the next start, Ctrl-C."""
+
+import csv
+import http.client
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner
+
+from dm2l.cli._review import review_command
+from dm2l.review import Journal
+from dm2l.tables import Wishes, fit_table, read_table, save_bundle
+from half_labelled import LABELS, as_csv, make_table, spell
+
+pytestmark = pytest.mark.slow
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# A shell that starts things in the background may have them ignore SIGINT.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dm2l.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A table and a model of it."""
+    folder = tmp_path_factory.mktemp("review")
+    columns, truth, observed = make_table(120, blank=0.5)
+    columns["note"] = ["<img src=x onerror=\"document.title='run'\"><b>bold</b>"] * 120
+    path = folder / "tickets.csv"
+    path.write_bytes(as_csv(columns, spell(truth, observed, "Yes", "No"), "\r\n").encode())
+    table = read_table(path, "topic_*")
+    model = fit_table(table, Wishes("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    save_bundle(model, folder / "tickets.dm2l")
+    return folder
+
+
+class Review:
+    """A running ``dm2l review``."""
+
+    def __init__(self, files, folder, *options):
+        self.answers, self.output = folder / "answers.jsonl", folder / "out.csv"
+        arguments = [files / "tickets.dm2l", files / "tickets.csv", "--answers", self.answers]
+        arguments += ["-o", self.output, "--no-browser", "--json", "--force", *options]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "review", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.ended = None
+        line = self.process.stdout.readline()
+        if not line:
+            pytest.fail(self.end()[2])
+        self.start = json.loads(line)
+        self.url = self.start["url"]
+
+    def ask(self, name, body=None):
+        """A request with the token, as the page makes it."""
+        parts = urlsplit(self.url)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        headers = {"Origin": f"http://{parts.netloc}", "Content-Type": "application/json"}
+        method = "GET" if body is None else "POST"
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, parts.path + name, content, headers)
+            reply = connection.getresponse()
+            assert reply.status == 200, reply.read()
+            return json.loads(reply.read())
+        finally:
+            connection.close()
+
+    def end(self, number=signal.SIGKILL):
+        """Send a signal; returns exit code, standard output and standard error."""
+        if self.ended is None:
+            self.process.send_signal(number)
+            out, err = self.process.communicate(timeout=60)
+            self.ended = self.process.returncode, out, err
+        return self.ended
+
+
+@pytest.fixture
+def review(files, tmp_path):
+    """Start reviews on the same answers; they are ended with the test."""
+    started = []
+
+    def start(*options):
+        started.append(Review(files, tmp_path, *options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+def exported(path, files):
+    """Cells that differ from the table, by row and label; nothing else may."""
+    old, new = (
+        list(csv.reader(io.StringIO(text.read_bytes().decode(), newline="")))
+        for text in (files / "tickets.csv", path)
+    )
+    assert len(old) == len(new)
+    assert path.read_bytes().count(b"\r\n") == len(old)
+    found = {}
+    for i, (before, after) in enumerate(zip(old, new, strict=True)):
+        for name, a, b in zip(old[0], before, after, strict=True):
+            if a != b:
+                assert a == ""
+                found[i, name] = {"Yes": "yes", "No": "no"}[b]
+    return found
+
+
+def without_skips(said):
+    return {key: word for key, word in said.items() if word != "skip"}
+
+
+# ----------------------------------------------------------------------------------- no browser
+
+
+def test_kill_9_loses_no_answer_that_was_confirmed(files, review):
+    words = [("yes", "no", "skip")[k % 3] for k in range(20)]
+    said = {}
+    running = review("--top", "30")
+    for k, word in enumerate(words):
+        if k in (7, 13):
+            running.end(signal.SIGKILL)
+            if k == 13:  # what a crash amid a line leaves
+                with running.answers.open("ab") as file:
+                    file.write(b'{"row": 1, "lab')
+            running = review("--top", "30")
+            assert running.start["answered"] + running.start["skipped"] == k
+        entry = running.ask("state")["entry"]
+        key = entry["row"], entry["label"]
+        assert key not in said
+        state = running.ask("answer", {"row": key[0], "label": key[1], "answer": word})
+        said[key] = word
+        assert state["progress"]["decided"] == k + 1
+    first = next(iter(said))
+    running.ask("answer", {"row": first[0], "label": first[1], "answer": "no"})
+    said[first] = "no"
+    running.ask("export", {})
+    assert exported(running.output, files) == without_skips(said)
+    running.end(signal.SIGKILL)
+    running = review("--top", "30")
+    back = [running.ask(f"state?at={k}")["entry"] for k in range(20)]
+    assert {(e["row"], e["label"]): e["answer"] for e in back} == said
+
+
+def test_a_torn_line_is_told_on_the_terminal(review):
+    running = review()
+    running.end()
+    with running.answers.open("ab") as file:
+        file.write(b'{"row": 1, "lab')
+    _, _, err = review().end()
+    assert "line 2 was not written to its end and is dropped" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is another signal elsewhere")
+def test_ctrl_c_ends_cleanly_and_writes_the_table(files, review):
+    running = review()
+    said = {}
+    for word in ("yes", "no", "skip"):
+        entry = running.ask("state")["entry"]
+        running.ask("answer", {"row": entry["row"], "label": entry["label"], "answer": word})
+        said[entry["row"], entry["label"]] = word
+    running.ask("state")
+    code, out, err = running.end(signal.SIGINT)
+    assert code == 0, err
+    assert "Traceback" not in err
+    assert json.loads(out.splitlines()[-1])["output"] == str(running.output)
+    assert exported(running.output, files) == without_skips(said)
+
+
+def run(*arguments):
+    return CliRunner().invoke(review_command, [str(argument) for argument in arguments])
+
+
+def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
+    model, table, answers = files / "tickets.dm2l", files / "tickets.csv", tmp_path / "a.jsonl"
+    usual = (model, table, "--answers", answers, "--no-browser")
+    for host in ("0.0.0.0", "192.168.1.5", "::"):
+        result = run(*usual, "--host", host)
+        assert result.exit_code == 2
+        assert "this machine only" in result.output
+    assert run(model, table).exit_code == 2
+    result = run(model, table, "--answers", table)
+    assert result.exit_code == 2
+    assert "the same file" in result.output
+    assert "the same file" in run(*usual, "-o", table, "--force").output
+    assert "the same file" in run(*usual, "-o", answers).output
+    assert "no folder" in run(model, table, "--answers", tmp_path / "none" / "a.jsonl").output
+    assert run(*usual, "--port", "70000").exit_code == 2
+    assert not answers.exists()
+    result = run(*usual, "-o", tmp_path / "out.parquet")
+    assert result.exit_code == 1
+    assert "is written as .csv" in result.output
+    assert not answers.exists()
+
+
+def test_answers_of_another_table_are_refused(files, tmp_path):
+    other = tmp_path / "tickets.csv"
+    other.write_bytes((files / "tickets.csv").read_bytes().replace(b"T10003", b"T99999"))
+    answers = tmp_path / "a.jsonl"
+    Journal(answers, read_table(other, LABELS)).close()
+    result = run(files / "tickets.dm2l", files / "tickets.csv", "--answers", answers)
+    assert result.exit_code == 1
+    assert "has answers to another table" in result.output
+
+
+# ------------------------------------------------------------------------------------ a browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
+    # Inside a container, where one is root, Chromium's sandbox cannot be set up.
+    options = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    page.problems, page.asked_for = [], []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda request: page.asked_for.append(request.url))
+    yield page
+    context.close()
+
+
+def shown(page):
+    """Row and label on the page."""
+    return int(page.inner_text("#row").removeprefix("row ")), page.inner_text("#label")
+
+
+def wait_for(page, place, words):
+    """Wait until an element says this."""
+    page.wait_for_function(
+        "([place, words]) => document.getElementById(place).textContent.includes(words)",
+        arg=[place, words],
+    )
+
+
+def press(page, key, decided, suggested):
+    """Press a key and wait until the page counts it."""
+    page.keyboard.press(key)
+    wait_for(page, "count", f"{decided} of {suggested}")
+
+
+def test_a_person_answers_by_keyboard_through_kill_9(files, review, page):
+    words = {"y": "yes", "n": "no", "s": "skip"}
+    said = {}
+    running = review("--top", "25")
+    page.goto(running.url)
+    page.wait_for_selector("#question:visible")
+    for k in range(10):
+        key = "yns"[k % 3]
+        said[shown(page)] = words[key]
+        press(page, key, k + 1, 25)
+    assert len(said) == 10
+    running.end(signal.SIGKILL)
+    lost = shown(page)
+    page.keyboard.press("y")
+    page.wait_for_selector("#problem:visible")
+    assert "does not answer" in page.inner_text("#problem")
+    assert shown(page) == lost  # not counted, and said so
+    assert page.inner_text("#count").startswith("10 of 25")
+    running = review("--top", "25")
+    page.goto(running.url)
+    page.wait_for_selector("#question:visible")
+    assert page.inner_text("#count").startswith("10 of 25")
+    for k in range(10, 20):
+        key = "nys"[k % 3]
+        assert shown(page) not in said
+        said[shown(page)] = words[key]
+        press(page, key, k + 1, 25)
+    page.keyboard.press("e")
+    wait_for(page, "export-state", "answers in")
+    assert len(said) == 20
+    assert exported(running.output, files) == without_skips(said)
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "out.csv"
+    assert Path(download.value.path()).read_bytes() == running.output.read_bytes()
+    assert page.problems == []
+
+
+def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
+    running = review("--top", "6")
+    page.goto(running.url)
+    page.wait_for_selector("#question:visible")
+    asked = []
+    for k in range(4):
+        asked.append(shown(page))
+        press(page, "y", k + 1, 6)
+    following = shown(page)
+    page.keyboard.press("ArrowLeft")
+    wait_for(page, "earlier", "said yes")
+    page.keyboard.press("u")
+    wait_for(page, "said", f"{asked[2][1]} in row {asked[2][0]}.")
+    assert shown(page) == asked[2]
+    assert page.get_attribute("#say-yes", "aria-pressed") == "true"
+    page.keyboard.press("n")
+    wait_for(page, "said", f"{asked[3][1]} in row {asked[3][0]}.")
+    page.keyboard.press("ArrowRight")
+    wait_for(page, "said", f"{following[1]} in row {following[0]}.")
+    assert shown(page) == following
+    page.keyboard.press("r")
+    page.wait_for_selector("#quality:visible")
+    assert "with 4 answers" in page.inner_text("#quality-text")
+    rows = page.locator("#measures tr").all_inner_texts()
+    assert any(row.startswith("AUC by label") for row in rows)
+    assert shown(page) == following  # what is on the page does not change under one's fingers
+    page.click("#say-no")
+    wait_for(page, "count", "5 of 6")
+    press(page, "s", 6, 6)
+    page.wait_for_selector("#end:visible")
+    page.keyboard.press("y")  # there is nothing to answer
+    page.keyboard.press("e")
+    wait_for(page, "export-state", "5 answers")
+    expected = dict.fromkeys(asked, "yes") | {asked[2]: "no", following: "no"}
+    assert exported(running.output, files) == expected
+    assert page.problems == []
+
+
+def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, page):
+    running = review()
+    colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
+    for width, scheme in product((1280, 380), colours):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)
+        page.goto(running.url)
+        page.wait_for_selector("#question:visible")
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        back = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        assert back == colours[scheme]
+    assert '<img src=x onerror="document.title=' in page.inner_text("#columns")
+    assert page.locator("#columns img, #columns b").count() == 0
+    assert "Review tickets.csv" in page.title()
+    own = [url for url in page.asked_for if not url.startswith("data:")]
+    assert own
+    assert all(url.startswith(running.url) for url in own)
+    assert page.problems == []
+
+
+def test_a_page_of_another_origin_can_neither_read_nor_answer(review, page):
+    running = review()
+    entry = running.ask("state")["entry"]
+    # A page elsewhere, which even knows the address; the browser is told not to look it up.
+    page.route("http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello</p>"))
+    page.goto("http://elsewhere.example/")
+    body = json.dumps({"row": entry["row"], "label": entry["label"], "answer": "yes"})
+    script = """async ([url, body, type]) => {
+        try {
+            const options = body ? {method: "POST", body, headers: {"Content-Type": type}} : {};
+            const reply = await fetch(url, options);
+            return reply.status;
+        } catch (error) { return String(error); }
+    }"""
+    for kind in ("application/json", "text/plain"):
+        assert "TypeError" in page.evaluate(script, [f"{running.url}answer", body, kind])
+    assert "TypeError" in page.evaluate(script, [f"{running.url}state", "", ""])
+    assert running.ask("state")["progress"]["decided"] == 0
