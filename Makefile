@@ -9,6 +9,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 WORKERS ?= auto
+SPHINX_ARGS ?=
 LOCK_ARGS ?=
 
 SHELL := /bin/bash
@@ -33,7 +34,7 @@ TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_T
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest lint bench reproduce-quick lock clean
+.PHONY: help demo test test-oldest lint docs docs-source docs-links bench reproduce-quick lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,25 @@ lint: .venv/lint/$(READY)  ## style, format, types, import contract
 	.venv/lint/bin/ruff format --check
 	.venv/lint/bin/mypy
 	.venv/lint/bin/lint-imports
+
+# Sphinx writes the gallery and the pages of the API beside their sources, so it works on a copy. The
+# results of examples that did not change stay there.
+SPHINX = $(TEST_ENV) .venv/docs/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet \
+           --doctree-dir build/docs/doctrees $(SPHINX_ARGS)
+
+docs-source:
+	@mkdir -p build/docs/source/docs
+	@find build/docs/source/docs -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} +
+	@cp -Rp docs/. build/docs/source/docs
+	@cp -p README.md build/docs/source
+
+docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html; a warning fails
+	@rm -rf build/docs/html
+	$(SPHINX) --builder html build/docs/source/docs build/docs/html
+	.venv/docs/bin/python docs/local_links.py build/docs/html
+
+docs-links: .venv/docs/$(READY) docs-source  ## whether the addresses in the documentation answer
+	$(SPHINX) --builder linkcheck build/docs/source/docs build/docs/linkcheck
 
 bench: .venv/demo/$(READY)  ## time the solvers
 	.venv/demo/bin/python benchmarks/fit.py
@@ -89,5 +109,6 @@ lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
 	$(COMPILE) pyproject.toml requirements/build.in --extra test -o requirements/test.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra test $(OLDEST) -o requirements/oldest.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra docs -o requirements/docs.txt
 	$(COMPILE) requirements/build.in requirements/lock.in -o requirements/lock.txt
 	@! grep -nE '://|^ *--(index|extra-index|find)' requirements/*.txt

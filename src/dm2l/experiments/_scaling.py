@@ -16,7 +16,7 @@ from dm2l.features import column_variances
 class UnitVarianceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Divide all features by one number, so that their variances add up to 1.
 
-    .. math:: x \mapsto x / \bigl(\textstyle\sum_j s_j^2\bigr)^{1/2}
+    .. math:: x \mapsto x / \bigl({\textstyle\sum_j s_j^2}\bigr)^{1/2}
 
     with ``s_j`` the standard deviation of column ``j`` of the training rows. Distances between
     rows are then about 1 whatever the data set, so that one grid of ``gamma`` and ``alpha`` serves
