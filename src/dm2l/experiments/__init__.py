@@ -8,6 +8,7 @@ from dm2l.experiments._filling import HolesAreNegatives
 from dm2l.experiments._protocol import Cell, Method, Protocol, get_protocol, protocols, register
 from dm2l.experiments._runner import Step, run, run_cell, status
 from dm2l.experiments._scaling import UnitVarianceScaler
+from dm2l.experiments._staging import StagedSearch
 from dm2l.experiments._store import CONVENTIONS, METRICS, Store
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "HolesAreNegatives",
     "Method",
     "Protocol",
+    "StagedSearch",
     "Step",
     "Store",
     "UnitVarianceScaler",

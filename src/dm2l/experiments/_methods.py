@@ -17,6 +17,7 @@ from dm2l.baselines import (
 from dm2l.experiments._filling import HolesAreNegatives
 from dm2l.experiments._protocol import Method, Protocol
 from dm2l.experiments._scaling import UnitVarianceScaler
+from dm2l.experiments._staging import StagedSearch
 from dm2l.model_selection import MultilabelKFold, get_metric
 
 YAHOO = ("Arts", "Business", "Recreation", "Social")
@@ -86,6 +87,7 @@ def published_methods() -> tuple[Method, ...]:
             "DM2L-nl",
             DM2LClassifier.published("rbf", sigma=sigma),
             sets=tuple(name for name, width in SIGMA.items() if width == sigma),
+            follows_x=True,
         )
         for sigma in sorted(set(SIGMA.values()))
     )
@@ -98,9 +100,9 @@ def published_methods() -> tuple[Method, ...]:
         ),
         Method("GLOCAL", glocal),
         Method("LSML", lsml, note="labels -1, 0, +1 instead of its own 0/1, as the paper ran it"),
-        Method("DM2L-l", DM2LClassifier.published()),
+        Method("DM2L-l", DM2LClassifier.published(), follows_x=True),
         *kernel,
-        Method("DM2L-Lo", DM2LClassifier.published(discriminant=False)),
+        Method("DM2L-Lo", DM2LClassifier.published(discriminant=False), follows_x=True),
     )
 
 
@@ -116,14 +118,18 @@ def _selected(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 def _dm2l(lambda_ds: tuple[float, ...], settings: dict[str, Any]) -> Pipeline:
     # Scores of the final fit change in the fourth digit below this tolerance.
     search = DM2LClassifierCV(lambda_ds, scoring=quality, cv=5, tol=1e-4, **settings)
-    return Pipeline([("scale", UnitVarianceScaler()), ("search", search)])
+    return Pipeline([("scale", UnitVarianceScaler()), ("search", StagedSearch(search))])
 
 
 LINEAR: dict[str, Any] = {"alphas": (0.01, 0.1, 1.0, 3.0, 10.0, 30.0)}
-KERNEL: dict[str, Any] = {"kernel": "rbf", "gammas": (0.5, 2.0), "alphas": (0.1, 0.3, 1.0, 3.0)}
+KERNEL: dict[str, Any] = {
+    "kernel": "rbf",
+    "gammas": (0.25, 0.5, 1.0, 2.0, 4.0),
+    "alphas": (0.1, 0.3, 1.0, 3.0, 10.0),
+}
 LAMBDA_DS = (0.0, 0.1, 0.3, 1.0, 3.0)
 COARSE_LINEAR: dict[str, Any] = {"alphas": (0.1, 3.0, 10.0)}
-COARSE_KERNEL: dict[str, Any] = {"kernel": "rbf", "gammas": (1.0,), "alphas": (0.3, 1.0)}
+COARSE_KERNEL: dict[str, Any] = {"kernel": "rbf", "gammas": (0.5, 2.0), "alphas": (0.3, 1.0)}
 COARSE_LAMBDA_DS = (0.0, 0.3, 1.0)
 
 
