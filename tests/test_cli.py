@@ -73,3 +73,20 @@ def test_missing_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "dm2l.cli._commands", raising=False)
     with pytest.raises(SystemExit, match=r"dm2l\[cli\]"):
         dm2l.cli.main()
+
+
+def test_bench_times_all_models_in_one_run_and_says_where():
+    arguments = ["bench", "--rows", "60", "--features", "5", "--labels", "3", "--repeats", "1"]
+    result = CliRunner().invoke(cli, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    found = record["results"]
+    assert list(found) == ["Ridge, holes as 0", "masked ridge", "DM2L linear", "DM2L kernel"]
+    ridge = found["Ridge, holes as 0"]["seconds"]
+    for row in found.values():
+        assert row["seconds"] > 0
+        assert row["over_ridge"] == pytest.approx(row["seconds"] / ridge)
+    assert found["DM2L linear"]["evaluations"] >= 1
+    assert record["machine"]["dm2l"] == __version__
+    shown = CliRunner().invoke(cli, arguments)
+    assert "over Ridge" in shown.stdout

@@ -89,7 +89,7 @@ def test_both_protocols_have_the_methods_of_the_paper_on_every_data_set():
 
 def test_selection_is_nested_in_the_training_part():
     for name in ("DM2L linear", "DM2L kernel", "masked ridge", "masked kernel ridge"):
-        search = protocols()["honest"].method(name, "Arts").estimator[-1]
+        search = protocols()["honest"].method(name, "Arts").estimator[-1].search
         assert search.cv == 5
         assert search.scoring is quality
         assert search.refit

@@ -6,6 +6,7 @@ import click
 from rich.console import Console
 
 from dm2l import __version__
+from dm2l.cli._bench import bench_command
 from dm2l.cli._complete import complete_command
 from dm2l.cli._demo import run_demo
 from dm2l.cli._evaluate import evaluate_command
@@ -35,6 +36,7 @@ for command in (
     review_command,
     explain_command,
     experiment,
+    bench_command,
 ):
     cli.add_command(command)
 experiment.add_command(report_results)
