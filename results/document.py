@@ -15,10 +15,14 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from dm2l.experiments import Store
-from dm2l.experiments._published import PAPER_MEASURES
+from dm2l.experiments._published import PAPER_MEASURES, Measure
 from dm2l.experiments._results import read_results
+from dm2l.experiments._statistics import PairedComparison, pairwise_wilcoxon
 from dm2l.experiments._tables import Contest, Entry, Table, contests
 from dm2l.report import report, store_figures
 from dm2l.report._duels import Duel, dm2l_variants, duels, ridge_pairs
@@ -143,6 +147,60 @@ def shown(store: Store) -> str:
     return "\n".join(lines)
 
 
+class Overall(NamedTuple):
+    """A pair of methods in one measure, over cells and over data sets."""
+
+    pair: tuple[str, str]
+    measure: Measure
+    better: int
+    worse: int
+    change: float
+    sets: PairedComparison
+
+
+def _overall(store: Store) -> Iterator[Overall]:
+    """Over data sets each is the mean of its rates, which share rows."""
+    found = table(store, HONEST)
+    for pair in ridge_pairs(found.results.methods):
+        for measure in PAPER_MEASURES:
+            cells = {
+                (dataset, rate): [line[name].restricted(common).mean for name in pair]
+                for dataset in found.results.datasets
+                for rate in found.results.rates
+                if (line := found.line(dataset, rate, measure.name))
+                and (common := line[pair[0]].values.keys() & line[pair[1]].values.keys())
+            }
+            names = dict.fromkeys(dataset for dataset, _ in cells)
+            sets = [np.mean([cells[c] for c in cells if c[0] == name], axis=0) for name in names]
+            figures = np.array(list(cells.values()))
+            gain = figures @ ([1, -1] if measure.higher_is_better else [-1, 1])
+            change = float(np.mean(figures[:, 0] / figures[:, 1]) - 1)
+            (test,) = pairwise_wilcoxon(sets, measure.higher_is_better)
+            yield Overall(pair, measure, int((gain > 0).sum()), int((gain < 0).sum()), change, test)
+
+
+def overall(store: Store) -> str:
+    lines = ["| | measure | cells better / worse | mean change | data sets better / worse | p |"]
+    lines.append("|---|---|---|---|---|---|")
+    lines += [
+        f"| {' and '.join(o.pair)} | {o.measure.name} | {o.better} / {o.worse} | {o.change:+.1%} "
+        f"| {o.sets.wins} / {o.sets.losses} | {o.sets.p_value:.3f} |"
+        for o in _overall(store)
+    ]
+    return "\n".join(lines)
+
+
+def consistent(store: Store) -> str:
+    kernel = {o.measure.name: o for o in _overall(store) if o.pair[0] == "DM2L kernel"}
+    parts = [
+        f"{kernel[name].measure.title.lower()} {kernel[name].change:+.1%} on average, better on "
+        f"{kernel[name].sets.wins} of {kernel[name].sets.wins + kernel[name].sets.losses} data "
+        f"sets (p {kernel[name].sets.p_value:.3f})"
+        for name in ("Rkl", "Cvg", "Ap")
+    ]
+    return f"Over all data sets the terms change the kernel model a little: {'; '.join(parts)}."
+
+
 def means(store: Store) -> str:
     found = table(store, HONEST)
     methods = [name for name in found.results.methods if "tuned" not in name]
@@ -167,6 +225,8 @@ BLOCKS = {
     "reproduced": reproduced,
     "terms": terms,
     "shown": shown,
+    "overall": overall,
+    "consistent": consistent,
     "means": means,
 }
 
