@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.calibration import calibration_curve
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -401,3 +402,30 @@ def test_names_are_the_columns_of_a_data_frame():
 def test_wrong_input_of_the_critical_difference(values, names, message):
     with pytest.raises(ValueError, match=message):
         CriticalDifferenceDisplay.from_scores(values, higher_is_better=True, names=names)
+
+
+def test_a_label_that_was_never_yes_in_training_has_probability_0():
+    X, truth = make_missing_multilabel(120, 5, 4, rho=1.0, random_state=3)
+    Y_train = truth.copy()
+    Y_train[:, 1] = 0
+    model = RandomForestClassifier(n_estimators=5, random_state=0).fit(X, Y_train)
+    display = ReliabilityDisplay.from_estimator(model, X, truth)
+    P = np.column_stack(
+        [part[:, 1] if part.shape[1] == 2 else np.zeros(len(X)) for part in model.predict_proba(X)]
+    )
+    assert display.brier == pytest.approx(((P - truth) ** 2).mean())
+
+
+def test_one_label_as_a_vector_is_its_yes():
+    X, Y = make_missing_multilabel(120, 5, 4, rho=1.0, random_state=3)
+    y = Y[:, 0].astype(int)
+    model = DM2LClassifier().fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model, X, y)
+    p = model.predict_proba(X)[:, 1]
+    assert display.brier == pytest.approx(((p - y) ** 2).mean())
+
+
+def test_a_path_of_several_metrics_is_refused_by_name():
+    results = {"param_lambda_d": [0.0, 1.0], "split0_test_ap": [0.5, 0.6]}
+    with pytest.raises(ValueError, match="split0_test_score"):
+        PathDisplay.from_results(results)

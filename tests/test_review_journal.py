@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.review import Decision, Journal
+from dm2l.review._lock import hold
 from dm2l.tables import read_table, table_from_frame
 
 HOLES = [
@@ -228,7 +229,7 @@ def test_a_table_read_with_other_marks_is_found_out_by_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"a,b\n1,2\n", b"{}\n", b"x", b'{"journal": "dm2l rev', bytes(9)]
+    "content", [b"a,b\n1,2\n", b"{}\n", b"x", b'{"journal": "dm2l rex', bytes(9)]
 )
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(path, table, content):
     path.write_bytes(content)
@@ -243,6 +244,37 @@ def test_a_file_of_another_format_is_refused(path, table, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"another version of dm2l \(format 2, here 1\)"):
         Journal(path, table)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_a_file_that_was_left_while_it_was_made_is_made_anew(path, table, share):
+    (whole,) = written(path, table, [])
+    head = path.read_bytes()
+    path.write_bytes(head[: int(share * whole)])
+    assert written(path, table, []) == [whole]
+    assert path.read_bytes() == head
+
+
+def test_two_that_make_the_same_file_at_once_do_not_both_have_it(path, table, monkeypatch):
+    others = []
+
+    def late(file):
+        # The other one comes when this one has opened the new file, and before it holds it.
+        monkeypatch.undo()
+        others.append(Journal(path, table))
+        others[0].add(2, "tox_b", "yes")
+        return hold(file)
+
+    monkeypatch.setattr("dm2l.review._journal.hold", late)
+    with pytest.raises(BlockingIOError, match="open in another review"):
+        Journal(path, table)
+    others[0].add(3, "tox_b", "no")
+    others[0].close()
+    with Journal(path, table) as journal:
+        assert {key: d.answer for key, d in journal.decisions.items()} == {
+            (2, "tox_b"): "yes",
+            (3, "tox_b"): "no",
+        }
 
 
 def test_two_cannot_write_to_one_file(path, table):

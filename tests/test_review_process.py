@@ -53,7 +53,7 @@ class Review:
     def __init__(self, files, folder, *options):
         self.answers, self.output = folder / "answers.jsonl", folder / "out.csv"
         arguments = [files / "tickets.dm2l", files / "tickets.csv", "--answers", self.answers]
-        arguments += ["-o", self.output, "--no-browser", "--json", "--force", *options]
+        arguments += ["-o", self.output, "--no-browser", "--json", *options]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "review", *map(str, arguments)],
             stdout=subprocess.PIPE,
@@ -183,6 +183,19 @@ def test_ctrl_c_ends_cleanly_and_writes_the_table(files, review):
     assert exported(running.output, files) == without_skips(said)
 
 
+def test_the_same_command_goes_on_where_one_has_ended(files, review):
+    running = review()
+    entry = running.ask("state")["entry"]
+    running.ask("answer", {"row": entry["row"], "label": entry["label"], "answer": "yes"})
+    running.end(signal.SIGINT)
+    assert running.output.exists()
+    again = review()  # without --force
+    assert again.start["answered"] == 1
+    again.end(signal.SIGINT)
+    (answer,) = exported(again.output, files).values()
+    assert answer == "yes"
+
+
 def run(*arguments):
     return CliRunner().invoke(review_command, [str(argument) for argument in arguments])
 
@@ -303,6 +316,21 @@ def test_a_person_answers_by_keyboard_through_kill_9(files, review, page):
     assert download.value.suggested_filename == "out.csv"
     assert Path(download.value.path()).read_bytes() == running.output.read_bytes()
     assert page.problems == []
+
+
+def test_a_key_held_down_on_a_button_answers_once(review, page):
+    running = review("--top", "20")
+    page.goto(running.url)
+    page.wait_for_selector("#question:visible")
+    page.click("#say-yes")
+    wait_for(page, "count", "1 of 20")
+    page.keyboard.down("Enter")
+    for _ in range(8):
+        page.keyboard.down("Enter")  # a second time is a repetition
+    page.keyboard.up("Enter")
+    wait_for(page, "count", "2 of 20")
+    page.keyboard.press("n")
+    wait_for(page, "count", "3 of 20")
 
 
 def test_going_back_refitting_and_the_end_on_the_page(files, review, page):

@@ -384,6 +384,30 @@ def test_an_export_differs_from_the_table_in_the_answered_cells_only(case, begin
     assert b"\r\n".join(lines) == before
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "latin-1"])
+def test_an_export_has_the_bytes_of_its_encoding(tmp_path, encoding):
+    text = "größe,a\r\n1.5,1\r\n2.5,\r\n-3,0\r\n4,1\r\n-1,0\r\n"
+    path, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_bytes(text.encode(encoding))
+    table = read_table(path, "a", encoding=encoding)
+    model = fit_table(table, Wishes("linear", 0.1, 0.3, folds=2), estimate_folds=0)
+    with Journal(tmp_path / "a.jsonl", table) as journal:
+        session = ReviewSession(model, table, journal)
+        assert session.export(output) == 0
+        assert output.read_bytes() == path.read_bytes()
+        session.answer(2, "a", "yes")
+        session.export(output)
+    assert output.read_bytes() == text.replace("2.5,", "2.5,1").encode(encoding)
+
+
+def test_numbers_are_shown_as_they_are(tmp_path):
+    frame = pd.DataFrame({"id": [12345678901234567, 2], "x": [0.5, np.nan], "y": [np.nan, 1.0]})
+    table = table_from_frame(frame, ["y"])
+    shown = {column.name: column.text for column in row_columns(table, 1, None)}
+    assert shown == {"id": "12345678901234567", "x": "0.5"}
+    assert {c.name: c.text for c in row_columns(table, 2, None)} == {"id": "2", "x": ""}
+
+
 spellings = st.sampled_from([("1", "0"), ("TRUE", "FALSE"), ('"yes"', '"no"'), ("+1", "-1")])
 
 

@@ -71,7 +71,7 @@ def review_command(
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
-    shared.check_outputs(force, output)
+    shared.check_outputs(force or answers.exists(), output)  # that of an earlier review is its own
     _check_names(model_path, path, answers, output)
     try:
         check_host(host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from sklearn.model_selection import GridSearchCV
@@ -30,6 +31,9 @@ QUICK = ("Arts", "Image", "Enron")
 # does not print them; rows of the Yahoo sets have unit length, those of the others have not.
 SIGMA = dict.fromkeys(YAHOO, 1.0) | {"Image": 2.0, "Enron": 2.0, OLD_TMC: 2.0}
 SIGMA |= dict.fromkeys(COREL, 3.0)
+# The weight is not printed either. The figures of Corel16k rest on a large one: with 1e-5 its
+# ranking loss is 0.19 at rate 1, with 1 it is 0.14 as published.
+SMALL_WEIGHT, LARGE_WEIGHT = 1e-5, 1.0
 
 
 def quality(Y: Any, scores: Any) -> float:
@@ -85,11 +89,12 @@ def published_methods() -> tuple[Method, ...]:
     kernel = (
         Method(
             "DM2L-nl",
-            DM2LClassifier.published("rbf", sigma=sigma),
-            sets=tuple(name for name, width in SIGMA.items() if width == sigma),
+            DM2LClassifier.published("rbf", sigma=sigma, lambda_d=_weight(sets[0])),
+            sets=sets,
             follows_x=True,
         )
         for sigma in sorted(set(SIGMA.values()))
+        if (sets := tuple(name for name, width in SIGMA.items() if width == sigma))
     )
     return (
         Method("LEML", leml, note="holes taken for 0 between -1 and +1, as the paper ran it"),
@@ -100,10 +105,22 @@ def published_methods() -> tuple[Method, ...]:
         ),
         Method("GLOCAL", glocal),
         Method("LSML", lsml, note="labels -1, 0, +1 instead of its own 0/1, as the paper ran it"),
-        Method("DM2L-l", DM2LClassifier.published(), follows_x=True),
+        *_linear("DM2L-l"),
         *kernel,
-        Method("DM2L-Lo", DM2LClassifier.published(discriminant=False), follows_x=True),
+        *_linear("DM2L-Lo", discriminant=False),
     )
+
+
+def _weight(dataset: str) -> float:
+    return LARGE_WEIGHT if dataset in COREL else SMALL_WEIGHT
+
+
+def _linear(name: str, **others: Any) -> Iterator[Method]:
+    """The linear model on the sets of either weight."""
+    for weight in (SMALL_WEIGHT, LARGE_WEIGHT):
+        model = DM2LClassifier.published(lambda_d=weight, **others)
+        sets = tuple(name for name in SIGMA if _weight(name) == weight)
+        yield Method(name, model, sets=sets, follows_x=True)
 
 
 # -- honest -------------------------------------------------------------------------------------

@@ -150,6 +150,11 @@ class PathDisplay:
         splits = [
             key for key in cv_results if key.startswith("split") and key.endswith("_test_score")
         ]
+        if not splits:
+            raise ValueError(
+                "cv_results has no split0_test_score: of a search with several metrics make one "
+                "dict for each, with the keys of a single one."
+            )
         scores = sign * np.array([cv_results[key] for key in splits], dtype=np.float64)
         values, places = np.unique(lambdas, return_inverse=True)
         settings: list[dict[str, Any]] = []

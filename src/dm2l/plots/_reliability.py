@@ -202,7 +202,11 @@ class ReliabilityDisplay:
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as of sklearn.multioutput
-            probabilities = np.column_stack([np.asarray(part)[:, -1] for part in probabilities])
+            probabilities = np.column_stack(
+                [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
+            )
+        elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # no and yes of one label
+            probabilities = probabilities[:, 1:]
         return cls.from_predictions(
             Y,
             to_numpy(probabilities),
@@ -270,6 +274,13 @@ class ReliabilityDisplay:
         margin.yaxis.set_major_locator(LogLocator(numticks=4))
         margin.yaxis.set_minor_formatter(NullFormatter())
         margin.tick_params(labelbottom=False)
+
+
+def _of_yes(probabilities: Any, classes: Any) -> Numbers:
+    """The column of class 1; a label that was never 1 in training has none, and gets 0."""
+    yes = np.flatnonzero(np.asarray(classes) == 1)
+    table = np.asarray(probabilities, dtype=np.float64)
+    return table[:, yes[0]] if len(yes) else np.zeros(len(table))
 
 
 def _inner_edges(p: Numbers, n_bins: int, strategy: str) -> Numbers:

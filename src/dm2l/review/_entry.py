@@ -131,11 +131,12 @@ def row_columns(table: Table, row: int, used: frozenset[str] | None) -> list[Col
         names = table.feature_names
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
-        line = table.frame.iloc[row - 1]
-        blank = line.isna().to_numpy()
-        cells = line.to_numpy(dtype=object)
+        # Cell by cell: a row of numbers would be of one type, and cut long integers short.
+        frame = table.frame.iloc[row - 1 : row]
         values = [
-            (name, "" if blank[j] else cells[j]) for j, name in enumerate(table.feature_names)
+            (name, "" if column.isna().iloc[0] else column.iloc[0])
+            for name in table.feature_names
+            for column in [frame[name]]
         ]
     return [Column(name, _text(value), used is None or name in used) for name, value in values]
 

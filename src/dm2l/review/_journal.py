@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dm2l.files import whole_file
 from dm2l.review._digest import table_digest
 from dm2l.review._lines import Line, damaged, read_lines, write_line
 from dm2l.review._lock import hold
@@ -20,6 +19,7 @@ from dm2l.tables import Table
 ANSWERS = ("yes", "no", "skip")
 # Of the file; its first line has it.
 FORMAT = 1
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Decision(NamedTuple):
@@ -96,9 +96,8 @@ class Journal:
             "rows": table.n_rows,
             "labels": list(table.label_names),
         }
-        if not self.path.exists() or not self.path.stat().st_size:
-            _begin(self.path, write_line(head, "")[0])
-        self._file = self.path.open("r+b", buffering=0)
+        # Whoever makes the file and whoever finds it hold it before they look at what is in it.
+        self._file = os.fdopen(os.open(self.path, _OPEN, 0o666), "r+b", buffering=0)
         try:
             self._size, self._seal = self._read(head)
         except (ValueError, OSError):
@@ -173,7 +172,10 @@ class Journal:
             raise BlockingIOError(
                 f"{self.path} is open in another review; end that one, or take another file."
             )
+        first = write_line(head, "")[0]
         data = self._file.read()
+        if len(data) < len(first) and first.startswith(data):  # new, or left while it was made
+            data = self._begin(first)
         lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
         if lines is None or not lines.whole:
             raise ValueError(f"{self.path} is no journal of answers; name another file.")
@@ -231,6 +233,19 @@ class Journal:
 
     # --------------------------------------------------------------------------------- writing
 
+    def _begin(self, first: bytes) -> bytes:
+        self._file.seek(0)
+        self._file.truncate()
+        self._size = 0
+        self._write(first)
+        if os.name == "posix":  # the name of a new file is on disk when its folder is
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        return first
+
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
@@ -241,17 +256,3 @@ class Journal:
             self._file.seek(self._size)
             raise
         self._size += len(data)
-
-
-def _begin(path: Path, head: bytes) -> None:
-    """Make a journal with its first line, whole or not at all."""
-    with whole_file(path) as partial, partial.open("wb") as file:
-        file.write(head)
-        file.flush()
-        os.fsync(file.fileno())
-    if os.name == "posix":  # the name of a new file is on disk when its folder is
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

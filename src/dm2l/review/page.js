@@ -184,7 +184,8 @@ const keys = {
   e: exportTable,
 };
 addEventListener("keydown", (event) => {
-  // A key that is held down answers once.
+  // A key that is held down answers once; on a button with the focus, too.
+  if (event.repeat && (event.key === "Enter" || event.key === " ")) event.preventDefault();
   if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
   const act = keys[event.key.toLowerCase()];
   if (!act || !state) return;

@@ -153,11 +153,10 @@ def _text_writer(
         lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in added)
 
     def write(path: Path) -> None:
-        with whole_file(path) as partial, partial.open("wb") as file:
-            file.write(byte_order_mark.encode(table.encoding))
-            for record in lines:
-                line = table.separator.join(record.cells) + record.end
-                file.write(line.encode(table.encoding))
+        # In one piece: some encodings begin whatever they encode with a byte order mark.
+        text = "".join(table.separator.join(record.cells) + record.end for record in lines)
+        with whole_file(path) as partial:
+            partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
 
