@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -18,12 +19,14 @@ from sklearn.utils import Tags
 from dm2l.approximation import FourierMap, NystroemMap
 from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.base import MissingLabelClassifier
+from dm2l.blocks import RowBlocks
 from dm2l.features import (
     FeatureMap,
     Features,
     Kernel,
     KernelColumns,
     KernelMap,
+    LandmarkMap,
     LinearMap,
     check_ridge,
     column_variances,
@@ -34,6 +37,7 @@ from dm2l.labels import Signs
 from dm2l.nuclear import blas_thread_count, blas_threads, one_blas_thread
 from dm2l.objective import Objective
 from dm2l.solvers import (
+    Minimand,
     Preconditioner,
     Problem,
     Solution,
@@ -43,6 +47,8 @@ from dm2l.solvers import (
     solve_lbfgs,
     solve_published,
 )
+from dm2l.strategy import choose
+from dm2l.streaming import StreamedFits
 
 __all__ = ["DM2LClassifier", "Prepared"]
 
@@ -68,7 +74,7 @@ class Prepared:
         return Problem(self.features, self.objective, alpha)
 
 
-class DM2LClassifier(MissingLabelClassifier):
+class DM2LClassifier(StreamedFits, MissingLabelClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
     Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
@@ -167,6 +173,8 @@ callable, default="linear"
         Iterations taken.
     n_evaluations_ : int
         Evaluations of the objective.
+    statistics_ : SufficientStatistics
+        What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
     n_features_in_ : int
         Number of features seen.
     feature_names_in_ : ndarray
@@ -333,31 +341,103 @@ callable, default="linear"
 
     # -- fitting --------------------------------------------------------------------------------
 
+    def fit(
+        self,
+        X: Any,
+        Y: Any = None,
+        label_mask: Any = None,
+        *,
+        strategy: str = "auto",
+        memory: float | None = None,
+    ) -> Self:
+        """Fit to labels with holes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
+            Inputs; no missing values. Or a source of row blocks with their labels, for more rows
+            than memory holds: see :class:`dm2l.blocks.RowBlocks`.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
+            looked; or one class per row. None with a source, which has its own.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            True where a label may be used. What stands under False is never read.
+        strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
+            Where rows are during the fit: all in memory; nowhere, after one pass that gathers
+            sufficient statistics; or in the source, which every evaluation goes through twice.
+            "auto" goes by the cost model of :mod:`dm2l.strategy`. The result is the same, up to
+            the rounding of products in another order.
+        memory : float, default=None
+            Bytes that "auto" may count on; None: half of what is free.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        if isinstance(X, RowBlocks):
+            if Y is not None or label_mask is not None:
+                raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
+            return self._fit_source(X, strategy, memory)
+        self._check_strategy(strategy)
+        self._check_parameters()
+        X, labels = self._read(X, Y, label_mask)
+        labels.warn_constant()
+        self._set_label_attributes(labels)
+        self._forget_statistics()
+        if strategy == "auto":
+            strategy = self._strategy_at_hand(X, labels.n_labels, memory)
+        if strategy == "memory":
+            self._learn(X, labels.signs)
+        else:
+            self._learn_at_hand(X, labels.signs, strategy)
+        self._fit_decisions(X, labels.signs)
+        return self
+
+    def _strategy_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
+        """Statistics for dense float64 rows, of which there are very many; else memory."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
+        if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
+            return "memory"
+        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=memory)
+
     def _fit_labels(self, X: Any, T: Signs) -> None:
         with blas_threads(X.shape[0] * min(X.shape) ** 2):
             prepared = self._prepare(X, T)
             problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
-            solution = self._solve(problem, prepared, T)
+            if self.solver == "published":
+                solution = self._solve_published(problem, prepared.feature_map)
+            else:
+
+                def ridge() -> Any:
+                    W = masked_ridge(problem.features, T, problem.alpha)
+                    return problem.from_original(like(W, problem.example))
+
+                gram = None if not problem.lambda_d else prepared.gram
+                solution = self._solve(problem, prepared.feature_map, ridge, gram)
+        self._set_solution(solution)
+        self._store(X, problem.to_original(solution.W), prepared.feature_map)
+
+    def _set_solution(self, solution: Solution) -> None:
         if not solution.converged:
             warnings.warn(
                 f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
                 f"{self.max_iter}) before the objective settled to tol={self.tol}. Raise max_iter, "
                 "or scale the features.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if not solution.objective >= -1e-6:
             warnings.warn(
                 f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
                 "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self.n_iter_ = solution.n_iter
         self.n_evaluations_ = solution.n_evaluations
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
-        self._store(X, prepared.features.to_original(solution.W), prepared.feature_map)
 
     def _prepare(self, X: Any, T: Signs) -> Prepared:
         """Everything about the rows that no setting of alpha and lambda_d changes."""
@@ -417,20 +497,31 @@ callable, default="linear"
         variance = float(column_variances(features.Phi).sum())
         return variance if variance > 0 else 1.0
 
-    def _solve(self, problem: Problem, prepared: Prepared, T: Signs) -> Solution:
-        feature_map = prepared.feature_map
-        report = self._report if self.verbose else None
+    def _solve_published(self, problem: Problem, feature_map: FeatureMap) -> Solution:
         start = self._previous(problem, feature_map)
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
-        if self.solver == "published":
-            W = self._identity(problem, feature_map) if start is None else start
-            return solve_published(problem, W, steepest=self.kernel == "linear", **limits)
-        if not problem.objective.lambda_d:
-            W = masked_ridge(problem.features, T, problem.alpha)
-            W = problem.features.from_original(like(W, problem.features.example))
+        W = self._identity(problem, feature_map) if start is None else start
+        steepest = self.kernel == "linear"
+        report = self._report if self.verbose else None
+        return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
+
+    def _solve(
+        self,
+        problem: Minimand,
+        feature_map: FeatureMap,
+        ridge: Callable[[], Any],
+        gram: Any = None,
+    ) -> Solution:
+        """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
+        if not problem.lambda_d:
+            W = ridge()
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value])
-        preconditioner = Preconditioner(problem, prepared.gram)
+        limits: dict[str, Any] = {
+            "max_iter": self.max_iter,
+            "report": self._report if self.verbose else None,
+        }
+        start = self._previous(problem, feature_map)
+        preconditioner = Preconditioner(problem, gram)
         # From here on the workers of features and objective share the cores; threads of BLAS,
         # which go on spinning for a while after every product, would only be in their way.
         with one_blas_thread():
@@ -443,13 +534,11 @@ callable, default="linear"
                 V = preconditioner.to_variables(start)
             return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
 
-    def _identity(self, problem: Problem, feature_map: FeatureMap) -> Any:
-        n_labels = problem.objective.targets.shape[1]
-        return self._with_intercept(
-            problem.features, feature_map.identity(n_labels), np.zeros(n_labels)
-        )
+    def _identity(self, problem: Minimand, feature_map: FeatureMap) -> Any:
+        n_labels = problem.n_labels
+        return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
 
-    def _previous(self, problem: Problem, feature_map: FeatureMap) -> Any:
+    def _previous(self, problem: Minimand, feature_map: FeatureMap) -> Any:
         """Weights of the last fit, if a warm start is wanted and possible."""
         name = "coef_" if self.kernel == "linear" else "dual_coef_"
         if not self.warm_start or not hasattr(self, name):
@@ -457,7 +546,7 @@ callable, default="linear"
         last = self.coef_.T if self.kernel == "linear" else self.dual_coef_
         if last.shape != (feature_map.n_coefficients, len(self._learnable)):
             return None
-        if home(last) != home(problem.features.example):
+        if home(last) != home(problem.example):
             return None
         chosen = like(np.flatnonzero(self._learnable), last)
         xp = namespace(last)
@@ -466,14 +555,14 @@ callable, default="linear"
         offset = getattr(feature_map, "offset", None)
         if offset is not None:
             b = b + to_numpy(offset @ last)
-        return self._with_intercept(problem.features, feature_map.weights(last), b)
+        return self._with_intercept(problem, feature_map.weights(last), b)
 
-    def _with_intercept(self, features: Features, W: Any, b: NDArray[Any]) -> Any:
-        xp = features.xp
+    def _with_intercept(self, problem: Minimand, W: Any, b: NDArray[Any]) -> Any:
+        xp = problem.xp
         W = xp.astype(W, xp.float64, copy=False)
         if self.fit_intercept:
             W = xp.concat([W, like(b.astype(np.float64), W)[None, :]], axis=0)
-        return features.from_original(W)
+        return problem.from_original(W)
 
     def _store(self, X: Any, W: Any, feature_map: FeatureMap) -> None:
         xp = namespace(X)
@@ -501,11 +590,14 @@ callable, default="linear"
             else:
                 pivots = feature_map.pivots  # type: ignore[attr-defined]
                 self.X_fit_ = pivots if self.kernel == "precomputed" else take_rows(X, pivots)
+            if isinstance(feature_map, LandmarkMap):
+                self._landmark_factor = feature_map.factor.L
         self.intercept_ = xp.astype(like(intercept, weights), X.dtype, copy=False)
 
     def _forget_weights(self) -> None:
         """Drop what an earlier fit, perhaps with another kernel, left behind."""
-        for name in ("coef_", "dual_coef_", "X_fit_", "approximation_error_", "_waves"):
+        names = ("coef_", "dual_coef_", "X_fit_", "approximation_error_", "_waves")
+        for name in (*names, "_landmark_factor"):
             self.__dict__.pop(name, None)
 
     def _fit_nothing(self, X: Any) -> None:

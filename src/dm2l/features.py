@@ -41,6 +41,7 @@ __all__ = [
     "Kernel",
     "KernelColumns",
     "KernelMap",
+    "LandmarkMap",
     "LinearMap",
     "kernel_factor",
 ]
@@ -245,7 +246,12 @@ def default_ridge(X: Any) -> float:
     (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
     have similar scales, and is not ruled by a single column when they do not.
     """
-    alpha = 4.0 * float(np.sqrt(column_variances(X)).sum()) ** 2 / X.shape[1]
+    return ridge_of_variances(column_variances(X))
+
+
+def ridge_of_variances(variances: NDArray[np.float64]) -> float:
+    """:func:`default_ridge` of columns with these variances."""
+    alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
 
@@ -320,6 +326,10 @@ class LinearMap:
             self._factor = KernelFactor(like(np.zeros((n, 1)), K), np.arange(1), like(np.eye(1), K))
         return self._factor.Phi
 
+    def transform(self, X: Any) -> Any:
+        """Rows are their own features."""
+        return X
+
     @property
     def square(self) -> Callable[[], Any] | None:
         """How to get ``Phi'Phi``, if there is a cheaper way than the product."""
@@ -376,6 +386,11 @@ class KernelMap:
         """How to get ``Phi'Phi``."""
         return self._factor.square
 
+    def landmarks(self, X: Any) -> LandmarkMap:
+        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        rows = take_rows(X, self.pivots)
+        return LandmarkMap(self._kernel, rows, self._factor.L, float(getattr(self, "error", 0.0)))
+
     def coefficients(self, W: Any) -> Any:
         """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
         return self._factor.dual(W)
@@ -391,6 +406,54 @@ class KernelMap:
     @property
     def n_coefficients(self) -> int:
         """Number of pivot rows."""
+        return len(self.pivots)
+
+
+class LandmarkMap:
+    """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(A, B)`` gives the kernel matrix between rows.
+    rows : array or sparse matrix of shape (r, d)
+        The chosen rows ``P``.
+    L : array of shape (r, r)
+        Lower triangular factor of ``K(P, P)``.
+    error : float
+        How much of the kernel matrix of the rows that they were chosen from is left out.
+    """
+
+    def __init__(self, kernel: Callable[[Any, Any], Any], rows: Any, L: Any, error: float) -> None:
+        self._kernel = kernel
+        self.rows = rows
+        self.error = error
+        self.pivots = np.arange(rows.shape[0])
+        self.factor = KernelFactor(L, self.pivots, L)
+
+    def fit(self, X: Any) -> Any:
+        """Features of rows: nothing is left to be fitted."""
+        return self.transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows, in float64."""
+        return solve_triangular(self.factor.L, self._kernel(X, self.rows).T).T
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` on the chosen rows, with ``k(x, P) A`` the scores."""
+        return self.factor.dual(W)
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights of given ``A``."""
+        return self.factor.L.T @ coefficients
+
+    def identity(self, n_labels: int) -> Any:
+        """Weights of ``A = I``."""
+        return self.weights(like(np.eye(self.n_coefficients, n_labels), self.factor.L))
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of chosen rows."""
         return len(self.pivots)
 
 

@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device, is_torch_array, to_device
@@ -26,11 +27,13 @@ __all__ = [
     "WORTH_SHARING",
     "Norm",
     "NormValue",
+    "SmoothNorm",
     "blas_thread_count",
     "blas_threads",
     "nuclear_norm",
     "one_blas_thread",
     "run_all",
+    "smooth_gram_norm",
     "smooth_nuclear_norm",
     "subgradient",
     "thresholded_nuclear_norm",
@@ -202,10 +205,9 @@ def smooth_nuclear_norm(
         return NormValue(0.0, 0.0, Z, empty if curvature else None)
     tall = rows >= columns
     Z64 = xp.astype(Z, xp.float64, copy=False)
-    eigenvalues, vectors = _eigh(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
-    eigenvalues = xp.clip(eigenvalues, 0.0, None)
+    eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
     roots = xp.sqrt(eigenvalues + mu * mu)
-    inverse_root = xp.astype((vectors / roots[..., None, :]) @ turn(vectors), Z.dtype, copy=False)
+    inverse_root = xp.astype(_inverse_root(vectors, roots), Z.dtype, copy=False)
     norm = NormValue(
         value=float(xp.sum(roots - mu)),
         exact=float(xp.sum(xp.sqrt(eigenvalues))),
@@ -217,8 +219,7 @@ def smooth_nuclear_norm(
     spare = xp.zeros_like(roots[..., :1]) + float(rows - min(rows, columns))
     if heights is not None:
         spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
-    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
-    pairs = pairs + spare / (roots + mu)
+    pairs = _pairs(roots, spare, mu)
     if tall:
         H = (vectors * pairs[..., None, :]) @ turn(vectors)
     else:
@@ -231,6 +232,110 @@ def smooth_nuclear_norm(
         eye = xp.eye(columns, dtype=xp.float64, device=device(Z))
         H = (turn(P) * weights[..., None, :]) @ P + rest[..., None] * eye
     return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
+
+
+def smooth_gram_norm(
+    S: Any, mu: float, *, heights: Any, ranks: Any = None, curvature: bool = False
+) -> NormValue:
+    """The smoothed nuclear norm of matrices of which only the Gram matrices ``Z'Z`` are known.
+
+    Parameters
+    ----------
+    S : array of shape (k, c, c)
+        Gram matrices, in float64.
+    mu : float
+        Smoothing.
+    heights : array of shape (k,)
+        How many rows each ``Z`` has, or what they weigh; only the curvature needs to know.
+    ranks : array of int of shape (k,), default=None
+        Most that each ``Z`` has in singular values that are not zero. The eigenvalues beyond are
+        rounding, whose square root would be half the digits of the norm.
+    curvature : bool, default=False
+        Whether the curvature is wanted as well.
+
+    Returns
+    -------
+    NormValue
+        As of :func:`smooth_nuclear_norm`, summed over the matrices, but with the stack of
+        ``(S + mu^2 I)^(-1/2)`` as ``gradient``: what each ``Z`` is multiplied by to get it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.nuclear import smooth_gram_norm, smooth_nuclear_norm
+    >>> Z = np.array([[1.0, 2.0], [0.0, 1.0], [2.0, 0.0]])
+    >>> norm = smooth_gram_norm((Z.T @ Z)[None], 1e-3, heights=np.array([3]))
+    >>> bool(np.isclose(norm.value, smooth_nuclear_norm(Z, 1e-3).value))
+    True
+    """
+    xp = array_namespace(S)
+    columns = S.shape[-1]
+    eigenvalues, vectors = _spectrum(S)
+    if ranks is not None:
+        place = xp.arange(columns, device=device(S))[None, :]
+        beyond = place < columns - ranks[:, None]  # eigenvalues rise
+        eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
+    roots = xp.sqrt(eigenvalues + mu * mu)
+    norm = NormValue(
+        value=float(xp.sum(roots - mu)),
+        exact=float(xp.sum(xp.sqrt(eigenvalues))),
+        gradient=_inverse_root(vectors, roots),
+    )
+    if not curvature:
+        return norm
+    spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
+    pairs = _pairs(roots, spare, mu)
+    H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
+    return norm._replace(curvature=xp.sum(H, axis=0))
+
+
+@dataclass(frozen=True)
+class SmoothNorm:
+    """The smoothed norm at one ``mu``, of matrices or of what is known of them.
+
+    Parameters
+    ----------
+    mu : float
+        Smoothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.nuclear import SmoothNorm
+    >>> round(SmoothNorm(1e-6)(np.diag([3.0, 4.0])).value, 4)
+    7.0
+    """
+
+    mu: float
+
+    def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> NormValue:
+        """:func:`smooth_nuclear_norm`."""
+        return smooth_nuclear_norm(Z, self.mu, curvature=curvature, heights=heights)
+
+    def of_gram(
+        self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
+    ) -> NormValue:
+        """:func:`smooth_gram_norm`."""
+        return smooth_gram_norm(S, self.mu, heights=heights, ranks=ranks, curvature=curvature)
+
+
+def _spectrum(S: Any) -> tuple[Any, Any]:
+    """Eigenvalues, rising and not negative, and eigenvectors."""
+    eigenvalues, vectors = _eigh(S)
+    return array_namespace(S).clip(eigenvalues, 0.0, None), vectors
+
+
+def _inverse_root(vectors: Any, roots: Any) -> Any:
+    """``(S + mu^2 I)^(-1/2)``."""
+    xp = array_namespace(vectors)
+    return (vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors)
+
+
+def _pairs(roots: Any, spare: Any, mu: float) -> Any:
+    """``sum_i 1/(s_i' + s_j')`` over all rows, those without a singular value of their own too."""
+    xp = array_namespace(roots)
+    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
+    return pairs + spare / (roots + mu)
 
 
 def _eigh(S: Any) -> tuple[Any, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dm2l.solvers._lbfgs import solve_lbfgs
-from dm2l.solvers._problem import Preconditioner, Problem, Report, Solution
+from dm2l.solvers._problem import Minimand, Preconditioner, Report, Solution
 
 
 def solve_cccp(
-    problem: Problem,
+    problem: Minimand,
     preconditioner: Preconditioner,
     W: Any,
     *,
@@ -24,7 +24,7 @@ def solve_cccp(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Minimand
         What to minimise.
     preconditioner : Preconditioner
         For the inner minimisation.
@@ -45,10 +45,8 @@ def solve_cccp(
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
-    concave = problem.objective.discriminant and problem.objective.lambda_d > 0
     for _ in range(max_iter):
-        scores = problem.features.scores(W)
-        linear = problem.objective.global_subgradient(scores) if concave else None
+        linear = problem.linearise(W) if problem.concave else None
         inner = solve_lbfgs(
             problem,
             preconditioner,
@@ -65,7 +63,7 @@ def solve_cccp(
             history.append(value)
             if report is not None:
                 report(len(history) - 1, value)
-        if gain <= tol * abs(history[-1]) or not concave:
+        if gain <= tol * abs(history[-1]) or not problem.concave:
             converged = True
             break
     return Solution(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from dm2l.arrays import identity, like, to_numpy
-from dm2l.nuclear import smooth_nuclear_norm
-from dm2l.solvers._problem import Preconditioner, Problem, Report, Solution
+from dm2l.nuclear import SmoothNorm
+from dm2l.solvers._problem import Minimand, Preconditioner, Report, Solution
 
 # Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
 # starts from which more than FAR of the objective may be gained.
@@ -40,7 +39,7 @@ SHORTER = 0.9
 
 
 def solve_lbfgs(
-    problem: Problem,
+    problem: Minimand,
     preconditioner: Preconditioner,
     V: Any,
     *,
@@ -65,7 +64,7 @@ def solve_lbfgs(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Minimand
         What to minimise.
     preconditioner : Preconditioner
         The change of variables.
@@ -75,8 +74,9 @@ def solve_lbfgs(
         Distance of the objective from its minimum, relative and estimated, that counts as none.
     max_iter : int
         Most iterations.
-    linear : array of shape (n, c), default=None
-        Linearises the concave part: the convex surrogate of Algorithm 1.
+    linear : array, default=None
+        Linearises the concave part: the convex surrogate of Algorithm 1. From
+        ``problem.linearise``.
     smoothing : float, default=1.5e-2
         Where the smoothing starts; a start near the solution wants it small.
     finest : float, default=1e-5
@@ -92,7 +92,7 @@ def solve_lbfgs(
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
     ladder = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
-    if not problem.objective.lambda_d:
+    if not problem.lambda_d:
         ladder = ladder[-1:]
     descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0])
     converged = descent.run(ladder, tol, max_iter)
@@ -121,9 +121,9 @@ class _Descent:
     """The iterations of all stages, what they remember, and the best point so far."""
 
     def __init__(
-        self, problem: Problem, preconditioner: Preconditioner, linear: Any, report: Report | None
+        self, problem: Minimand, preconditioner: Preconditioner, linear: Any, report: Report | None
     ) -> None:
-        self.xp = problem.features.xp
+        self.xp = problem.xp
         self._problem = problem
         self._preconditioner = preconditioner
         self._linear = linear
@@ -144,8 +144,7 @@ class _Descent:
         point = self._evaluate(V, mu, curvature=True)
         self.history.append(point.exact)
         slope = self._inner(point.gradient, V)
-        at_zero = 0.5 * float(self.xp.sum(self._problem.objective.targets**2))
-        q = 2.0 * (slope - point.exact + at_zero)
+        q = 2.0 * (slope - point.exact + self._problem.at_zero)
         if q > 0 and slope > (1.0 - SHORTER) * q:
             shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
             if shorter.exact < point.exact:
@@ -259,8 +258,7 @@ class _Descent:
 
     def _evaluate(self, V: Any, mu: float, curvature: bool) -> _Point:
         W = self._preconditioner.to_weights(V)
-        norm = partial(smooth_nuclear_norm, mu=mu)
-        at = self._problem.evaluate(W, norm, self._linear, curvature=curvature)
+        at = self._problem.evaluate(W, SmoothNorm(mu), self._linear, curvature=curvature)
         point = _Point(V, at.value, at.exact, self._preconditioner.to_gradient(at.gradient))
         if at.curvature is not None:
             self._set_model(at.curvature)
@@ -268,8 +266,8 @@ class _Descent:
 
     def _set_model(self, curvature: Any) -> None:
         """Half the mean curvature: the global norm takes about the other half away again."""
-        share = 0.5 * self._problem.objective.lambda_d
-        share /= self._preconditioner.rho * self._problem.features.n
+        share = 0.5 * self._problem.lambda_d
+        share /= self._preconditioner.rho * self._problem.n
         self._model = self.xp.linalg.inv(identity(curvature) + share * curvature)
 
     def _precondition(self, gradient: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from array_api_compat import device
 
@@ -33,8 +33,79 @@ class Solution:
     n_evaluations: int = 0
 
 
+class Minimand(Protocol):
+    """What the solvers ask of a problem; where its rows are is not their business."""
+
+    n_evaluations: int
+
+    @property
+    def xp(self) -> Any:
+        """Array namespace of weights and gradients."""
+
+    @property
+    def example(self) -> Any:
+        """An array that stands for the library, device and dtype of the features."""
+
+    @property
+    def n(self) -> float:
+        """Number of rows, or what they weigh."""
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+
+    @property
+    def rho(self) -> float:
+        """Share of the entries that are observed."""
+
+    @property
+    def at_zero(self) -> float:
+        """``J(0)``."""
+
+    @property
+    def lambda_d(self) -> float:
+        """Weight of the nuclear norms, 0 where there are none."""
+
+    @property
+    def concave(self) -> bool:
+        """Whether a global norm is subtracted."""
+
+    @property
+    def penalty(self) -> Any:
+        """Diagonal of the ridge term as a column."""
+
+    def gram(self) -> Any:
+        """``Phi'Phi``."""
+
+    def right(self) -> Any:
+        """``Phi'T``."""
+
+    def product(self, W: Any) -> Any:
+        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
+
+    def linearise(self, W: Any) -> Any:
+        """A subgradient of the global norm at ``W``, as :meth:`evaluate` takes it."""
+
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation:
+        """Smoothed and exact objective and the gradient in ``W``."""
+
+    def exact(self, W: Any) -> float:
+        """The exact objective."""
+
+    def to_original(self, W: Any) -> Any:
+        """Weights for the features as they were given."""
+
+    def from_original(self, W: Any) -> Any:
+        """Weights for the features as they are held here."""
+
+
 class Problem:
     """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.
+
+    All rows are at hand, as one block; :class:`dm2l.solvers.GramProblem` is the same problem where
+    they are not.
 
     Parameters
     ----------
@@ -52,6 +123,46 @@ class Problem:
         self.alpha = float(alpha)
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
+        self.xp = features.xp
+        self.example = features.example
+        self.n = features.n
+        self.n_labels = int(objective.targets.shape[1])
+        self.gram = features.gram
+        self.to_original = features.to_original
+        self.from_original = features.from_original
+
+    @property
+    def rho(self) -> float:
+        """Share of the entries that are observed."""
+        observed = self.objective.observed
+        return float(self.xp.sum(observed, dtype=self.xp.float64)) / math.prod(observed.shape)
+
+    @property
+    def at_zero(self) -> float:
+        """``J(0)``: every observed entry is off by one."""
+        return 0.5 * float(self.xp.sum(self.objective.targets**2))
+
+    @property
+    def lambda_d(self) -> float:
+        """Weight of the nuclear norms, 0 where there are none."""
+        return self.objective.lambda_d
+
+    @property
+    def concave(self) -> bool:
+        """Whether a global norm is subtracted."""
+        return self.objective.discriminant and self.objective.lambda_d > 0
+
+    def right(self) -> Any:
+        """``Phi'T``."""
+        return self.features.adjoint(self.objective.targets)
+
+    def product(self, W: Any) -> Any:
+        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
+        return self.features.adjoint(self.features.scores(W) * self.objective.observed)
+
+    def linearise(self, W: Any, delta: float = 0.0) -> Any:
+        """A subgradient of the global norm at ``W``, in the scores."""
+        return self.objective.global_subgradient(self.features.scores(W), delta)
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
@@ -81,17 +192,16 @@ class Preconditioner:
     together are exactly ``1/2 ||V||^2`` plus a linear term.
     """
 
-    def __init__(self, problem: Problem, gram: Any = None) -> None:
-        features, xp = problem.features, problem.features.xp
-        observed = problem.objective.observed
-        self.rho = float(xp.sum(observed, dtype=xp.float64)) / math.prod(observed.shape)
-        C = self.rho * (features.gram() if gram is None else gram)
+    def __init__(self, problem: Minimand, gram: Any = None) -> None:
+        xp = problem.xp
+        self.rho = problem.rho
+        C = self.rho * (problem.gram() if gram is None else gram)
         diagonal = xp.linalg.diagonal(C)
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
         # away from zero without touching the problem that is solved. Column by column, for one
         # large feature must not drown the others.
-        trace = 10 * C.shape[0] * float(xp.finfo(features.Phi.dtype).eps)
+        trace = 10 * C.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         trace = trace * xp.where(diagonal > 0, diagonal, largest)
         index = xp.arange(C.shape[0], device=device(C))
         on_diagonal = index[:, None] == index[None, :]

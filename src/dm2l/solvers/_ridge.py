@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.arrays import is_foreign, to_numpy
 from dm2l.features import Features
 from dm2l.objective import Objective
-from dm2l.solvers._problem import Preconditioner, Problem
+from dm2l.solvers._problem import Minimand, Preconditioner, Problem
 
 
 def conjugate_gradients(
-    problem: Problem, preconditioner: Preconditioner, *, tol: float = 1e-3, max_iter: int = 10
+    problem: Minimand, preconditioner: Preconditioner, *, tol: float = 1e-3, max_iter: int = 10
 ) -> Any:
     """Masked ridge solution of all labels at once, by preconditioned conjugate gradients.
 
@@ -27,7 +27,7 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Minimand
         Its loss and ridge; the nuclear norms are left out.
     preconditioner : Preconditioner
         Of the same problem.
@@ -41,18 +41,15 @@ def conjugate_gradients(
     array of shape (d, c)
         ``V = R'W``.
     """
-    features, xp = problem.features, problem.features.xp
-    targets, observed = problem.objective.targets, problem.objective.observed
+    xp = problem.xp
 
     def hessian(V: Any) -> Any:
         W = preconditioner.to_weights(V)
-        F = features.scores(W)
-        G = features.adjoint(F * observed)
-        return preconditioner.to_gradient(G + problem.penalty * W)
+        return preconditioner.to_gradient(problem.product(W) + problem.penalty * W)
 
-    right = preconditioner.to_gradient(features.adjoint(targets))
+    right = preconditioner.to_gradient(problem.right())
     V = right
-    if bool(xp.all(observed > 0)):
+    if preconditioner.rho == 1.0:
         return V
     residual = right - hessian(V)
     direction = residual
@@ -124,7 +121,7 @@ def masked_ridge(
         W = preconditioner.to_weights(
             conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
         )
-        if _settled(problem, preconditioner, W):
+        if settled(problem, preconditioner, W):
             return to_numpy(features.to_original(W))
         if not chosen:
             warnings.warn(
@@ -138,11 +135,11 @@ def masked_ridge(
     return np.asarray(features.to_original(_direct(features, T, observed, alpha, np.ravel(which))))
 
 
-def _settled(problem: Problem, preconditioner: Preconditioner, W: Any) -> bool:
+def settled(problem: Minimand, preconditioner: Preconditioner, W: Any) -> bool:
     """Whether the gradient of every label is 1e-8 of that at zero."""
-    residual = problem.objective.loss(problem.features.scores(W))[1]
-    here = preconditioner.to_gradient(problem.features.adjoint(residual) + problem.penalty * W)
-    zero = preconditioner.to_gradient(problem.features.adjoint(problem.objective.targets))
+    zero = problem.right()
+    here = preconditioner.to_gradient(problem.product(W) - zero + problem.penalty * W)
+    zero = preconditioner.to_gradient(zero)
     sizes = [np.sqrt((to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
     return bool((sizes[0] <= 1e-8 * sizes[1]).all())
 
@@ -172,16 +169,18 @@ def _direct(
             gram = features.gram(np.flatnonzero(rows))
         else:
             gram = full - features.gram(np.flatnonzero(~rows))
-        W[:, labels] = _solve(gram + penalty, right[:, labels], features.intercept)
+        W[:, labels] = solve_normal(gram + penalty, right[:, labels], features.intercept)
     return W
 
 
-def _solve(A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool) -> NDArray[np.float64]:
+def solve_normal(
+    A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool
+) -> NDArray[np.float64]:
     """Solve normal equations; of several solutions the one of least norm, intercept not counted."""
     if intercept:
         # The unpenalised last unknown is eliminated first, so that it has no part in the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
-        W = _solve(
+        W = solve_normal(
             A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
         )
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
