@@ -652,14 +652,19 @@ def test_a_clone_of_a_fitted_model_fits_wherever_it_is_asked_to(place):
 
 
 @anywhere
-def test_the_published_solver_works_in_numpy_and_says_so_by_its_answers(place):
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("discriminant", [True, False])
+def test_the_published_models_follow_x(place, kernel, discriminant):
     X, Y = tall()
-    model = DM2LClassifier.published().fit(put(X, place), put(Y, place))
-    expected = DM2LClassifier.published().fit(X, Y)
-    for method in METHODS:
-        found = getattr(model, method)(put(X, place))
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_array_equal(found, getattr(expected, method)(X))
+    # At large weights the kinks of the norms send two descents that differ by rounding apart.
+    options = {"sigma": 2.0, "discriminant": discriminant, "lambda_d": 1e-5}
+    expected = DM2LClassifier.published(kernel, **options).fit(X, Y)
+    model = DM2LClassifier.published(kernel, **options).fit(put(X, place), put(Y, place))
+    scores = model.decision_function(put(X, place))
+    assert lives(scores, place)
+    assert model.n_evaluations_ == expected.n_evaluations_
+    assert_close(scores, expected.decision_function(X), tol=1e-5)  # singular values by Gram
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
 
 
 @each_library

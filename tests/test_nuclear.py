@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -219,3 +220,13 @@ def test_float32_rank_deficient_matrix_keeps_a_finite_norm_near_the_float64_one(
     single, double = smooth_nuclear_norm(Z.astype(np.float32), 1e-4), smooth_nuclear_norm(Z, 1e-4)
     assert single.exact == pytest.approx(double.exact, rel=1e-4)
     assert np.all(np.isfinite(single.gradient))
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (4, 7), (3, 6, 4), (3, 4, 6), (5, 5)])
+@pytest.mark.parametrize("delta", [0.005, 0.5])
+def test_the_thresholded_norm_of_other_libraries_is_that_of_numpy(shape, delta):
+    Z = np.random.default_rng(0).normal(size=shape)
+    Z[..., :, -1] = Z[..., :, 0]  # of less than full rank
+    here, there = (thresholded_nuclear_norm(z, delta) for z in (Z, strict.asarray(Z)))
+    np.testing.assert_allclose(there.value, here.value, rtol=1e-7)
+    np.testing.assert_allclose(np.asarray(there.gradient), here.gradient, atol=1e-6)

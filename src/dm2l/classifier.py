@@ -335,9 +335,7 @@ callable, default="linear"
         if self.solver == "published":
             raise ValueError("solver='published' works on the kernel matrix: no approximation.")
 
-    @property
-    def _follows_input(self) -> bool:  # type: ignore[override]
-        return self.solver != "published"
+    _follows_input = True
 
     # -- fitting --------------------------------------------------------------------------------
 

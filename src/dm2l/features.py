@@ -466,7 +466,8 @@ class KernelColumns:
     def fit(self, X: Any) -> Any:
         """Return the kernel matrix."""
         self.pivots = np.arange(X.shape[0])
-        return self._kernel(X, X)
+        self._K = self._kernel(X, X)
+        return self._K
 
     def coefficients(self, W: Any) -> Any:
         """``A`` itself."""
@@ -476,7 +477,7 @@ class KernelColumns:
 
     def identity(self, n_labels: int) -> Any:
         """``A = I``."""
-        return np.eye(self.n_coefficients, n_labels)
+        return like(np.eye(self.n_coefficients, n_labels), self._K)
 
     @property
     def n_coefficients(self) -> int:

@@ -9,6 +9,7 @@ regulariser that the objective lacks.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, line_search, minimize
 
+from dm2l.arrays import like, to_numpy
 from dm2l.nuclear import thresholded_nuclear_norm
 from dm2l.solvers._problem import Problem, Report, Solution
 
@@ -51,26 +53,31 @@ def solve_published(
         Weights and the exact objective after every round; ``converged`` is True, for the limit
         is the method here.
     """
-    shape = W.shape
-    w = np.asarray(W, dtype=np.float64).ravel()
-    history: list[float] = [problem.exact(W)]
+    # The descent is scipy's, on the host; scores and norms are computed where the features are.
+    shape, example = W.shape, problem.features.example
+    w = np.asarray(to_numpy(W), dtype=np.float64).ravel()
+
+    def weights(w: NDArray[np.float64]) -> Any:
+        return like(w.reshape(shape), example, example.dtype)
+
+    history: list[float] = [problem.exact(weights(w))]
     for _ in range(max_iter):
-        scores = problem.features.scores(w.reshape(shape))
+        scores = problem.features.scores(weights(w))
         linear = None
         if problem.objective.discriminant and problem.objective.lambda_d:
             linear = problem.objective.global_subgradient(scores, DELTA)
-        surrogate = _Surrogate(problem, linear, shape)
+        surrogate = _Surrogate(problem, linear, weights)
         fresh = _descend(surrogate, w) if steepest else _conjugate_gradients(surrogate, w)
         if fresh is None:
             break
         w = fresh
-        history.append(problem.exact(w.reshape(shape)))
+        history.append(problem.exact(weights(w)))
         if report is not None:
             report(len(history) - 1, history[-1])
         if not steepest and history[-2] - history[-1] <= RELATIVE_CHANGE * abs(history[-2]):
             break
     return Solution(
-        W=w.reshape(shape),
+        W=weights(w),
         objective=history[-1],
         n_iter=max(1, len(history) - 1),
         converged=True,
@@ -82,15 +89,17 @@ def solve_published(
 class _Surrogate:
     """The surrogate at a flat point; remembers the last one, for value and gradient come apart."""
 
-    def __init__(self, problem: Problem, linear: Any, shape: tuple[int, ...]) -> None:
-        self._problem, self._linear, self._shape = problem, linear, shape
+    def __init__(
+        self, problem: Problem, linear: Any, weights: Callable[[NDArray[np.float64]], Any]
+    ) -> None:
+        self._problem, self._linear, self._weights = problem, linear, weights
         self._at: NDArray[np.float64] | None = None
 
     def both(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         if self._at is None or not np.array_equal(w, self._at):
-            at = self._problem.evaluate(w.reshape(self._shape), _norm, self._linear)
+            at = self._problem.evaluate(self._weights(w), _norm, self._linear)
             self._at = w.copy()
-            self._result = at.value, np.asarray(at.gradient).ravel()
+            self._result = at.value, np.asarray(to_numpy(at.gradient), dtype=np.float64).ravel()
         return self._result
 
     def value(self, w: NDArray[np.float64]) -> float:
@@ -101,8 +110,9 @@ class _Surrogate:
 
     def best_step(self, gradient: NDArray[np.float64]) -> float:
         """How far along the gradient the squared loss is least."""
-        change = self._problem.features.scores(gradient.reshape(self._shape))
-        bend = float(np.sum((change * self._problem.objective.observed) ** 2))
+        change = self._problem.features.scores(self._weights(gradient))
+        change = change * self._problem.objective.observed
+        bend = float(self._problem.features.xp.sum(change * change))
         return float(gradient @ gradient) / bend if bend else 1.0
 
 
