@@ -654,16 +654,19 @@ def test_a_clone_of_a_fitted_model_fits_wherever_it_is_asked_to(place):
 @anywhere
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("discriminant", [True, False])
-def test_the_published_models_follow_x(place, kernel, discriminant):
+def test_the_published_models_follow_x(place, kernel, discriminant, monkeypatch):
+    # Conjugate gradients without an end magnify rounding: X times 1 + 1e-13 moves scores of the
+    # kernel model by 0.5. A few steps tell as much.
+    monkeypatch.setattr("dm2l.solvers._published.MOST_EVALUATIONS", 5)
+    monkeypatch.setattr("dm2l.solvers._published.RESTART", 4)
     X, Y = tall()
-    # At large weights the kinks of the norms send two descents that differ by rounding apart.
-    options = {"sigma": 2.0, "discriminant": discriminant, "lambda_d": 1e-5}
+    options = {"sigma": 2.0, "discriminant": discriminant, "lambda_d": 1e-5, "max_iter": 3}
     expected = DM2LClassifier.published(kernel, **options).fit(X, Y)
     model = DM2LClassifier.published(kernel, **options).fit(put(X, place), put(Y, place))
     scores = model.decision_function(put(X, place))
     assert lives(scores, place)
     assert model.n_evaluations_ == expected.n_evaluations_
-    assert_close(scores, expected.decision_function(X), tol=1e-5)  # singular values by Gram
+    assert_close(scores, expected.decision_function(X), tol=1e-6)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
 
 
