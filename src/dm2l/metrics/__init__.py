@@ -2,9 +2,17 @@
 
 Every function takes the same ``Y`` as the estimators: NaN (or ``missing_label``) entries do not
 count. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the DM2L
-paper), ``"published"`` (what its released code computes) or ``"sklearn"``.
+paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at the
+first ``k`` places take a list of the best labels as well as all scores.
 """
 
+from dm2l.metrics._at_k import (
+    ndcg_at_k,
+    precision_at_k,
+    propensities,
+    propensity_scored_ndcg_at_k,
+    propensity_scored_precision_at_k,
+)
 from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
 from dm2l.metrics._ranking import (
@@ -13,7 +21,6 @@ from dm2l.metrics._ranking import (
     instance_auc,
     label_auc,
     one_error,
-    precision_at_k,
     ranking_loss,
 )
 from dm2l.metrics._units import MetricValue
@@ -29,7 +36,11 @@ __all__ = [
     "instance_auc",
     "label_auc",
     "label_table",
+    "ndcg_at_k",
     "one_error",
     "precision_at_k",
+    "propensities",
+    "propensity_scored_ndcg_at_k",
+    "propensity_scored_precision_at_k",
     "ranking_loss",
 ]

@@ -1,0 +1,172 @@
+"""Rows that share a label, gathered in stacks of bounded size, and their nuclear norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.nuclear import NormValue, SmoothNorm, nuclear_norm
+
+Array = NDArray[np.float64]
+
+# Numbers in the largest stack, 32 MB: beyond, batching saves nothing any more.
+STACK = 2**22
+# Groups go into one stack where the largest exceeds the smallest by no more than this, or by
+# nothing that matters.
+PADDING = 1.1
+SMALL = 8
+
+
+class _Stack(NamedTuple):
+    """Groups of similar size: places of their rows among the covered ones, and the way back."""
+
+    places: NDArray[np.intp]
+    heights: NDArray[np.intp]
+    back: Any
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """Groups of the rows that share a label, from sparse positives; no n x c array exists.
+
+    A label with fewer than ``min_rows`` positives has nothing to share and no group. Covered rows
+    are those in at least one group, so that the global norm never exceeds the sum of the local ones
+    (Theorem 1 of the paper).
+
+    Parameters
+    ----------
+    covered : ndarray of int
+        Rows that lie in a group.
+    stacks : list
+        Groups of similar size.
+    """
+
+    covered: NDArray[np.intp]
+    stacks: list[_Stack]
+
+    @classmethod
+    def gather(
+        cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK
+    ) -> SharedRows:
+        """Groups of a boolean sparse matrix, for scores of ``rank`` columns.
+
+        No stack holds more than ``size`` numbers, unless a single group does.
+        """
+        positives = positives.tocsc()
+        counts = np.diff(positives.indptr)
+        labels = np.flatnonzero(counts >= min_rows)
+        labels = labels[np.argsort(counts[labels], kind="stable")]
+        n = positives.shape[0]
+        inside = np.zeros(n, dtype=bool)
+        for j in labels:
+            inside[positives.indices[positives.indptr[j] : positives.indptr[j + 1]]] = True
+        covered = np.flatnonzero(inside)
+        place = np.full(n, len(covered), dtype=np.intp)
+        place[covered] = np.arange(len(covered))
+        stacks, start = [], 0
+        while start < len(labels):
+            lowest = counts[labels[start]]
+            highest = max(PADDING * lowest, lowest if lowest >= rank else SMALL)
+            most = max(1, int(size / (highest * rank)))
+            end = start + int(np.searchsorted(counts[labels[start:]], highest, side="right"))
+            end = min(end, start + most)
+            stacks.append(_stack(positives, labels[start:end], counts, place, len(covered)))
+            start = end
+        return cls(covered, stacks)
+
+    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> NormValue:
+        """Summed norms of the groups of covered scores ``F``, which end with a zero row.
+
+        ``gradient`` is that in the covered rows.
+        """
+        value = exact = 0.0
+        r = F.shape[1]
+        gradient = np.zeros((len(F) - 1, r))
+        bend = np.zeros((r, r)) if curvature else None
+        for stack in self.stacks:
+            Z = F[stack.places]
+            if Z.shape[1] < r:
+                at = wide_norms(Z, stack.heights, norm.mu, curvature=curvature)
+            else:
+                at = norm(Z, curvature=curvature, heights=stack.heights if curvature else None)
+            value += at.value
+            exact += at.exact
+            gradient += stack.back @ at.gradient.reshape(-1, r)
+            if bend is not None:
+                bend += at.curvature
+        return NormValue(value, exact, gradient, bend)
+
+    def exact(self, F: Array) -> float:
+        """``sum_k ||F_k||_*`` from singular values."""
+        total = 0.0
+        for stack in self.stacks:
+            for places, height in zip(stack.places, stack.heights, strict=True):
+                total += nuclear_norm(F[places[:height]])
+        return total
+
+
+def _stack(
+    positives: Any,
+    labels: NDArray[np.intp],
+    counts: NDArray[Any],
+    place: NDArray[np.intp],
+    filler: int,
+) -> _Stack:
+    heights = counts[labels].astype(np.intp)
+    places = np.full((len(labels), int(heights.max())), filler, dtype=np.intp)
+    for i, j in enumerate(labels):
+        rows = positives.indices[positives.indptr[j] : positives.indptr[j + 1]]
+        places[i, : len(rows)] = np.sort(place[rows])
+    flat = places.ravel()
+    real = np.flatnonzero(flat < filler)
+    ones = np.ones(len(real))
+    back = sp.csr_array((ones, (flat[real], real)), shape=(filler, len(flat)))
+    return _Stack(places, heights, back)
+
+
+def wide_norms(
+    Z: Array, heights: NDArray[np.intp], mu: float, *, curvature: bool = False
+) -> NormValue:
+    """Smoothed norms of a stack of matrices with fewer rows than columns.
+
+    What :func:`dm2l.nuclear.smooth_nuclear_norm` gives, but the curvature of all of them is one
+    product of tall matrices rather than a stack of square ones, which for thousands of tail labels
+    would be the largest array of the fit.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (k, n, c)
+        Matrices, filled up with zero rows.
+    heights : ndarray of shape (k,)
+        Rows that are not filling.
+    mu : float
+        Smoothing.
+    curvature : bool, default=False
+        Whether the curvature is wanted as well.
+
+    Returns
+    -------
+    NormValue
+        Sums over the stack.
+    """
+    eigenvalues, vectors = np.linalg.eigh(Z @ Z.swapaxes(1, 2))
+    eigenvalues = np.clip(eigenvalues, 0.0, None)
+    roots = np.sqrt(eigenvalues + mu * mu)
+    turned = vectors.swapaxes(1, 2) @ Z
+    gradient = vectors @ (turned / roots[:, :, None])
+    found = NormValue(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
+    if not curvature:
+        return found
+    spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu
+    pairs = (1.0 / (roots[:, None, :] + roots[:, :, None])).sum(axis=2) + spare / (roots + mu)
+    rest = (1.0 / (roots + mu)).sum(axis=1)[:, None] + spare / (2 * mu)
+    safe = eigenvalues > 1e-12 * mu * mu
+    weights = np.where(safe, (pairs - rest) / np.where(safe, eigenvalues, 1.0), 0.0)
+    P = turned.reshape(-1, Z.shape[2])
+    H = (P * weights.reshape(-1, 1)).T @ P
+    H[np.diag_indices_from(H)] += rest.sum()
+    return found._replace(curvature=H)

@@ -1,0 +1,232 @@
+r"""The objective with a low-rank head, as a problem in as many columns as the head has.
+
+Scores are ``F = t_0 + G B'`` with ``G = Phi W + 1 b'`` of shape (n, r), ``B`` (c x r) with
+orthonormal columns and ``t_0`` what nothing stored means. Then ``||G_k B'||_* = ||G_k||_*``, and of
+the loss over all ``n c`` entries
+
+.. math:: \tfrac w2 \sum_{ij} f_{ij}^2
+          + \tfrac12 \sum_{stored} \bigl[v_{ij} (f_{ij} - y_{ij})^2 - w f_{ij}^2\bigr],
+          \qquad f = G B', \quad y = T - t_0,
+
+the first sum is ``||G||_F^2``. Nothing as large as ``n c`` is ever needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import numpy as numpy_namespace
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+
+from dm2l.extreme._groups import SharedRows
+from dm2l.features import Features
+from dm2l.nuclear import nuclear_norm, subgradient
+from dm2l.objective import Evaluation
+from dm2l.solvers import Preconditioner
+
+Array = NDArray[np.float64]
+
+# Stored entries whose scores are worked out at a time, times the rank.
+CHUNK = 2**22
+
+
+def entry_scores(
+    G: Array, B: Array, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]
+) -> Array:
+    """Entries of ``G B'``, those asked for only."""
+    found = np.empty(len(rows))
+    step = max(1, CHUNK // B.shape[1])
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        found[part] = np.einsum("ij,ij->i", G[rows[part]], B[columns[part]])
+    return found
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Stored labels as what the loss wants of them.
+
+    Parameters
+    ----------
+    stored : sparse array of shape (n, c)
+        Targets ``y`` above what absence means; CSR.
+    weights : ndarray of shape (nnz,)
+        Weights ``v`` of the stored entries, in the order of ``stored.data``.
+    absent : float
+        Weight ``w`` of an entry that is not stored and whose target is 0.
+    """
+
+    stored: Any
+    weights: Array
+    absent: float
+
+    @property
+    def share(self) -> float:
+        """Weight of an entry, on average."""
+        n, c = self.stored.shape
+        return self.absent + float((self.weights - self.absent).sum()) / (n * c)
+
+    @property
+    def pulls(self) -> Any:
+        """``v * y``: minus the gradient of the loss at zero, as a sparse matrix."""
+        return self.weighted(self.weights * self.stored.data)
+
+    def weighted(self, values: Array) -> Any:
+        """A sparse matrix with these values where something is stored."""
+        matrix = self.stored.copy()
+        matrix.data = values
+        return matrix
+
+
+class LowRankProblem:
+    """``J(W) + alpha/2 ||W||^2`` of a low-rank head: what the solvers ask of a problem.
+
+    Loss and ridge are known from the start; :meth:`attach` brings the head, which comes from them.
+
+    Parameters
+    ----------
+    features : Features
+        Gives ``G``.
+    targets : Targets
+        Stored labels.
+    alpha : float
+        Weight of the ridge.
+    """
+
+    xp: Any = numpy_namespace
+
+    def __init__(self, features: Features, targets: Targets, alpha: float) -> None:
+        self.features, self.targets = features, targets
+        self.penalty = features.penalty(alpha)[:, None]
+        self.n_evaluations = 0
+        self.example = np.empty(0)
+        self.n, self.rho = features.n, targets.share
+        y, v = targets.stored.data, targets.weights
+        self.at_zero = 0.5 * float(v @ y**2)
+        self._excess = v - targets.absent
+        # Every entry weighs the same: stored ones are then needed for the linear part only.
+        self.uniform = not self._excess.any()
+        stored = targets.stored
+        self._rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
+        self.gram = features.gram
+        self.to_original, self.from_original = features.to_original, features.from_original
+
+    def attach(
+        self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
+    ) -> None:
+        """Take a head.
+
+        Parameters
+        ----------
+        B : ndarray of shape (c, r)
+            Orthonormal columns.
+        groups : SharedRows
+            Rows that share a label.
+        lambda_d : float
+            Weight of the nuclear norms.
+        discriminant : bool, default=True
+            Whether the global norm is subtracted.
+        """
+        self.B, self.groups = B, groups
+        self.n_labels = B.shape[1]
+        self.lambda_d = float(lambda_d) if groups.stacks else 0.0
+        self.concave = discriminant and self.lambda_d > 0
+        self._pull = np.asarray(self.targets.pulls @ B)
+
+    def right(self) -> Array:
+        """``Phi'(v * y) B``."""
+        return np.asarray(self.features.adjoint(self._pull))
+
+    def _curve(self, G: Array) -> tuple[float, Array]:
+        """Quadratic part of the loss, and its gradient in ``G``."""
+        w = self.targets.absent
+        value, gradient = 0.5 * w * float(np.vdot(G, G)), w * G
+        if not self.uniform:
+            entries = entry_scores(G, self.B, self._rows, self.targets.stored.indices)
+            excess = self._excess * entries
+            value += 0.5 * float(excess @ entries)
+            gradient += self.targets.weighted(excess) @ self.B
+        return value, gradient
+
+    def product(self, W: Array) -> Array:
+        """Hessian of the loss, times ``W``."""
+        return np.asarray(self.features.adjoint(self._curve(self.features.scores(W))[1]))
+
+    def _loss(self, G: Array) -> tuple[float, Array]:
+        value, gradient = self._curve(G)
+        return value - float(np.vdot(G, self._pull)) + self.at_zero, gradient - self._pull
+
+    def _ridge(self, W: Array) -> float:
+        return 0.5 * float((self.penalty * W * W).sum())
+
+    def evaluate(
+        self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation:
+        """Smoothed and exact objective and the gradient in ``W``."""
+        self.n_evaluations += 1
+        G = np.asarray(self.features.scores(W))
+        value, gradient = self._loss(G)
+        value += self._ridge(W)
+        exact, bend = value, None
+        if self.lambda_d and np.isfinite(value):
+            padded = self._covered(G)
+            local = self.groups.norms(padded, norm, curvature=curvature)
+            bend, slope = local.curvature, local.gradient
+            shared, shared_exact = 0.0, 0.0
+            if self.concave and linear is None:
+                everyone = norm(padded[:-1])
+                shared, shared_exact = everyone.value, everyone.exact
+                slope -= everyone.gradient
+            elif self.concave:
+                shared = shared_exact = float(np.vdot(linear, G))
+                gradient -= self.lambda_d * linear
+            gradient[self.groups.covered] += self.lambda_d * slope
+            value += self.lambda_d * (local.value - shared)
+            exact += self.lambda_d * (local.exact - shared_exact)
+        pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
+        return Evaluation(value, exact, pulled, bend)
+
+    def _covered(self, G: Array) -> Array:
+        """Covered rows, and a zero row that stacks are filled up with."""
+        padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
+        padded[:-1] = G[self.groups.covered]
+        return padded
+
+    def exact(self, W: Array) -> float:
+        """The exact objective, from singular values."""
+        G = np.asarray(self.features.scores(W))
+        value = self._loss(G)[0] + self._ridge(W)
+        if self.lambda_d:
+            F = self._covered(G)[:-1]
+            value += self.lambda_d * self.groups.exact(F)
+            value -= self.lambda_d * nuclear_norm(F) if self.concave else 0.0
+        return value
+
+    def linearise(self, W: Array) -> Array:
+        """A subgradient of the global norm at ``W``, in the scores."""
+        G = np.asarray(self.features.scores(W))
+        slope = np.zeros_like(G)
+        slope[self.groups.covered] = subgradient(G[self.groups.covered], 0.0)
+        return slope
+
+
+def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
+    """Solution without nuclear norms, in the variables of the preconditioner.
+
+    By conjugate gradients on all columns at once: unlike those of labels, columns of a head depend
+    on each other where entries have different weights. Where they have not, the start is the end.
+    """
+    right = np.asarray(preconditioner.to_gradient(problem.right()))
+    if problem.uniform and preconditioner.rho == 1.0:
+        return right
+
+    def hessian(v: Array) -> Array:
+        W = preconditioner.to_weights(v.reshape(right.shape))
+        return np.ravel(preconditioner.to_gradient(problem.product(W) + problem.penalty * W))
+
+    operator = LinearOperator((right.size, right.size), matvec=hessian, dtype=np.float64)
+    flat = right.ravel()
+    return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
