@@ -1,8 +1,8 @@
 """``dm2l experiment``, as a person at a terminal meets it."""
 
 import json
-import re
 import os
+import re
 import signal
 import subprocess
 import sys
