@@ -8,7 +8,7 @@ positives and nothing else. Hidden positives look like any other absence, so tha
 know only yes, no and missing an absence is a no. The ridge of OneVsRestMasked(Ridge) is chosen
 from a grid on a fifth of the training rows, by the labels that are visible there. So are the ridge,
 rank, meaning of absence and lambda_d of "DM2L, searched", whose time is that of the search and the
-fit; the other two have the defaults. LEML runs with three of its alphas.
+fit; the other two have the defaults. LEML runs with several of its alphas and ranks.
 
 delicious has its own split. The synthetic set draws the labels of a row from the softmax of its few
 topics, which features show through noise; each label belongs to two topics, and popularities fall
@@ -169,6 +169,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "LEML, alpha 30": leml(alpha=30.0),
     "LEML, alpha 100": leml(alpha=100.0),
     "LEML, alpha 300": leml(alpha=300.0),
+    "LEML, rank 50, alpha 300": leml(alpha=300.0, rank=50),
+    "LEML, rank 100, alpha 1000": leml(alpha=1000.0, rank=100),
 }
 
 
@@ -233,6 +235,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="few rows and labels")
+    parser.add_argument("--methods", nargs="+", help="only these; FILE keeps its other rows")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--method", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -243,14 +246,21 @@ def main() -> None:
         print(json.dumps(run(case, arguments.method, seed, arguments.quick)))
         return
 
+    chosen = set(arguments.methods or (*METHODS, *WIDE))
     rows: list[dict[str, Any]] = []
+    if arguments.methods and arguments.out and arguments.out.exists():
+        rows = json.loads(arguments.out.read_text())["rows"]
+        again = [row["method"] in chosen and row["case"] in arguments.cases for row in rows]
+        rows = [row for row, drop in zip(rows, again, strict=True) if not drop]
     record = {"seed": arguments.seed, "visible": VISIBLE, "quick": arguments.quick}
     record |= {"threads": os.environ.get("OMP_NUM_THREADS"), "rows": rows}
     for case in arguments.cases:
         for name in WIDE if case == "rcv1subset1" else METHODS:
+            if name not in chosen:
+                continue
             row = child(case, name, arguments)
             rows.append({"case": case, "method": name} | row)
-            line = f"{case:12} {name:22} {row['fit']:7.1f} s {row['peak'] / 1e6:6.0f} MB"
+            line = f"{case:12} {name:26} {row['fit']:7.1f} s {row['peak'] / 1e6:6.0f} MB"
             for metric in ("P", "nDCG", "PSP"):
                 if "P@1" in row:
                     line += f"  {metric} " + " ".join(f"{row[f'{metric}@{k}']:.3f}" for k in PLACES)
