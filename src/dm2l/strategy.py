@@ -22,7 +22,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["STRATEGIES", "Cost", "choose", "costs", "free_memory"]
+__all__ = ["STRATEGIES", "Cost", "available_memory", "choose", "costs", "free_memory"]
 
 Strategy = Literal["memory", "statistics", "passes"]
 STRATEGIES: tuple[Strategy, ...] = ("memory", "statistics", "passes")
@@ -150,8 +150,8 @@ def choose(
     return min(found, key=lambda way: found[way].numbers)
 
 
-def free_memory() -> int:
-    """Bytes of memory that can be had, as far as the system says."""
+def available_memory() -> int | None:
+    """Bytes that can be had without swapping; None where the system does not say."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
@@ -160,4 +160,10 @@ def free_memory() -> int:
     names: Any = getattr(os, "sysconf_names", {})
     if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return MODEST
+    return None
+
+
+def free_memory() -> int:
+    """Bytes of memory that can be had, as far as the system says."""
+    found = available_memory()
+    return MODEST if found is None else found

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.arrays import to_numpy
-from dm2l.metrics import _ranking
 from dm2l.metrics._stored import StoredLabels, stored_labels
 from dm2l.metrics._units import MetricValue, Undefined, average, finish, read
 
@@ -179,10 +178,6 @@ def precision_at_k(
     >>> precision_at_k(Y, best, k=2, absent_label="negative")
     0.5
     """
-    if not isinstance(scores, tuple):
-        return _ranking.precision_at_k(
-            Y, scores, k, undefined=undefined, return_counts=return_counts, **reading
-        )
     places = _places(Y, scores, k, reading)
     values = _ratio(places.hits.sum(axis=1), places.count)
     result = average(values, places.truth.n_observed(), places.count > 0, undefined=undefined)

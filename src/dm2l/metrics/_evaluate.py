@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.metrics import _decisions, _ranking
+from dm2l.metrics import _at_k, _decisions, _ranking
 from dm2l.metrics._units import Convention, MetricValue, Undefined, read
 
 
@@ -72,7 +72,7 @@ def evaluate(
         result["one_error"] = _ranking.one_error(T, S, **common)
         for at in k:
             if at <= T.shape[1]:
-                value = _ranking.precision_at_k(T, S, at, **common)
+                value = _at_k.precision_at_k(T, S, at, **common)
                 result[f"precision_at_{at}"] = value
         for name in ("hamming_loss", "f1_micro", "f1_macro"):
             result[name] = getattr(_decisions, name)(T, P, **common)

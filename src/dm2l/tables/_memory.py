@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from dm2l.strategy import available_memory
 
 # Bytes in memory for a byte of the file: a parsed table, its copy as features, a fold of both.
 CSV_FACTOR = 3.0
 PARQUET_FACTOR = 4.0  # of the unpacked size, which the file itself tells
-
-
-def available_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
 
 
 def check_size(path: Path, size: int, factor: float) -> None:
