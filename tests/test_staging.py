@@ -31,6 +31,8 @@ def test_the_second_stage_searches_around_what_the_first_chose(data, kernel):
     near = (0.1, 1.0, 10.0, 100.0)[max(0, place - 1) : place + 2]
     narrow = {"alphas": near} | ({"gammas": (first.gamma_,)} if kernel else {})
     second = search(**kernel).set_params(**narrow).fit(X, Y)
+    assert kernel or place > 0  # of the linear model there are neighbours on either side
+    assert tuple(model.search_.alphas) == near
     assert model.best_params_ == second.best_params_
     np.testing.assert_array_equal(model.decision_function(X), second.decision_function(X))
     np.testing.assert_array_equal(model.predict(X), second.predict(X))
