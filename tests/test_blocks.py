@@ -201,7 +201,7 @@ def test_a_generator_that_is_used_up_is_named_as_the_cause(ahead, data):
 def test_blocks_have_to_fit_together(data):
     X, Y = data
     cases = {
-        "Block 1 has 3 features": (X[:, :3], Y),
+        "Block 1: .*has 3 features": (X[:, :3], Y),
         "Block 1: .*2 labels .*before had 3": (X, Y[:, :2]),
         "23 rows in X and 22 in Y": (X, Y[1:]),
         "Block 1: .*writes negatives as -1": (X, np.where(Y == 0, -1, Y)),

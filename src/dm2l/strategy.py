@@ -19,6 +19,7 @@ none does. ``benchmarks/blocks.py`` measures what the constants stand for.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -106,7 +107,13 @@ def costs(n: int | None, d: int, c: int, *, at_hand: bool = False) -> dict[Strat
 
 
 def choose(
-    n: int | None, d: int, c: int, *, at_hand: bool = False, memory: float | None = None
+    n: int | None,
+    d: int,
+    c: int,
+    *,
+    at_hand: bool = False,
+    memory: float | None = None,
+    ways: Sequence[Strategy] = STRATEGIES,
 ) -> Strategy:
     """The cheapest way that fits.
 
@@ -121,6 +128,8 @@ def choose(
         by far: what is gained must be worth another order of rounding.
     memory : float, default=None
         Bytes that may be used; None: half of what is free.
+    ways : sequence of str, default=STRATEGIES
+        Those to choose from.
 
     Returns
     -------
@@ -144,6 +153,7 @@ def choose(
         fits = 8 * found["statistics"].numbers <= budget
         clearly = here > CLEARLY * there and here - there > MATTERS
         return "statistics" if fits and clearly else "memory"
+    found = {way: cost for way, cost in found.items() if way in ways}
     fitting = [way for way, cost in found.items() if 8 * cost.numbers <= budget]
     if fitting:
         return min(fitting, key=lambda way: found[way].work)

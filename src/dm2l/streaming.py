@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 from dm2l.approximation import FourierMap, NystroemMap
 from dm2l.arrays import is_foreign
 from dm2l.base import MissingLabelClassifier
-from dm2l.blocks import Block, LabelForm, RowBlocks
+from dm2l.blocks import Block, LabelForm, RemoteBlocks, RowBlocks
 from dm2l.blocks._readers import default_rows
 from dm2l.features import FeatureMap, LandmarkMap, LinearMap, ridge_of_variances
 from dm2l.labels import Labels, Signs
@@ -30,6 +30,7 @@ from dm2l.solvers import (
     Solution,
     StatisticsSums,
     conjugate_gradients,
+    sum_over_blocks,
 )
 from dm2l.solvers._ridge import settled
 from dm2l.statistics import SufficientStatistics, Tally
@@ -326,7 +327,8 @@ class StreamedFits(MissingLabelClassifier):
             strategy = "memory"
         elif strategy == "auto":
             d = source.n_features if self.approximation is None else self.n_components
-            strategy = choose(source.n_rows, d, source.n_labels, memory=memory)
+            ways = STRATEGIES[1:] if isinstance(source, RemoteBlocks) else STRATEGIES
+            strategy = choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
         if strategy == "memory":
             X, T = _collected(source)
             self._set_source_labels(source, replace(source.labels, signs=T))
@@ -352,24 +354,19 @@ class StreamedFits(MissingLabelClassifier):
         """
         feature_map = self._new_map(sample)
         example = sample[:0]
-        mapped = _Mapped(blocks, feature_map)
         kind = SufficientStatistics if strategy == "statistics" else Tally
-        tally: Tally | None = None
-        for Phi, T in mapped:
-            if tally is None:
-                tally = kind(Phi.shape[1], T.shape[1])
-            tally.add(Phi, T)
-        assert tally is not None
+        tally = _tallied(_mapped(blocks, feature_map), kind)
         if source is not None:
             self._set_source_labels(source, self._seen_labels(tally, source.labels))
         if isinstance(tally, SufficientStatistics):
             self._learn_statistics(tally, feature_map, example)
-        else:
-            chosen = _Mapped(blocks, feature_map, tally.learnable)
-            intercept = bool(self.fit_intercept)
-            self._learn_sums(
-                tally, lambda: PassSums(chosen, tally, intercept), feature_map, example
-            )
+            return
+        chosen = _mapped(blocks, feature_map, tally.learnable)
+        intercept = bool(self.fit_intercept)
+        reducer = sum_over_blocks if isinstance(chosen, _Mapped) else _reduced
+        self._learn_sums(
+            tally, lambda: PassSums(chosen, tally, intercept, reducer), feature_map, example
+        )
 
     def _learn_at_hand(self, X: Any, T: Signs, strategy: str) -> None:
         """Fit to rows that are in memory, as if they were not."""
@@ -505,17 +502,55 @@ class StreamedFits(MissingLabelClassifier):
 
 
 class _Mapped:
-    """Blocks with their features in place of the inputs, and some of the labels."""
+    """Blocks that are changed as they come."""
 
-    def __init__(
-        self, blocks: Iterable[Any], feature_map: Any, labels: NDArray[np.bool_] | None = None
-    ) -> None:
-        self._blocks, self._map, self._labels = blocks, feature_map, labels
+    def __init__(self, blocks: Iterable[Any], change: Callable[[Any], Any]) -> None:
+        self._blocks, self._change = blocks, change
 
     def __iter__(self) -> Iterator[tuple[Any, Signs]]:
-        for X, T in self._blocks:
-            every = self._labels is None or self._labels.all()
-            yield self._map.transform(X), T if every else T[:, self._labels]
+        return map(self._change, self._blocks)
+
+
+def _mapped(
+    blocks: Iterable[Any], feature_map: Any, labels: NDArray[np.bool_] | None = None
+) -> Any:
+    """Blocks with their features in place of the inputs, and some of the labels."""
+    chosen = None if labels is None or labels.all() else labels
+    change = partial(_features_of, feature_map, chosen)
+    if not isinstance(blocks, RemoteBlocks):
+        return _Mapped(blocks, change)
+    same = isinstance(feature_map, LinearMap) and chosen is None
+    return blocks if same else blocks.map(change)
+
+
+def _features_of(
+    feature_map: Any, labels: NDArray[np.bool_] | None, block: tuple[Any, Signs]
+) -> tuple[Any, Signs]:
+    X, T = block
+    return feature_map.transform(X), T if labels is None else T[:, labels]
+
+
+def _tallied(blocks: Any, kind: type[Tally]) -> Tally:
+    """Counts or statistics of all blocks, each added to those before or, elsewhere, to others."""
+    if not isinstance(blocks, _Mapped):
+        return blocks.reduce(partial(_tally_of, kind))[0]
+    tally: Tally | None = None
+    for Phi, T in blocks:
+        if tally is None:
+            tally = kind(Phi.shape[1], T.shape[1])
+        tally.add(Phi, T)
+    assert tally is not None
+    return tally
+
+
+def _tally_of(kind: type[Tally], block: tuple[Any, Signs]) -> tuple[Tally]:
+    Phi, T = block
+    return (kind(Phi.shape[1], T.shape[1]).add(Phi, T),)
+
+
+def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:
+    """The reducer of blocks that are elsewhere."""
+    return blocks.reduce(function)
 
 
 def _seen(X: Any, T: Signs) -> Any:

@@ -72,8 +72,18 @@ class LabelForm:
             raise ValueError(
                 f"classes= names {len(self._classes)} classes, but Y has {found.n_labels} labels."
             )
-        self._take(found)
+        self._take(found, found.negative if (found.signs < 0).any() else None)
         return found.signs
+
+    def join(self, other: LabelForm) -> None:
+        """Hold what was read elsewhere, from other blocks of the same rows, to this form.
+
+        Parameters
+        ----------
+        other : LabelForm
+            A copy of this form that has read further blocks.
+        """
+        self._take(other.labels, other._coding)
 
     def _parse(self, Y: Any, label_mask: Any) -> Labels:
         one_dimensional = Y is not None and np.ndim(Y) == 1
@@ -118,8 +128,8 @@ class LabelForm:
         kind: Any = "binary" if binary else "multiclass"
         return Labels(T, kind, classes, names=None, negative=0, dtype=classes.dtype)
 
-    def _take(self, found: Labels) -> None:
-        """Hold what came to what is known, and know more."""
+    def _take(self, found: Labels, coding: int | None) -> None:
+        """Hold what came, negatives written as ``coding``, to what is known, and know more."""
         empty = replace(found, signs=found.signs[:0].copy())
         known = self._labels
         if known is None:
@@ -134,14 +144,14 @@ class LabelForm:
                 f"The labels of this block are {_shown(found.names)}, those before were "
                 f"{_shown(known.names)}."
             )
-        if known.kind == "multilabel" and (found.signs < 0).any():
-            if self._coding is not None and self._coding != found.negative:
+        if known.kind == "multilabel" and coding is not None:
+            if self._coding is not None and self._coding != coding:
                 raise ValueError(
-                    f"This block writes negatives as {found.negative}, those before as "
+                    f"This block writes negatives as {coding}, those before as "
                     f"{self._coding}. If one of them marks what was not observed, say so with "
                     "missing_label."
                 )
-            self._coding = found.negative
+            self._coding = coding
         dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
         if known.kind != "multilabel":
             dtype = known.dtype

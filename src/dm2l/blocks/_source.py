@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -388,6 +389,10 @@ class RowBlocks:
             count += 1
             total += len(block.T)
             yield block
+        self._finish_pass(count, total)
+
+    def _finish_pass(self, count: int, total: int) -> None:
+        """Hold a whole pass, of so many blocks and rows, to those before."""
         if not total:
             self._refuse_empty()
         before = (count, total) if self._passed is None else self._passed
@@ -408,28 +413,14 @@ class RowBlocks:
         raise ValueError(f"This pass over the row blocks gave no rows.{again}")
 
     def _check(self, parts: Sequence[Any], place: int) -> Block:
-        X, Y, *mask = parts
-        if is_foreign(X):
-            raise TypeError("Row blocks are numpy arrays or sparse matrices; move X to the host.")
-        names = _get_feature_names(X)
-        try:
-            X = check_array(
-                X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0
-            )
-            T = self._form.read(Y, mask[0] if mask else None)
-        except ValueError as error:
-            raise ValueError(f"Block {place}: {error}") from error
-        if X.shape[0] != len(T):
-            raise ValueError(f"Block {place} has {X.shape[0]} rows in X and {len(T)} in Y.")
+        names = _get_feature_names(parts[0])
+        with naming_block(place):
+            block = read_block(parts, self._form, self._first[0] if self._first else None)
         if self._first is None:
-            self._first = X.shape[1], X.dtype, sp.issparse(X)
+            self._first = block.X.shape[1], block.X.dtype, sp.issparse(block.X)
             if names is not None:
                 self.feature_names = names
-        if X.shape[1] != self._first[0]:
-            raise ValueError(
-                f"Block {place} has {X.shape[1]} features, those before had {self._first[0]}."
-            )
-        return Block(X, T)
+        return block
 
     # -- what they are like ---------------------------------------------------------------------
 
@@ -471,3 +462,45 @@ class RowBlocks:
     def n_labels(self) -> int:
         """Number of labels."""
         return self.labels.n_labels
+
+
+class RemoteBlocks(RowBlocks, ABC):
+    """Row blocks that are elsewhere: functions go to them, and small results come back.
+
+    Examples
+    --------
+    >>> from dm2l.blocks import RemoteBlocks, RowBlocks
+    >>> issubclass(RemoteBlocks, RowBlocks)
+    True
+    """
+
+    @abstractmethod
+    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Sum of ``function(block)`` over all blocks, thing by thing of the tuple."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The blocks with a function applied to each: something else with :meth:`reduce`."""
+
+
+@contextmanager
+def naming_block(place: int) -> Iterator[None]:
+    """Say of which block an error is."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Block {place}: {error}") from error
+
+
+def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
+    """Check rows and labels of a block, given as ``(X, Y)`` or ``(X, Y, label_mask)``."""
+    X, Y, *mask = parts
+    if is_foreign(X):
+        raise TypeError("Row blocks are numpy arrays or sparse matrices; move X to the host.")
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
+    T = form.read(Y, mask[0] if mask else None)
+    if X.shape[0] != len(T):
+        raise ValueError(f"it has {X.shape[0]} rows in X and {len(T)} in Y.")
+    if n_features not in (None, X.shape[1]):
+        raise ValueError(f"it has {X.shape[1]} features, those before had {n_features}.")
+    return Block(X, T)
