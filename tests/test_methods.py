@@ -93,9 +93,23 @@ def test_selection_is_nested_in_the_training_part():
         assert search.cv == 5
         assert search.scoring is quality
         assert search.refit
+    for name in ("DM2L kernel, for ranking", "masked kernel ridge, for ranking"):
+        search = protocols()["honest"].method(name, "Arts").estimator[-1].search
+        plain = protocols()["honest"].method(name.partition(",")[0], "Arts").estimator[-1].search
+        assert search.scoring == "neg_ranking_loss"
+        # Nothing else differs.
+        assert clone(search).set_params(scoring=quality).get_params() == plain.get_params()
 
 
-@pytest.mark.parametrize("name", ["DM2L linear", "DM2L kernel", "holes are negatives"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DM2L linear",
+        "DM2L kernel",
+        "DM2L kernel, for ranking",
+        "holes are negatives",
+    ],
+)
 def test_our_methods_fit_labels_with_holes(name):
     X, Y = make_missing_multilabel(n_samples=80, random_state=0)[:2]
     model = clone(protocols()["honest_quick"].method(name, "Arts").estimator).fit(X, Y)

@@ -458,7 +458,10 @@ def test_methods_without_common_repetitions_have_no_duel(store):
 def test_names_tell_what_is_compared():
     names = ["DM2L-l", "DM2L-nl", "DM2L-Lo", "masked ridge", "masked kernel ridge", "LEML"]
     assert dm2l_variants(names) == ["DM2L-l", "DM2L-nl"]
-    assert ridge_pairs(names) == [("DM2L-l", "masked ridge"), ("DM2L-nl", "masked kernel ridge")]
+    pairs = [("DM2L-l", "masked ridge"), ("DM2L-nl", "masked kernel ridge")]
+    assert ridge_pairs(names) == pairs
+    ranked = ("DM2L kernel, for ranking", "masked kernel ridge, for ranking")
+    assert ridge_pairs([*names, *ranked]) == [*pairs, ranked]
 
 
 # -- blocks -------------------------------------------------------------------------------------

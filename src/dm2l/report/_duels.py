@@ -46,18 +46,18 @@ def dm2l_variants(methods: Iterable[str]) -> list[str]:
 
 
 def ridge_pairs(methods: Sequence[str]) -> list[tuple[str, str]]:
-    """Each DM2L with each ridge of its kind: linear with linear, kernel with kernel."""
+    """Each DM2L with each ridge of its kind: same kernel, same purpose (what follows a comma)."""
     ridges = [name for name in methods if "ridge" in name.lower()]
     return [
         (variant, ridge)
         for variant in dm2l_variants(methods)
         for ridge in ridges
-        if _has_kernel(variant) == _has_kernel(ridge)
+        if _kind(variant) == _kind(ridge)
     ]
 
 
-def _has_kernel(name: str) -> bool:
-    return "kernel" in name.lower() or name.endswith("-nl")
+def _kind(name: str) -> tuple[bool, str]:
+    return "kernel" in name.lower() or name.endswith("-nl"), name.partition(", ")[2]
 
 
 def duels(table: Table, pairs: Iterable[tuple[str, str]], level: float = 0.95) -> list[Duel]:
