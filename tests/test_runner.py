@@ -770,3 +770,31 @@ def test_workers_end_with_the_process_that_asked_for_them(data, tmp_path):
         still_for = still_for + 0.5 if now == last else 0.0
         last = now
     assert still_for >= 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_clusters_give_the_rows_of_one_process(data, store, tmp_path, backend):
+    pytest.importorskip(backend, reason=f"{backend} is not installed")
+    protocol = tiny(RIDGE, SEARCH)
+    if backend == "dask":
+        distributed = pytest.importorskip("distributed")
+        cluster = distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    else:
+        import ray
+
+        cluster = ray.init(num_cpus=2, include_dashboard=False)
+    with cluster:
+        end = run(protocol, store, n_jobs=2, backend=backend)
+    assert end.failed == 0
+    with Store(tmp_path / "alone.db") as other:
+        run(protocol, other)
+        assert lasting(store.rows()) == lasting(other.rows())
+
+
+def test_unknown_backends_and_clusters_that_are_not_there_are_refused(data, store):
+    with pytest.raises(ValueError, match="backend must be 'loky', 'dask' or 'ray', got 'mpi'"):
+        run(tiny(RIDGE), store, backend="mpi")
+    pytest.importorskip("distributed", reason="dask is an extra: pip install 'dm2l[scale]'")
+    with pytest.raises(ValueError, match="client"):
+        run(tiny(RIDGE), store, backend="dask")

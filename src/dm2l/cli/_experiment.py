@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,24 @@ def experiment() -> None:
     "--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core."
 )
 @click.option("--device", help="Torch device, such as cuda, for the methods that can use it.")
+@click.option(
+    "--backend",
+    type=click.Choice(["loky", "dask", "ray"]),
+    default="loky",
+    show_default=True,
+    help="Whose processes: of this machine, or of a cluster.",
+)
+@click.option("--cluster", metavar="ADDRESS", help="Where the dask or ray cluster is.")
 @click.option("--retry-failed", is_flag=True, help="Run cells again that failed before.")
 def run_protocol(
-    protocol: str, path: Path, jobs: int, device: str | None, retry_failed: bool, **selection: Any
+    protocol: str,
+    path: Path,
+    jobs: int,
+    device: str | None,
+    backend: str,
+    cluster: str | None,
+    retry_failed: bool,
+    **selection: Any,
 ) -> None:
     """Run the cells of PROTOCOL that the store does not have yet.
 
@@ -109,10 +125,18 @@ def run_protocol(
     if not jobs:
         raise click.BadParameter("0 processes do nothing; -1 is one a core.", param_hint="--jobs")
     console = Console(stderr=True)
-    arguments = {**selection, "n_jobs": jobs, "device": device, "retry_failed": retry_failed}
+    arguments = {
+        **selection,
+        "n_jobs": jobs,
+        "device": device,
+        "backend": backend,
+        "retry_failed": retry_failed,
+    }
+    if cluster is not None and backend == "loky":
+        raise click.UsageError("--cluster is the address of a dask or ray cluster: say --backend.")
     try:
         chosen = get_protocol(protocol)
-        with Store(path) as store:
+        with Store(path) as store, _connected(backend, cluster):
             try:
                 step = _watch(console, chosen, store, arguments)
             except KeyboardInterrupt:
@@ -129,6 +153,29 @@ def run_protocol(
     if step.failed and not retry_failed:
         click.echo("--retry-failed runs failed cells again.", err=True)
     sys.exit(FAILED_CELLS if step.failed else 0)
+
+
+@contextmanager
+def _connected(backend: str, cluster: str | None) -> Iterator[None]:
+    """A connection to a cluster; one on this machine where no address is given."""
+    try:
+        if backend == "dask":
+            from distributed import Client
+
+            with Client(cluster, dashboard_address=":0") if cluster is None else Client(cluster):
+                yield
+        elif backend == "ray":
+            import ray
+
+            with ray.init(address=cluster, include_dashboard=False):
+                yield
+        else:
+            yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("distributed", "dask", "ray"):
+            raise
+        wanted = "ray" if backend == "ray" else "'dm2l[scale]'"
+        raise click.UsageError(f"--backend {backend} needs: pip install {wanted}") from error
 
 
 def _watch(console: Console, protocol: Protocol, store: Store, arguments: dict[str, Any]) -> Step:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import itertools
 import math
 import os
 import platform
@@ -36,6 +37,8 @@ from dm2l.nuclear import one_blas_thread
 
 _FOLDERS = ("DM2L_DATA", "DM2L_CACHE")  # where load_dataset looks
 _MOST_WARNINGS = 20  # texts kept of one cell
+# Cells for each process that ray gets at a time.
+GROUP = 4
 _LONGEST_TEXT = 1000
 
 
@@ -302,6 +305,7 @@ def run(
     repetitions: int | Iterable[int] | None = None,
     n_jobs: int = 1,
     device: str | None = None,
+    backend: str = "loky",
     retry_failed: bool = False,
     progress: Callable[[Step], None] | None = None,
 ) -> Step:
@@ -324,6 +328,9 @@ def run(
     device : str, default=None
         A torch device, such as ``"cuda"``: methods with ``follows_x`` get their features as
         float64 tensors on it.
+    backend : {"loky", "dask", "ray"}, default="loky"
+        Whose processes, by way of joblib: those of this machine, or those of the dask client or
+        the ray cluster that is connected. There the data sets have to be as well.
     retry_failed : bool, default=False
         Run cells again that failed before.
     progress : callable, default=None
@@ -368,7 +375,8 @@ def run(
     pending = [cell for cell in cells if states.get(cell, "pending") in wanted]
     if retry_failed:
         before["failed"] = 0
-    n_jobs = max(1, min(effective_n_jobs(n_jobs), len(pending)))
+    _connect(backend)
+    n_jobs = max(1, min(_count(n_jobs, backend), len(pending)))
     work = Work(store, protocol.name, pending, n_jobs)
     step = Step(None, None, None, before["done"], before["failed"], len(cells), work.seconds)
     if progress is not None:
@@ -381,7 +389,7 @@ def run(
     same = {"protocol": protocol.name, "split": protocol.split}
     store.check([{**same, "dataset": name, "data": sets[name]} for name in sets], "this run")
     identifier = store.add_run(versions=_versions(), machine=_machine(device))
-    for cell, row in _results(protocol, pending, n_jobs, device):
+    for cell, row in _results(protocol, pending, n_jobs, device, backend):
         store.add(cell, {**row, "run": identifier}, retried=retry_failed)
         work.finish(cell, row)
         step = Step(
@@ -398,20 +406,47 @@ def run(
     return step
 
 
+def _connect(backend: str) -> None:
+    """Make a backend known to joblib."""
+    if backend == "ray":
+        from ray.util.joblib import register_ray
+
+        register_ray()
+    elif backend == "dask":
+        from distributed import get_client
+
+        get_client()  # or it says that there is none
+    elif backend != "loky":
+        raise ValueError(f"backend must be 'loky', 'dask' or 'ray', got {backend!r}.")
+
+
+def _count(n_jobs: int, backend: str) -> int:
+    with parallel_config(backend=backend):
+        return effective_n_jobs(n_jobs)
+
+
 def _results(
-    protocol: Protocol, cells: list[Cell], n_jobs: int, device: str | None
+    protocol: Protocol, cells: list[Cell], n_jobs: int, device: str | None, backend: str
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Cells with their rows, as they come."""
-    if n_jobs == 1:
+    here = backend == "loky"
+    if here and n_jobs == 1:
         for cell in cells:
             yield cell, _attempt(protocol, cell, device)
         return
-    caller = (os.getpid(), _folders())
+    caller = (os.getpid() if here else None, _folders())
     tasks = (delayed(_work)(_only(protocol, cell), cell, device, *caller) for cell in cells)
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        # A batch would keep finished cells waiting, and lose them when the process is killed.
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    yield from parallel(tasks)
+    threads = {"inner_max_num_threads": 1} if here else {}
+    # joblib's backend for ray gives nothing before all is there, so it gets a few cells at a time.
+    # A batch would keep finished cells waiting, and lose them when the process is killed.
+    order = "list" if backend == "ray" else "generator_unordered"
+    with parallel_config(backend=backend, **threads):
+        parallel = Parallel(n_jobs=n_jobs, return_as=order, batch_size=1)
+    if backend != "ray":
+        yield from parallel(tasks)
+        return
+    while few := list(itertools.islice(tasks, GROUP * n_jobs)):
+        yield from parallel(few)
 
 
 def _only(protocol: Protocol, cell: Cell) -> Protocol:
@@ -421,10 +456,15 @@ def _only(protocol: Protocol, cell: Cell) -> Protocol:
 
 
 def _work(
-    protocol: Protocol, cell: Cell, device: str | None, parent: int, folders: tuple[str | None, ...]
+    protocol: Protocol,
+    cell: Cell,
+    device: str | None,
+    parent: int | None,
+    folders: tuple[str | None, ...],
 ) -> tuple[Cell, dict[str, Any]]:
     """A cell in a process of its own, which may be older than the caller's environment."""
-    _serve(parent)
+    if parent is not None:
+        _serve(parent)
     for name, folder in zip(_FOLDERS, folders, strict=True):
         if folder is not None:
             os.environ[name] = folder
