@@ -9,13 +9,15 @@ missing rows, and the smaller side of the covered rows, besides the block itself
 ("fit", with its peak of resident memory). The fit may take 1.3 times the sum of the other two, and
 2 GB.
 
-"prefix" fits the first rows twice, from the file and in memory, and compares scores. ``--tune``
+"prefix" fits the first rows twice, from the file and in memory, and compares scores. "curve" fits
+the first so many rows, each in a process of its own: time and memory against rows. ``--tune``
 prints what the sizes of blocks and groups of labels were chosen by.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
 import subprocess
@@ -40,6 +42,7 @@ from dm2l.statistics import SufficientStatistics, _grams
 D, C, RHO = 200, 20, 0.3
 GROUP = 50_000  # rows of a row group
 PREFIX = 200_000
+CURVE = (100_000, 300_000, 1_000_000, 3_000_000)
 ALLOWED = 1.3
 STAGES = ("read", "products", "fit", "prefix")
 
@@ -122,12 +125,16 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def fit(path: Path) -> dict[str, Any]:
+def fit(path: Path, rows: int | None = None) -> dict[str, Any]:
+    """All rows, or the first few by way of statistics, which all of them take."""
     before = resident()
+    blocks = source(path) if rows is None else source(path).head(rows)
+    strategy = "auto" if rows is None else "statistics"
     start, worked = time.perf_counter(), time.process_time()
-    model = DM2LClassifier(lambda_d=1.0).fit(source(path), memory=2e9)
+    model = DM2LClassifier(lambda_d=1.0).fit(blocks, memory=2e9, strategy=strategy)
     seconds, cpu = time.perf_counter() - start, time.process_time() - worked
     return {
+        "rows": blocks.n_rows,
         "seconds": seconds,
         "cpu": cpu,
         "peak_gb": resident(),
@@ -177,8 +184,8 @@ def tune() -> None:
         print(f"{rows:7d}  " + "  ".join(line), flush=True)
 
 
-def child(stage: str, path: Path) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--stage", stage, "--file", str(path)]
+def child(stage: str, path: Path, *more: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--stage", stage, "--file", str(path), *more]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -188,13 +195,15 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help="where the data are, or go; default: temporary")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--head", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--stage", choices=("make", *STAGES), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     if arguments.tune:
         return tune()
     if arguments.stage:
-        stages = {"read": read, "products": products, "fit": fit, "prefix": prefix}
+        few = functools.partial(fit, rows=arguments.head)
+        stages = {"read": read, "products": products, "fit": few, "prefix": prefix}
         print(json.dumps(stages[arguments.stage](arguments.file)))
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -206,6 +215,11 @@ def main() -> None:
         for stage in STAGES:
             found[stage] = child(stage, path)
             print(f"{stage:9}", json.dumps(found[stage]), flush=True)
+        found["curve"] = []
+        for rows in CURVE:
+            if rows < arguments.rows:
+                found["curve"].append(child("fit", path, "--head", str(rows)))
+                print(f"{rows:9}", json.dumps(found["curve"][-1]), flush=True)
     ratio, strict = (
         found["fit"]["seconds"] / (found["read"][name] + found["products"]["seconds"])
         for name in ("seconds", "decode")

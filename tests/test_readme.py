@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dm2l.experiments._methods import WIDTHS_AND_WEIGHTS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -14,3 +16,15 @@ def test_tables_match_the_stored_results(script):
     command = [sys.executable, str(ROOT / script), "--check"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def test_widths_of_the_published_kernel_model_are_the_ones_that_agree_with_the_paper():
+    command = [sys.executable, str(ROOT / "results/widths.py")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = {
+        tuple(line.rsplit(maxsplit=3)[0].split(maxsplit=1)): int(line.split()[-3]) for line in lines
+    }
+    for dataset, (sigma, weight) in WIDTHS_AND_WEIGHTS.items():
+        counts = {setting: n for (name, setting), n in found.items() if name == dataset}
+        if counts:  # of Corel16k the first
+            assert counts[f"sigma {sigma:g}, lambda_d {weight:g}"] >= max(counts.values()) - 1 >= 10

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 __all__ = [
+    "add_diagonal",
     "cholesky",
     "home",
     "identity",
@@ -91,14 +92,29 @@ def identity(square: Any) -> Any:
     return xp.eye(square.shape[0], dtype=square.dtype, device=device(square))
 
 
-def cholesky(A: Any) -> Any:
-    """Lower Cholesky factor, or None where ``A`` is not positive definite."""
+def add_diagonal(A: Any, values: Any) -> Any:
+    """``A`` with something added to its diagonal; a numpy array is changed in place."""
+    if is_numpy_array(A):
+        np.einsum("ii->i", A)[...] += values
+        return A
+    xp = array_namespace(A)
+    index = xp.arange(A.shape[0], device=device(A))
+    return xp.where(index[:, None] == index[None, :], A + values[:, None], A)
+
+
+def cholesky(A: Any, *, overwrite: bool = False) -> Any:
+    """Lower Cholesky factor, or None where ``A`` is not positive definite.
+
+    ``overwrite`` is for an ``A`` that nobody else needs.
+    """
     if is_torch_array(A):
         L, failed = array_namespace(A).linalg.cholesky_ex(A)
         return None if int(failed) else L
     try:
         if is_numpy_array(A):
-            return scipy.linalg.cholesky(A, lower=True, check_finite=False)
+            # Symmetric: the transpose is the same, and in the order that LAPACK works on.
+            A = A.T if overwrite and A.flags.c_contiguous else A
+            return scipy.linalg.cholesky(A, lower=True, overwrite_a=overwrite, check_finite=False)
         return array_namespace(A).linalg.cholesky(A)
     except np.linalg.LinAlgError:
         return None

@@ -411,8 +411,7 @@ callable, default="linear"
                     W = masked_ridge(problem.features, T, problem.alpha)
                     return problem.from_original(like(W, problem.example))
 
-                gram = None if not problem.lambda_d else prepared.gram
-                solution = self._solve(problem, prepared.feature_map, ridge, gram)
+                solution = self._solve(problem, prepared.feature_map, ridge)
         self._set_solution(solution)
         self._store(X, problem.to_original(solution.W), prepared.feature_map)
 
@@ -503,11 +502,7 @@ callable, default="linear"
         return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
 
     def _solve(
-        self,
-        problem: Minimand,
-        feature_map: FeatureMap,
-        ridge: Callable[[], Any],
-        gram: Any = None,
+        self, problem: Minimand, feature_map: FeatureMap, ridge: Callable[[], Any]
     ) -> Solution:
         """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
         if not problem.lambda_d:
@@ -519,7 +514,7 @@ callable, default="linear"
             "report": self._report if self.verbose else None,
         }
         start = self._previous(problem, feature_map)
-        preconditioner = Preconditioner(problem, gram)
+        preconditioner = Preconditioner(problem)
         # From here on the workers of features and objective share the cores; threads of BLAS,
         # which go on spinning for a while after every product, would only be in their way.
         with one_blas_thread():

@@ -8,7 +8,6 @@ worker held are dask's.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import reduce
@@ -16,6 +15,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+from cloudpickle import dumps
 from dask.delayed import delayed
 from distributed import get_client
 
@@ -286,4 +286,4 @@ def _added(parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ..
 
 
 def _size(value: Any) -> int:
-    return len(pickle.dumps(value, protocol=5))
+    return len(dumps(value))  # of dask's own kind: a function need not be importable

@@ -209,9 +209,12 @@ class Features:
             cross = sums * self._implied
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
             sums = sums - count * self._implied[:, None]
-        return xp.concat(
-            [xp.concat([square, sums], axis=1), xp.concat([sums.T, count], axis=1)], axis=0
-        )
+        whole = xp.empty((self.size, self.size), dtype=xp.float64, device=device(square))
+        whole[: self.d, : self.d] = square
+        whole[: self.d, self.d :] = sums
+        whole[self.d :, : self.d] = sums.T
+        whole[self.d :, self.d :] = count
+        return whole
 
     def penalty(self, alpha: float) -> Any:
         """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
@@ -318,12 +321,13 @@ class LinearMap:
             if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = X
-        K = X @ X.T
-        K = K.toarray() if sp.issparse(K) else K
-        if np.any(to_numpy(namespace(K).linalg.diagonal(K))):
-            self._factor = kernel_factor(K)
+        if bool(X.count_nonzero() if sp.issparse(X) else namespace(X).any(X != 0)):
+            # No name for the matrix here: it goes when the factor is done with it.
+            self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
         else:  # nothing but zeros: one zero column says as much as all of them
-            self._factor = KernelFactor(like(np.zeros((n, 1)), K), np.arange(1), like(np.eye(1), K))
+            example = np.empty(0) if sp.issparse(X) else X
+            zero, one = like(np.zeros((n, 1)), example), like(np.eye(1), example)
+            self._factor = KernelFactor(zero, np.arange(1), one)
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
@@ -361,6 +365,16 @@ class LinearMap:
     def n_coefficients(self) -> int:
         """Number of columns of ``X``."""
         return int(self._X.shape[1])
+
+
+def _dense_gram(X: Any) -> NDArray[np.float64]:
+    """``XX'`` of a sparse ``X``, which is nearly full: its sparse form would take twice as much."""
+    n, others = X.shape[0], X.T.tocsr()
+    K = np.empty((n, n))
+    step = 2**24 // n + 1
+    for start in range(0, n, step):
+        (X[start : start + step] @ others).toarray(out=K[start : start + step])
+    return K
 
 
 class KernelMap:
@@ -523,7 +537,7 @@ class KernelFactor:
         return total
 
 
-def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
+def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     """Exact factor of a positive semi-definite kernel matrix.
 
     A plain Cholesky factor where ``K`` is safely positive definite, else Cholesky with diagonal
@@ -577,10 +591,13 @@ def kernel_factor(K: NDArray[Any], tol: float = 1e-12) -> KernelFactor:
     L = cholesky(K)
     if L is not None and float(xp.min(xp.linalg.diagonal(L))) ** 2 > tol * largest:
         return KernelFactor(take_rows(L, place) if repeated else L, kept, L, counts)
+    del L
     lower, order = _pivoted(to_numpy(K), tol, largest, noise)
-    Phi, rank = np.empty_like(lower), lower.shape[1]
-    Phi[order] = lower
-    Phi, L = (like(part, K) for part in (Phi[place], lower[:rank]))
+    example, K = diagonal[:0], None
+    rank = lower.shape[1]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    Phi, L = (like(part, example) for part in (lower[back[place]], lower[:rank]))
     return KernelFactor(Phi, kept[order[:rank]], L)
 
 
@@ -624,8 +641,14 @@ def _pivoted(
     (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
     packed, order, rank, _ = pstrf(K, lower=1, tol=tol * largest)
     order = order - 1
-    lower = np.tril(packed)[:, :rank]
-    residual = float(np.max(np.abs(K[np.ix_(order, order)] - lower @ lower.T)))
+    for column in range(1, len(packed)):  # what LAPACK leaves above the diagonal
+        packed[:column, column] = 0.0
+    lower = packed[:, :rank]
+    residual, step = 0.0, 2**22 // len(K) + 1
+    for start in range(0, len(K), step):  # a few rows at a time: whole, it is three more matrices
+        rows = order[start : start + step]
+        off = K[rows][:, order] - lower[start : start + step] @ lower.T
+        residual = max(residual, float(np.max(np.abs(off))))
     if residual > max(1e-6, 1e4 * noise) * largest:
         raise _indefinite(rank, residual)
     return lower, order

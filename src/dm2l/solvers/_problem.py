@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from array_api_compat import device
+import numpy as np
 
-from dm2l.arrays import invert_triangular, is_foreign, solve_triangular
+from dm2l.arrays import add_diagonal, cholesky, invert_triangular, is_foreign, solve_triangular
 from dm2l.features import Features
 from dm2l.nuclear import Norm
 from dm2l.objective import Evaluation, Objective
@@ -203,10 +203,12 @@ class Preconditioner:
         # large feature must not drown the others.
         trace = 10 * C.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         trace = trace * xp.where(diagonal > 0, diagonal, largest)
-        index = xp.arange(C.shape[0], device=device(C))
-        on_diagonal = index[:, None] == index[None, :]
-        added = problem.penalty + trace[:, None]
-        self._R = xp.linalg.cholesky(xp.where(on_diagonal, C + added, C))
+        R = cholesky(add_diagonal(C, problem.penalty[:, 0] + trace), overwrite=True)
+        if R is None:
+            raise np.linalg.LinAlgError(
+                "The Gram matrix of the features is not positive definite, beyond rounding."
+            )
+        self._R = R
         # Accelerators multiply many times faster than they solve, and any nonsingular matrix
         # serves as a change of variables as long as both directions use the same one.
         self._inverse = invert_triangular(self._R) if is_foreign(self._R) else None
