@@ -2,8 +2,9 @@
 
     python benchmarks/plots.py [--results benchmarks/results] [--images docs/images]
 
-speed-n.svg, speed-d.svg, speed-c.svg (scaling.json), speed-solvers.svg (solvers.json) and
-speed-nystroem.svg (nystroem.json). The same results give the same bytes.
+speed-n.svg, speed-d.svg, speed-c.svg (scaling.json), speed-solvers.svg (solvers.json),
+speed-nystroem.svg (nystroem.json) and scale-rows.svg (blocks.json). The same results give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -137,12 +138,35 @@ def nystroem(record: dict[str, Any]) -> Any:
     return figure
 
 
+def rows(record: dict[str, Any]) -> Any:
+    """Seconds and peak of memory against the number of rows, of a fit from a file."""
+    found = [*record["curve"], record["fit"]]
+    sizes = [row["rows"] for row in found]
+    figure, (time, memory) = plt.subplots(2, sharex=True, figsize=(4.6, 4.2))
+    time.plot(sizes, [row["seconds"] for row in found], "o-", color=BLUE)
+    time.set(xscale="log", yscale="log", ylabel="seconds to fit")
+    time.set_title(f"{record['d']} features, {record['c']} labels, Parquet", loc="left")
+    memory.plot(sizes, [row["peak_gb"] for row in found], "s-", color=ORANGE)
+    memory.set(ylabel="peak of memory, GB", xlabel="rows", ylim=(0, None))
+    full = record["size_gb"] / record["fit"]["rows"]
+    some = np.geomspace(sizes[0], sizes[-1], 60)
+    memory.plot(some, full * some, ":", color=GREY)
+    memory.set_ylim(0, 2.0)
+    crossing = 1.9 / full
+    note(memory, "size of the file", crossing, 1.85, GREY, offset=(-9, 0), ha="right")
+    for axes in (time, memory):
+        axes.grid(color="#eeeeee", lw=0.5)
+        axes.minorticks_off()
+    return figure
+
+
 FIGURES: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "speed-n": ("scaling", lambda record: scaling(record, "n")),
     "speed-d": ("scaling", lambda record: scaling(record, "d")),
     "speed-c": ("scaling", lambda record: scaling(record, "c")),
     "speed-solvers": ("solvers", solvers),
     "speed-nystroem": ("nystroem", nystroem),
+    "scale-rows": ("blocks", rows),
 }
 
 

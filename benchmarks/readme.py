@@ -226,6 +226,90 @@ def device() -> str:
     return "\n".join(lines)
 
 
+def blocks() -> str:
+    record = load("blocks")
+    read, products, fit = (record[name] for name in ("read", "products", "fit"))
+    lines = [
+        f"| {fit['rows']:,} rows x {record['d']} x {record['c']} labels, Parquet of "
+        f"{record['size_gb']:.1f} GB | seconds | core seconds |",
+        "|---|---|---|",
+        f"| read the file once | {read['seconds']:.1f} | {read['cpu']:.0f} |",
+        f"| the bare products in numpy | {products['seconds']:.1f} | {products['cpu']:.0f} |",
+        f"| **the fit** | {fit['seconds']:.1f} | {fit['cpu']:.0f} |",
+        f"| the fit over the sum of the other two | {record['ratio']:.2f} | {record['work']:.2f} |",
+        "",
+        f"Its peak of memory was {fit['peak_gb']:.2f} GB, {fit['before_gb']:.2f} GB of it the "
+        f"imports. On the first {record['prefix']['rows']:,} rows the fits from the file and "
+        f"in memory differ by {record['prefix']['float64']:.0e} in scores.",
+        "",
+        "| rows | seconds | peak of memory | evaluations |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['rows']:,} | {row['seconds']:.1f} | {row['peak_gb']:.2f} GB "
+        f"| {row['evaluations']} |"
+        for row in (*record["curve"], fit)
+    ]
+    return "\n".join(lines)
+
+
+def cluster() -> str:
+    record = load("cluster")
+    lines = [
+        f"| {record['rows']:,} rows x {record['d']} x {record['c']} labels in {record['blocks']} "
+        "blocks | workers | seconds | passes | MB a pass | the same, a quarter of the rows | gap |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['strategy']} | {row['workers']} | {row['seconds']:.1f} | {row['passes']} "
+        f"| {row['megabytes_a_pass']:.2f} | {row['megabytes_a_pass_quarter']:.2f} "
+        f"| {row['gap']:.0e} |"
+        for row in record["results"]
+    ]
+    alone = record["seconds_alone"]
+    return "\n".join([*lines, "", f"One process with one thread, by statistics: {alone:.1f} s."])
+
+
+def estimate() -> str:
+    """A billion rows, from what ten million cost."""
+    record, spread = load("blocks"), load("cluster")
+    n, machines, cores, network, memory = 1e9, 10, 8, 12.5e9 / 8, 32
+    d, c = record["d"], record["c"]
+    work = record["fit"]["cpu"] / record["fit"]["rows"] * n
+    size = record["size_gb"] / record["fit"]["rows"] * n
+    reading = size * 1e9 / (machines * network)
+    block = 2 * c * (d + 1) ** 2 * 8 / 1e6
+    passes = max(
+        (row for row in spread["results"] if row["strategy"] == "passes"),
+        key=lambda row: row["workers"],
+    )
+    here = record["machine"]["cores"]
+    one_pass = passes["seconds"] / passes["passes"] * here / spread["rows"] * n / (machines * cores)
+    statistics = max(work / (machines * cores), reading)
+    return "\n".join(
+        [
+            f"A billion rows of {d} features and {c} labels are {size:.0f} GB of Parquet. On "
+            f"{machines} machines of the kind AWS calls c7i.4xlarge ({cores} cores, {memory} GB, "
+            "12.5 Gbit/s):",
+            "",
+            "| | |",
+            "|---|---|",
+            f"| core seconds to read and multiply, {work / n * 1e6:.1f} µs a row as above "
+            f"| {work:,.0f} |",
+            f"| over {machines * cores} cores | {work / machines / cores:.0f} s |",
+            f"| {size:.0f} GB over the network of all machines | {reading:.0f} s |",
+            f"| statistics of blocks of a million rows, {block:.0f} MB each "
+            f"| {block * n / 1e6 / 1e3:.0f} GB in all, "
+            f"{block * n / 1e6 * 1e6 / (machines * network):.0f} s |",
+            f"| solving, on one machine | {record['curve'][0]['seconds']:.0f} s at most |",
+            f"| **all together** | **{statistics / 60:.0f} to "
+            f"{(statistics + reading) / 60 + 0.5:.0f} minutes** |",
+            f"| the same by passes, {passes['passes']} of them, the rows read anew in each "
+            f"| {passes['passes'] * max(one_pass, reading) / 60:.0f} minutes |",
+        ]
+    )
+
+
 PAGES = {
     "README.md": {"arts": arts, "fit": fit},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
@@ -237,6 +321,7 @@ PAGES = {
         "nystroem": nystroem,
         "device": device,
     },
+    "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
 
 
