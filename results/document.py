@@ -33,6 +33,7 @@ PAGES = ("README.md", "docs/results.md")
 HONEST = "honest+honest_old_tmc"
 OLD_TMC = "Tmc2007-500-old"
 FEWEST = 4  # repetitions of a method that count
+_EQUAL = "no difference shown"
 TERMS = ("Rkl", "Cvg", "Ap")  # Auc is 1 - Rkl
 NAMES = {"Corel16k": "Corel16k (001 of its ten)", "Tmc2007-500": "Tmc2007-500 (old edition)"}
 
@@ -157,7 +158,7 @@ def terms(store: Store) -> str:
     return (
         f"Of {len(found)} comparisons with ridge on the observed labels, which is DM2L without its "
         f"terms, cell by cell in Rkl, Cvg and Ap, {verdicts.count('better')} show DM2L better, "
-        f"{verdicts.count('worse')} show it worse, and {verdicts.count('no difference shown')} "
+        f"{verdicts.count('worse')} show it worse, and {verdicts.count(_EQUAL)} "
         "show no difference (95 % intervals of the mean difference over repetitions, corrected for "
         f"splits that share rows; of so many between equals about {0.05 * len(found):.0f} would "
         "show one)."
@@ -168,7 +169,7 @@ def shown(store: Store) -> str:
     lines = ["| data set | ρ | model | measure | ridge | DM2L | difference | 95 % interval |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for duel in _duels(store):
-        if duel.verdict != "no difference shown":
+        if duel.verdict != _EQUAL:
             place, interval = duel.first.place, duel.interval
             lines.append(
                 f"| {place.dataset} | {place.rate:g} | {place.method} | {duel.measure.name} "
@@ -176,6 +177,27 @@ def shown(store: Store) -> str:
                 f"| {interval.low:+.4f} to {interval.high:+.4f} |"
             )
     return "\n".join(lines)
+
+
+def largest(store: Store) -> str:
+    """Where the ranking loss changes most, either way, among the differences that are shown."""
+    found = [d for d in _duels(store) if d.measure.name == "Rkl" and d.verdict != _EQUAL]
+    found.sort(key=lambda duel: duel.interval.mean / duel.second.mean)
+    parts = []
+    for duel in found[:5]:
+        place, base = duel.first.place, duel.second.mean
+        low, mean, high = (
+            value / base for value in (duel.interval.low, duel.interval.mean, duel.interval.high)
+        )
+        parts.append(
+            f"{place.dataset} at ρ {place.rate:g} with {place.method} ({base:.3f} to "
+            f"{duel.first.mean:.3f}, {mean:+.1%}, interval {low:+.1%} to {high:+.1%})"
+        )
+    worse = sum(duel.verdict == "worse" for duel in found)
+    return (
+        f"Of the {len(found)} differences in ranking loss among them {worse} are for the worse. The "
+        "largest: " + "; ".join(parts) + "."
+    )
 
 
 class Overall(NamedTuple):
@@ -279,6 +301,7 @@ BLOCKS = {
     "reproduced": reproduced,
     "terms": terms,
     "shown": shown,
+    "largest": largest,
     "overall": overall,
     "consistent": consistent,
     "means": means,
