@@ -195,7 +195,7 @@ def largest(store: Store) -> str:
         )
     worse = sum(duel.verdict == "worse" for duel in found)
     return (
-        f"Of the {len(found)} differences in ranking loss among them {worse} are for the worse. The "
+        f"Of the {len(found)} differences in ranking loss, {worse} are for the worse. The "
         "largest: " + "; ".join(parts) + "."
     )
 

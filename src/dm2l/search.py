@@ -23,7 +23,7 @@ from dm2l.features import Kernel, default_ridge
 from dm2l.labels import Signs
 from dm2l.model_selection import get_metric, get_scorer_names
 from dm2l.nuclear import blas_threads, one_blas_thread
-from dm2l.solvers import Preconditioner, conjugate_gradients, solve_lbfgs
+from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -32,6 +32,8 @@ RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kerne
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
 SMOOTHING = 1e-2
+# Relative rounding of an objective.
+ROUNDING = 1e-12
 
 Rows = NDArray[np.intp]
 
@@ -409,11 +411,14 @@ def _run(
     with blas_threads(X.shape[0] * min(X.shape) ** 2):
         prepared = model._prepare(X, T)
         for a, alpha in enumerate(alphas):
-            start = time.perf_counter()
+            start, last = time.perf_counter(), None
             for place, W in _path(model, prepared, alpha, lambdas):
-                model._store(X, prepared.features.to_original(W), prepared.feature_map)
+                if W is not last:
+                    model._store(X, prepared.features.to_original(W), prepared.feature_map)
                 part.seconds[a, place] = time.perf_counter() - start
-                part.scores[a, place] = metric(visible, to_numpy(model._all_scores(X_test)))
+                if W is not last:
+                    score = metric(visible, to_numpy(model._all_scores(X_test)))
+                part.scores[a, place], last = score, W
                 start = time.perf_counter()
     return part
 
@@ -421,7 +426,12 @@ def _run(
 def _path(
     model: DM2LClassifier, prepared: Prepared, alpha: float, lambdas: list[float]
 ) -> Iterator[tuple[int, Any]]:
-    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``."""
+    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+
+    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
+    of the weights times the bracket there: where that is within the tolerance the weights are kept,
+    the very same object.
+    """
     problem = prepared.problem(alpha, 0.0)
     preconditioner = Preconditioner(problem, prepared.gram)
     precise = 0.0 in lambdas
@@ -429,19 +439,35 @@ def _path(
         V = conjugate_gradients(
             problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
         )
+    enough = -np.inf  # lambda_d up to which the last weights will do
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
-        if not problem.objective.lambda_d:
-            yield int(place), preconditioner.to_weights(V)
-            continue
-        with one_blas_thread():
-            solution = solve_lbfgs(
-                problem,
-                preconditioner,
-                V,
-                tol=model.tol,
-                max_iter=model.max_iter,
-                finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
-            )
-            V = preconditioner.to_variables(solution.W)
-        yield int(place), solution.W
+        lambda_d = problem.objective.lambda_d
+        if not lambda_d:
+            W = preconditioner.to_weights(V)
+        elif lambda_d > enough:
+            with one_blas_thread():
+                solution = solve_lbfgs(
+                    problem,
+                    preconditioner,
+                    V,
+                    tol=model.tol,
+                    max_iter=model.max_iter,
+                    finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
+                )
+                W = solution.W
+                V = preconditioner.to_variables(W)
+            enough = _good_up_to(problem, solution, model.tol)
+        yield int(place), W
+
+
+def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
+    """The largest ``lambda_d`` at which the solution is within ``tol`` of the minimum."""
+    if not solution.converged:
+        return -np.inf
+    plain = problem.objective.loss(problem.features.scores(solution.W))[0]
+    plain += problem.ridge(solution.W)
+    norms = max(solution.objective - plain, ROUNDING * solution.objective)
+    if norms <= 0:
+        return np.inf
+    return problem.lambda_d * (1 + tol * solution.objective / norms)
