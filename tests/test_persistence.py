@@ -43,6 +43,7 @@ from all_estimators import ESTIMATORS
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked, available
 from dm2l.datasets import make_missing_multilabel
+from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_scorer
 from dm2l.persistence import (
     ModelFileError,
@@ -151,6 +152,7 @@ MODELS = [
     DM2LClassifierCV(np.array([0.0, 0.5]), (0.1, 1.0), cv=2, refit=False),
     OneVsRestMasked(MaskedRidgeClassifier(), calibration="sigmoid", cv=2),
     OneVsRestMasked(make_pipeline(StandardScaler(), DM2LClassifier())),
+    ExtremeDM2LClassifier(rank=3, propensities=None),
 ]
 
 
@@ -431,8 +433,22 @@ def test_more_arrays_than_a_file_may_have(data, path, monkeypatch):
     assert not path.exists()
 
 
+def test_thousands_of_labels_are_a_few_members(path):
+    rng = np.random.default_rng(0)
+    Y = sp.csr_array(rng.random((60, 3000)) < 0.3)
+    X = rng.standard_normal((60, 5))
+    model = ExtremeDM2LClassifier(rank=4, absent_label="unlabelled").fit(X, Y)
+    save_model(model, path)
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) < 30
+    loaded = load_model(path)
+    for found, expected in zip(loaded.predict_top_k(X, 5), model.predict_top_k(X, 5), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert loaded.classes_[17].tolist() == model.classes_[17].tolist()
+
+
 def test_every_estimator_of_the_library_is_known():
-    ours = {DM2LClassifier, DM2LClassifierCV, *available().values()}
+    ours = {DM2LClassifier, DM2LClassifierCV, ExtremeDM2LClassifier, *available().values()}
     assert ours == set(_objects.ESTIMATORS)
     for name in _sklearn._OWN:
         module, _, cls = name.rpartition(".")

@@ -27,6 +27,7 @@ from dm2l.baselines import (
 )
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
+from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.features import Kernel
 from dm2l.labels import Labels
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
@@ -38,6 +39,7 @@ State = dict[str, dict[str, Any]]
 ESTIMATORS: tuple[type, ...] = (
     DM2LClassifier,
     DM2LClassifierCV,
+    ExtremeDM2LClassifier,
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
