@@ -30,7 +30,7 @@ CASES = [("per row", 1.0), ("per row", 0.7), ("per row", 0.3), ("uniform", 0.7),
 RBF = {"kernel": "rbf", "gamma": 0.5, "alpha": 1.0}
 METHODS = {
     "DM2L-l as published": DM2LClassifier.published(),
-    "DM2L-nl as published": DM2LClassifier.published("rbf", lambda_d=1e-4),
+    "DM2L-nl as published": DM2LClassifier.published("rbf", sigma=0.5),
     "masked ridge": MaskedRidgeClassifier(alpha=10.0),
     "DM2L linear": DM2LClassifier(alpha=10.0, lambda_d=0.3),
     "masked kernel ridge": DM2LClassifier(lambda_d=0.0, **RBF),
