@@ -69,7 +69,8 @@ def headline(store: Store) -> str:
     return (
         f"The best of our {_words(len(ours))} DM2L models is at least as good as the best "
         f"published figure of any method in **{won} of {len(outcomes)}** cells "
-        f"({outcomes.count('equal')} of them equal to three decimals), worse in {outcomes.count('lost')}"
+        f"({outcomes.count('equal')} of them equal to three decimals), worse in "
+        f"{outcomes.count('lost')}"
         + (f", not run in {missing}" if (missing := outcomes.count("missing")) else "")
         + ". Both bests are taken cell by cell, by the mean over test rows. One model alone "
         f"({'; '.join(ours)}) has {alone[0]}; the ridge models that lack DM2L's terms have "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from functools import partial
 
@@ -16,6 +18,7 @@ import scipy.sparse as sp
 from dm2l import DM2LClassifier
 from dm2l.blocks import RowBlocks
 from dm2l.datasets import make_missing_multilabel
+from dm2l.nuclear import blas_thread_count
 from dm2l.solvers import gradient_sums, score_sums, traffic
 
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
@@ -119,6 +122,99 @@ def test_traffic_of_an_evaluation_does_not_depend_on_the_number_of_rows(client, 
     assert out <= moved[0].out <= out + 8 * 1000
     assert back <= moved[0].back <= back + 18 * 500
     assert d * c * 3 + 2 * (c + 1) * c * c + 1 == traffic(d, c)
+
+
+def test_rows_of_labels_that_cannot_be_learnt_stay_out_whatever_a_block_shows(client):
+    """Many kinds of rows wait in every block for a label that only other blocks settle."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 10))
+    truth = X @ rng.standard_normal((10, 20)) + 0.5 * rng.standard_normal((800, 20)) > 0
+    Y = np.full((800, 20), np.nan)
+    Y[truth & (rng.random(Y.shape) < 0.15)] = 1
+    Y[~truth & (rng.random(Y.shape) < 0.02)] = 0
+    Y[:, 0] = np.where(truth[:, 0], 1, np.nan)  # never negative
+    with pytest.warns(UserWarning, match="one class"):
+        here = DM2LClassifier().fit(X, Y, strategy="memory")
+    for strategy in ("statistics", "passes"):
+        for blocks in (chunked(X, Y, rows=100), RowBlocks.from_arrays(X, Y, rows=50)):
+            with pytest.warns(UserWarning, match="one class"):
+                found = DM2LClassifier().fit(blocks, strategy=strategy)
+            assert gap(found, here, X) < 1e-6
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem", "fourier"])
+def test_partitions_without_rows(client, data, approximation):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X, Y = data
+    table = pd.DataFrame(np.hstack([X, Y]))
+    table.columns = [f"x{i}" for i in range(X.shape[1])] + [f"y{i}" for i in range(Y.shape[1])]
+    table["day"] = np.arange(ROWS) // 100
+    frame = dd.from_pandas(table, npartitions=6)
+    frame = frame[(frame.day > 0) & (frame.day != 3)]
+    labels = [name for name in table if name.startswith("y")]
+    features = [name for name in table if name.startswith("x")]
+    kept = table[(table.day > 0) & (table.day != 3)]
+    settings = {} if approximation is None else {"kernel": "rbf", "n_components": 30}
+    model = DM2LClassifier(approximation=approximation, random_state=0, gamma=0.1, **settings)
+    there = model.fit(DaskBlocks(frame[features], frame[labels]), strategy="passes")
+    scores = there.decision_function(kept[features])
+    source = RowBlocks.from_arrays(kept[features].to_numpy(), kept[labels].to_numpy(), rows=100)
+    here = DM2LClassifier(approximation=approximation, random_state=0, gamma=0.1, **settings)
+    here.fit(source, strategy="passes")
+    assert abs(scores - here.decision_function(kept[features].to_numpy())).max() < 1e-8
+
+
+def test_a_failed_fit_leaves_nothing_on_the_workers(client, data):
+    X, Y = data
+    mixed = np.where(np.isnan(Y), Y, 2 * Y - 1)
+    mixed[:-BLOCK] = Y[:-BLOCK]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="writes negatives"):
+            DM2LClassifier().fit(chunked(X, mixed))
+        end = time.monotonic() + 10
+        while any(client.has_what().values()) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not any(client.has_what().values())
+
+
+def test_blocks_leave_the_workers_with_their_last_name(client, data):
+    X, Y = data
+    blocks = chunked(X, Y)
+    DM2LClassifier().fit(blocks)
+    assert any(client.has_what().values())
+    del blocks
+    end = time.monotonic() + 10
+    while any(client.has_what().values()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(client.has_what().values())
+
+
+def test_threads_of_a_process_get_their_blas_back(data):
+    X, Y = data
+    before = blas_thread_count()
+    with distributed.Client(n_workers=2, processes=False, dashboard_address=":0") as client:
+        DM2LClassifier().fit(chunked(X, Y, client=client), strategy="passes")
+    assert blas_thread_count() == before
+
+
+def test_asynchronous_clients_are_refused(data):
+    X, Y = data
+
+    async def try_it(address):
+        async with distributed.Client(address, asynchronous=True) as client:
+            with pytest.raises(ValueError, match="asynchronous=False"):
+                chunked(X, Y, client=client)
+
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
+        asyncio.run(try_it(cluster.scheduler_address))
+
+
+def test_what_a_worker_can_hold_bounds_the_statistics(client, data):
+    blocks = chunked(*data)
+    limits = [w["memory_limit"] for w in client.scheduler_info(n_workers=-1)["workers"].values()]
+    assert blocks.room() == min(limits) / 11
+    assert blocks.n_rows == ROWS
 
 
 def test_data_frames(client, data):

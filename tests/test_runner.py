@@ -798,3 +798,10 @@ def test_unknown_backends_and_clusters_that_are_not_there_are_refused(data, stor
     pytest.importorskip("distributed", reason="dask is an extra: pip install 'dm2l[scale]'")
     with pytest.raises(ValueError, match="client"):
         run(tiny(RIDGE), store, backend="dask")
+    distributed = pytest.importorskip("distributed")
+    threads = {"n_workers": 1, "threads_per_worker": 2, "processes": False}
+    with (
+        distributed.Client(**threads, dashboard_address=":0"),
+        pytest.raises(ValueError, match="one thread each"),
+    ):
+        run(tiny(RIDGE), store, backend="dask")

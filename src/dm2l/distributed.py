@@ -9,24 +9,27 @@ worker held are dask's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from functools import reduce
-from operator import add
+from copy import copy, deepcopy
+from functools import partial
+from operator import iadd
 from typing import Any, NamedTuple
 
 import numpy as np
 from cloudpickle import dumps
+from dask import config
 from dask.delayed import delayed
-from distributed import get_client
+from distributed import futures_of, get_client
 
 from dm2l.blocks import Block, LabelForm, RemoteBlocks
-from dm2l.blocks._source import naming_block, read_block
+from dm2l.blocks._source import label_counts, naming_block, read_block
 from dm2l.nuclear import one_blas_thread
 
 __all__ = ["DaskBlocks", "Traffic"]
 
 # Results that one task adds up.
 FAN_IN = 8
+# The weights are part of a graph, and large where there are many labels: no reason for a warning.
+_LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
 
 class Traffic(NamedTuple):
@@ -112,18 +115,16 @@ class DaskBlocks(RemoteBlocks):
         self.traffic = Traffic()
         self._parts = _partitions(X, Y, label_mask)
         self._blocks: list[Any] | None = None
+        self._counts: tuple[Any, Any] = (0, 0)
+        rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
         super().__init__(
-            self._fetched,
+            partial(_fetched, self.client, self._parts),
+            n_rows=None if np.isnan(rows) else int(rows),
             missing_label=missing_label,
             absent_label=absent_label,
             classes=classes,
             ahead=False,
         )
-
-    def _fetched(self) -> Iterator[Sequence[Any]]:
-        """Blocks brought here, one at a time."""
-        for parts in self._parts:
-            yield self.client.gather(self.client.compute(parts))
 
     def _tasks(self) -> list[Any]:
         """Tasks that give checked blocks; the first call runs the checks, on the workers."""
@@ -133,17 +134,37 @@ class DaskBlocks(RemoteBlocks):
                 delayed(_read)(place, self._form, n_features, *parts)
                 for place, parts in enumerate(self._parts)
             ]
-            if self.keep:
-                checked = self.client.persist(checked)
-            found = self.client.compute([delayed(_form)(one) for one in checked])
-            sizes = []
-            for place, (rows, form) in enumerate(self.client.gather(found)):
-                sizes.append(rows)
-                with naming_block(place):
-                    self._form.join(form)
+            with _LARGE_GRAPHS():
+                if self.keep:
+                    checked = self.client.persist(checked)
+                found = self.client.compute([delayed(_summary)(one) for one in checked])
+            try:
+                forms, *counted = zip(*self.client.gather(found), strict=True)
+                for place, form in enumerate(forms):
+                    with naming_block(place):
+                        self._form.join(form)
+            except BaseException:
+                # The error keeps the frames alive, and these the blocks.
+                self.client.cancel([*found, *futures_of(checked)])
+                raise
+            sizes, positives, negatives = counted
             self._finish_pass(len(sizes), sum(sizes))
+            self._counts = sum(positives), sum(negatives)
             self._blocks = [delayed(_block)(one) for one in checked]
         return self._blocks
+
+    def counts(self) -> tuple[Any, Any]:
+        """Observed positives and negatives of every label; known since the blocks were checked."""
+        self._tasks()
+        return self._counts
+
+    def room(self) -> float:
+        """Bytes that the result of a block may take: a worker has to hold a few, and their sum."""
+        limits = [worker["memory_limit"] for worker in self._workers()]
+        return min((limit for limit in limits if limit), default=np.inf) / (FAN_IN + 3)
+
+    def _workers(self) -> list[Any]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Sum of ``function(block)`` over all blocks, made on the workers.
@@ -175,7 +196,8 @@ class DaskBlocks(RemoteBlocks):
         """
         shared = delayed(_same, traverse=False)(function)
         tasks = [delayed(_applied)(shared, block) for block in self._tasks()]
-        return _Mapped(self, self.client.persist(tasks) if self.keep else tasks)
+        with _LARGE_GRAPHS():
+            return _Mapped(self, self.client.persist(tasks) if self.keep else tasks)
 
     def _sum(self, function: Callable[[Any], Any], tasks: list[Any]) -> tuple[Any, ...]:
         # The function is a task of its own: it goes to every worker once, not with every block,
@@ -184,10 +206,12 @@ class DaskBlocks(RemoteBlocks):
         parts = [delayed(_measured)(shared, task) for task in tasks]
         while len(parts) > 1:
             parts = [delayed(_added)(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-        size, total = self.client.compute(parts[0]).result()
-        workers = len(self.client.scheduler_info(n_workers=-1)["workers"])
+        with _LARGE_GRAPHS():
+            found = self.client.compute(parts[0])
+        size, total = found.result()
         passes, out, back = self.traffic
-        self.traffic = Traffic(passes + 1, out + workers * _size(function), back + size)
+        sent = len(self._workers()) * _size(function)
+        self.traffic = Traffic(passes + 1, out + sent, back + size)
         return tuple(total)
 
 
@@ -205,15 +229,17 @@ class _Mapped:
 
 
 def _current(client: Any) -> Any:
-    if client is not None:
-        return client
-    try:
-        return get_client()
-    except ValueError as error:
-        raise ValueError(
-            "There is no dask client: make one (client = dask.distributed.Client(...)), or give "
-            "it as client=."
-        ) from error
+    if client is None:
+        try:
+            client = get_client()
+        except ValueError as error:
+            raise ValueError(
+                "There is no dask client: make one (client = dask.distributed.Client(...)), or "
+                "give it as client=."
+            ) from error
+    if client.asynchronous:
+        raise ValueError("A fit waits for its passes: it needs a client with asynchronous=False.")
+    return client
 
 
 def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
@@ -257,8 +283,15 @@ def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[Bl
         return read_block(parts, form, n_features), form
 
 
-def _form(checked: tuple[Block, LabelForm]) -> tuple[int, LabelForm]:
-    return len(checked[0].T), checked[1]
+def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
+    """Blocks brought here, one at a time."""
+    for tasks in parts:
+        yield client.gather(client.compute(tasks))
+
+
+def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any]:
+    block, form = checked
+    return form, len(block.T), *label_counts(block)
 
 
 def _block(checked: tuple[Block, LabelForm]) -> Block:
@@ -280,10 +313,15 @@ def _measured(function: Callable[[Any], Any], block: Any) -> tuple[int, tuple[An
 
 
 def _added(parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ...]]:
-    sizes, sums = zip(*parts, strict=True)
-    total = reduce(lambda one, other: tuple(map(add, one, other)), sums)
+    sizes, (first, *others) = zip(*parts, strict=True)
+    total = deepcopy(first)  # the others may be asked for again
+    for part in others:
+        total = tuple(map(iadd, total, part))
     return sum(sizes) + _size(total), total
 
 
 def _size(value: Any) -> int:
-    return len(dumps(value))  # of dask's own kind: a function need not be importable
+    """Bytes of a message, arrays not copied; a function need not be importable."""
+    buffers: list[Any] = []
+    message = dumps(value, protocol=5, buffer_callback=buffers.append)
+    return len(message) + sum(buffer.raw().nbytes for buffer in buffers)

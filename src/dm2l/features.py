@@ -593,7 +593,8 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
         return KernelFactor(take_rows(L, place) if repeated else L, kept, L, counts)
     del L
     lower, order = _pivoted(to_numpy(K), tol, largest, noise)
-    example, K = diagonal[:0], None
+    example = like(np.empty(0), K)
+    del K, diagonal
     rank = lower.shape[1]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array, to_device
@@ -71,8 +72,32 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     In an ``eigh`` of a hundred rows threads bring nothing on an idle machine and cost dearly on a
     busy one: 26 matrices of 153 x 153 took 53 ms with either on two idle cores, and on two busy
     ones 416 ms with two threads and 58 ms with one (``benchmarks/blas.py``).
+
+    The limit is that of the process: it is set by the first of several threads that ask for it, and
+    ends with the last.
     """
-    return _controller().limit(limits=1, user_api="blas")
+    return _ONE_THREAD
+
+
+class _OneThread(AbstractContextManager[None]):
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
 
 
 def blas_threads(size: float) -> AbstractContextManager[Any]:

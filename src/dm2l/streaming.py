@@ -34,7 +34,7 @@ from dm2l.solvers import (
 )
 from dm2l.solvers._ridge import settled
 from dm2l.statistics import SufficientStatistics, Tally
-from dm2l.strategy import STRATEGIES, choose
+from dm2l.strategy import MEMORY, STRATEGIES, choose, free_memory
 
 __all__ = ["StreamedFits"]
 
@@ -323,7 +323,10 @@ class StreamedFits(MissingLabelClassifier):
             strategy = "memory"
         elif strategy == "auto":
             d = source.n_features if self.approximation is None else self.n_components
-            ways = STRATEGIES[1:] if isinstance(source, RemoteBlocks) else STRATEGIES
+            ways = STRATEGIES
+            if isinstance(source, RemoteBlocks):
+                ways = STRATEGIES[1:]
+                memory = min(source.room(), MEMORY * free_memory()) if memory is None else memory
             strategy = choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
         if strategy == "memory":
             X, T = _collected(source)
@@ -351,7 +354,7 @@ class StreamedFits(MissingLabelClassifier):
         feature_map = self._new_map(sample)
         example = sample[:0]
         kind = SufficientStatistics if strategy == "statistics" else Tally
-        tally = _tallied(_mapped(blocks, feature_map), kind)
+        tally = _tallied(_mapped(blocks, feature_map), kind, source)
         if source is not None:
             self._set_source_labels(source, self._seen_labels(tally, source.labels))
         if isinstance(tally, SufficientStatistics):
@@ -380,6 +383,8 @@ class StreamedFits(MissingLabelClassifier):
             return _seen(first.X, first.T)
         found: list[Any] = []
         for X, T in source:
+            if not len(T):
+                continue
             found.append(_seen(X, T))
             wanted -= found[-1].shape[0]
             if wanted <= 0:
@@ -523,25 +528,73 @@ def _features_of(
     feature_map: Any, labels: NDArray[np.bool_] | None, block: tuple[Any, Signs]
 ) -> tuple[Any, Signs]:
     X, T = block
-    return feature_map.transform(X), T if labels is None else T[:, labels]
+    T = T if labels is None else T[:, labels]
+    if not len(T) and not isinstance(feature_map, LinearMap):
+        return np.empty((0, feature_map.n_coefficients)), T
+    return feature_map.transform(X), T
 
 
-def _tallied(blocks: Any, kind: type[Tally]) -> Tally:
-    """Counts or statistics of all blocks, each added to those before or, elsewhere, to others."""
-    if not isinstance(blocks, _Mapped):
-        return blocks.reduce(partial(_tally_of, kind))[0]
+def _tallied(blocks: Any, kind: type[Tally], source: RowBlocks | None) -> Tally:
+    """Counts or statistics of all blocks, with the rows of labels that can be learnt.
+
+    Which labels these are, blocks that are elsewhere are told beforehand. One after the other they
+    find out, and where a pass could not wait for it there is another.
+    """
+    if isinstance(source, RemoteBlocks):
+        counts = source.counts()
+        (tally,) = blocks.reduce(partial(_tally_of, kind, _both(counts)))
+        tally.positives[:], tally.negatives[:] = counts
+        return tally
+    tally = _gathered(blocks, kind)
+    return _gathered(blocks, kind, _both(_counts(tally)), tally) if tally.overcounted else tally
+
+
+def _gathered(
+    blocks: Any,
+    kind: type[Tally],
+    learnable: NDArray[np.bool_] | None = None,
+    counts: Tally | None = None,
+) -> Tally:
     tally: Tally | None = None
-    for Phi, T in blocks:
+    for block in blocks:
         if tally is None:
-            tally = kind(Phi.shape[1], T.shape[1])
-        tally.add(Phi, T)
+            tally = kind(block[0].shape[1], block[1].shape[1])
+        _add_settled(tally, block, learnable)
     assert tally is not None
+    if counts is not None:
+        tally.positives[:], tally.negatives[:] = _counts(counts)
     return tally
 
 
-def _tally_of(kind: type[Tally], block: tuple[Any, Signs]) -> tuple[Tally]:
+def _counts(tally: Tally) -> tuple[Any, Any]:
+    return tally.positives, tally.negatives
+
+
+def _both(counts: tuple[Any, Any]) -> NDArray[np.bool_]:
+    return np.asarray((counts[0] > 0) & (counts[1] > 0))
+
+
+def _tally_of(
+    kind: type[Tally], learnable: NDArray[np.bool_], block: tuple[Any, Signs]
+) -> tuple[Tally]:
+    tally = kind(block[0].shape[1], block[1].shape[1])
+    _add_settled(tally, block, learnable)
+    return (tally,)
+
+
+def _add_settled(
+    tally: Tally, block: tuple[Any, Signs], learnable: NDArray[np.bool_] | None
+) -> None:
+    """Add a block; if it is known which labels can be learnt, nothing has to wait."""
     Phi, T = block
-    return (kind(Phi.shape[1], T.shape[1]).add(Phi, T),)
+    if learnable is None:
+        tally.add(Phi, T)
+        return
+    for seen in _counts(tally):  # one of each class, taken away again below
+        seen += learnable
+    tally.add(Phi, T * learnable)
+    for seen in _counts(tally):
+        seen -= learnable
 
 
 def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:

@@ -425,10 +425,11 @@ class RowBlocks:
     # -- what they are like ---------------------------------------------------------------------
 
     def first(self) -> Block:
-        """The first block, without reading the others."""
+        """The first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
             for block in blocks:
-                return block
+                if len(block.T):
+                    return block
         raise AssertionError("an empty pass raises")
 
     def _peek(self) -> tuple[int, np.dtype[Any], bool]:
@@ -481,6 +482,20 @@ class RemoteBlocks(RowBlocks, ABC):
     @abstractmethod
     def map(self, function: Callable[[Any], Any]) -> Any:
         """The blocks with a function applied to each: something else with :meth:`reduce`."""
+
+    def counts(self) -> tuple[Any, Any]:
+        """Observed positives and negatives of every label."""
+        positives, negatives = self.reduce(label_counts)
+        return positives, negatives
+
+    def room(self) -> float:
+        """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
+        return float("inf")
+
+
+def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any]:
+    """Observed positives and negatives of every label of a block."""
+    return (block[1] > 0).sum(axis=0), (block[1] < 0).sum(axis=0)
 
 
 @contextmanager

@@ -162,7 +162,8 @@ def _connected(backend: str, cluster: str | None) -> Iterator[None]:
         if backend == "dask":
             from distributed import Client
 
-            with Client(cluster, dashboard_address=":0") if cluster is None else Client(cluster):
+            here = {"threads_per_worker": 1, "dashboard_address": ":0"}
+            with Client(**here) if cluster is None else Client(cluster):
                 yield
         elif backend == "ray":
             import ray

@@ -330,7 +330,8 @@ def run(
         float64 tensors on it.
     backend : {"loky", "dask", "ray"}, default="loky"
         Whose processes, by way of joblib: those of this machine, or those of the dask client or
-        the ray cluster that is connected. There the data sets have to be as well.
+        the ray cluster that is connected, where the data sets have to be as well. With dask all
+        workers are used, with ray ``n_jobs``, and all of them if that is 1.
     retry_failed : bool, default=False
         Run cells again that failed before.
     progress : callable, default=None
@@ -376,7 +377,9 @@ def run(
     if retry_failed:
         before["failed"] = 0
     _connect(backend)
-    n_jobs = max(1, min(_count(n_jobs, backend), len(pending)))
+    n_jobs = _count(n_jobs, backend)
+    if backend == "loky":
+        n_jobs = max(1, min(n_jobs, len(pending)))
     work = Work(store, protocol.name, pending, n_jobs)
     step = Step(None, None, None, before["done"], before["failed"], len(cells), work.seconds)
     if progress is not None:
@@ -389,7 +392,7 @@ def run(
     same = {"protocol": protocol.name, "split": protocol.split}
     store.check([{**same, "dataset": name, "data": sets[name]} for name in sets], "this run")
     identifier = store.add_run(versions=_versions(), machine=_machine(device))
-    for cell, row in _results(protocol, pending, n_jobs, device, backend):
+    for cell, row in _results(protocol, pending, n_jobs, device, backend, sets):
         store.add(cell, {**row, "run": identifier}, retried=retry_failed)
         work.finish(cell, row)
         step = Step(
@@ -415,18 +418,31 @@ def _connect(backend: str) -> None:
     elif backend == "dask":
         from distributed import get_client
 
-        get_client()  # or it says that there is none
+        threads = get_client().nthreads()  # or it says that there is no client
+        if max(threads.values(), default=1) > 1:
+            raise ValueError(
+                "Experiments need dask workers with one thread each (threads_per_worker=1): what a "
+                "fit warns of, and how many threads BLAS has, belong to a process."
+            )
     elif backend != "loky":
         raise ValueError(f"backend must be 'loky', 'dask' or 'ray', got {backend!r}.")
 
 
 def _count(n_jobs: int, backend: str) -> int:
-    with parallel_config(backend=backend):
+    """Processes; joblib would take one of them as none, and those of dask are all or nothing."""
+    if backend == "loky":
         return effective_n_jobs(n_jobs)
+    with parallel_config(backend=backend):
+        return max(2, effective_n_jobs(-1 if n_jobs == 1 else n_jobs))
 
 
 def _results(
-    protocol: Protocol, cells: list[Cell], n_jobs: int, device: str | None, backend: str
+    protocol: Protocol,
+    cells: list[Cell],
+    n_jobs: int,
+    device: str | None,
+    backend: str,
+    sets: dict[str, str],
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Cells with their rows, as they come."""
     here = backend == "loky"
@@ -435,7 +451,10 @@ def _results(
             yield cell, _attempt(protocol, cell, device)
         return
     caller = (os.getpid() if here else None, _folders())
-    tasks = (delayed(_work)(_only(protocol, cell), cell, device, *caller) for cell in cells)
+    tasks = (
+        delayed(_work)(_only(protocol, cell), cell, device, sets[cell.dataset], *caller)
+        for cell in cells
+    )
     threads = {"inner_max_num_threads": 1} if here else {}
     # joblib's backend for ray gives nothing before all is there, so it gets a few cells at a time.
     # A batch would keep finished cells waiting, and lose them when the process is killed.
@@ -459,6 +478,7 @@ def _work(
     protocol: Protocol,
     cell: Cell,
     device: str | None,
+    data: str,
     parent: int | None,
     folders: tuple[str | None, ...],
 ) -> tuple[Cell, dict[str, Any]]:
@@ -468,6 +488,8 @@ def _work(
     for name, folder in zip(_FOLDERS, folders, strict=True):
         if folder is not None:
             os.environ[name] = folder
+    if _load(cell.dataset).digest != data:
+        raise ValueError(f"Data set {cell.dataset} is not the same on all machines of the cluster.")
     with one_blas_thread():
         return cell, _attempt(protocol, cell, device)
 

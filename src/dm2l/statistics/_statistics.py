@@ -126,6 +126,11 @@ class SufficientStatistics(Tally):
         left = self._positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
+    @property
+    def overcounted(self) -> bool:
+        """Whether rows were counted in of which no label can be learnt: too many kinds waited."""
+        return super().overcounted or bool((self._positive_rows.counted & ~self.learnable).any())
+
     # -- files ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -236,6 +236,11 @@ class Tally:
         return np.asarray((self.positives > 0) & (self.negatives > 0))
 
     @property
+    def overcounted(self) -> bool:
+        """Whether rows were counted in of which no label can be learnt: too many kinds waited."""
+        return bool((self.rows.counted & ~self.learnable).any())
+
+    @property
     def weight(self) -> float:
         """Number of rows, or what they weigh."""
         return float(self.rows.gram[-1, -1])
