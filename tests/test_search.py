@@ -10,8 +10,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, get_metric, get_scorer_names
+from dm2l.search import _shares
 
 LAMBDAS, ALPHAS = [0.1, 0.0, 0.5], [3.0, 0.3]
 TIGHT = {"search_tol": 1e-10, "search_iter": 3000}
@@ -267,3 +269,23 @@ def test_rows_of_which_nothing_is_known_do_not_move_the_folds():
     some = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=3).fit(X, Y)
     only = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=3).fit(X[seen], Y[seen])
     np.testing.assert_array_equal(splits(some), splits(only))
+
+
+def test_weights_that_are_good_enough_for_the_next_lambda_are_kept():
+    """Tiny weights change nothing; beyond collapse nothing changes any more."""
+    X, Y = make_missing_multilabel(random_state=0)
+    lambdas = (1e-7, 1e-6, 1e-5, 0.3, 1e3, 1e5)
+    search = DM2LClassifierCV(lambdas, alphas=(1.0,), cv=2, search_tol=1e-4, search_iter=200)
+    scores = search.fit(X, Y).cv_results_["mean_test_score"]
+    assert scores[0] == scores[1] == scores[2]
+    assert scores[4] == scores[5]
+    assert len(set(scores)) == 3
+
+
+def test_shares_let_processes_end_together():
+    alphas = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert _shares(alphas, 5, 1) == [alphas]
+    assert _shares(alphas, 5, 5) == [alphas]
+    assert _shares(alphas, 5, 2) == [[1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert _shares(alphas, 5, 7) == [[alpha] for alpha in alphas]
+    assert _shares([1.0], 5, 2) == [[1.0]]

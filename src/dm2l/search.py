@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.exceptions import NotFittedError
@@ -310,20 +311,27 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 kernel = Kernel(model.kernel, model._gamma_value(X), self.degree, self.coef0)
                 inputs = kernel(X, X)
                 model.set_params(kernel="precomputed")
+            # Features of a linear model cost little: rather prepare them twice than let a process
+            # wait for the last fold.
+            linear = model.kernel == "linear"
+            shares = _shares(alphas, len(folds), effective_n_jobs(jobs)) if linear else [alphas]
             tasks = (
                 delayed(_run)(
                     model,
                     *model._part(inputs, *fold),
                     T[fold[0]],
                     T[fold[1]],
-                    alphas,
+                    share,
                     lambdas,
                     metric,
                 )
                 for fold in folds
+                for share in shares
             )
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
-            yield from zip(itertools.product([g], range(len(folds))), results, strict=True)
+            for fold, _ in enumerate(folds):
+                parts = list(itertools.islice(results, len(shares)))
+                yield (g, fold), _Part(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _report_results(
         self,
@@ -389,6 +397,15 @@ class _Part(NamedTuple):
 
     scores: NDArray[np.float64]
     seconds: NDArray[np.float64]
+
+
+def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
+    """As many shares of the ridges as let all processes end together, one if they do anyway."""
+    for count in range(1, len(alphas) + 1):
+        if n_folds * count % jobs == 0:
+            borders = np.linspace(0, len(alphas), count + 1).astype(int)
+            return [alphas[start:end] for start, end in itertools.pairwise(borders)]
+    return [[alpha] for alpha in alphas]
 
 
 def _run(
@@ -457,14 +474,12 @@ def _path(
                 )
                 W = solution.W
                 V = preconditioner.to_variables(W)
-            enough = _good_up_to(problem, solution, model.tol)
+            enough = _good_up_to(problem, solution, model.tol) if solution.converged else -np.inf
         yield int(place), W
 
 
 def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
-    """The largest ``lambda_d`` at which the solution is within ``tol`` of the minimum."""
-    if not solution.converged:
-        return -np.inf
+    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum."""
     plain = problem.objective.loss(problem.features.scores(solution.W))[0]
     plain += problem.ridge(solution.W)
     norms = max(solution.objective - plain, ROUNDING * solution.objective)
