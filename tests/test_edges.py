@@ -209,3 +209,12 @@ def test_a_refit_with_another_kernel_leaves_no_stale_weights():
 def test_a_threshold_array_is_refused_by_name():
     with pytest.raises(ValueError, match="threshold must be"):
         MaskedRidgeClassifier(threshold=np.zeros(3)).fit([[0.0], [1.0]], [[0], [1]])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("value", [0.0, 1e-200])
+def test_more_columns_than_rows_whose_squares_are_all_zero(make, value):
+    Y = np.random.default_rng(0).choice([0.0, 1.0, np.nan], size=(20, 3))
+    model = DM2LClassifier(alpha=1.0).fit(make(np.full((20, 50), value)), Y)
+    scores = model.decision_function(np.zeros((1, 50)))
+    np.testing.assert_allclose(scores[0], model.intercept_)

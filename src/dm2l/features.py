@@ -321,12 +321,12 @@ class LinearMap:
             if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = X
-        if bool(X.count_nonzero() if sp.issparse(X) else namespace(X).any(X != 0)):
+        values = X.data if sp.issparse(X) else X
+        if bool(namespace(values).any(values * values > 0)):  # squares may be zero where X is not
             # No name for the matrix here: it goes when the factor is done with it.
             self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
         else:  # nothing but zeros: one zero column says as much as all of them
-            example = np.empty(0) if sp.issparse(X) else X
-            zero, one = like(np.zeros((n, 1)), example), like(np.eye(1), example)
+            zero, one = like(np.zeros((n, 1)), values), like(np.eye(1), values)
             self._factor = KernelFactor(zero, np.arange(1), one)
         return self._factor.Phi
 
