@@ -1,9 +1,9 @@
 """Rows on a cluster: the block functions of a fit run where the rows are, through dask.
 
 A pass over the rows is a map and a sum. :class:`DaskBlocks` sends the function of a pass, with the
-weights in it, to the workers of a :class:`dask.distributed.Client`, lets them add up their results
-in a tree of fixed shape, and fetches the sum. Scheduling, transfers and the repair of what a lost
-worker held are dask's.
+weights in it, to the workers of a dask client, lets them add up their results in a tree of fixed
+shape, and fetches the sum. Scheduling, transfers and the repair of what a lost worker held are
+dask's.
 """
 
 from __future__ import annotations

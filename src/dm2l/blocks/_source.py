@@ -104,7 +104,7 @@ class RowBlocks:
             Gives an iterable of ``(X, Y)`` or ``(X, Y, label_mask)``; a generator function will
             do. A generator itself will not: it ends after one pass.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class RowBlocks:
         rows : int, default=None
             Rows of a block; None makes one block of all.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class RowBlocks:
         rows : int, default=None
             Rows of a block; None: as many as make some 30 megabytes.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class RowBlocks:
         rows : int, default=None
             Rows of a block; None: as many as make some 30 megabytes.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -244,7 +244,7 @@ class RowBlocks:
             About how many rows a block has; None: as many as make some 30 megabytes. Row groups of
             the file should not be much larger, for one is kept in memory as a whole.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class RowBlocks:
         sep : str, default=","
             What separates the columns.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
@@ -324,7 +324,7 @@ class RowBlocks:
         absent_label : {"negative", "missing"}, default="negative"
             The format lists positives only. What it means that a label is not listed.
         **options
-            Of :class:`RowBlocks`.
+            Of :class:`dm2l.blocks.RowBlocks`.
 
         Returns
         -------
