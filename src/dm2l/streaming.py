@@ -541,37 +541,26 @@ def _tallied(blocks: Any, kind: type[Tally], source: RowBlocks | None) -> Tally:
     find out, and where a pass could not wait for it there is another.
     """
     if isinstance(source, RemoteBlocks):
-        counts = source.counts()
-        (tally,) = blocks.reduce(partial(_tally_of, kind, _both(counts)))
-        tally.positives[:], tally.negatives[:] = counts
+        positives, negatives = source.counts()
+        (tally,) = blocks.reduce(partial(_tally_of, kind, (positives > 0) & (negatives > 0)))
+        tally.positives[:], tally.negatives[:] = positives, negatives
         return tally
     tally = _gathered(blocks, kind)
-    return _gathered(blocks, kind, _both(_counts(tally)), tally) if tally.overcounted else tally
+    return _gathered(blocks, kind, tally) if tally.overcounted else tally
 
 
-def _gathered(
-    blocks: Any,
-    kind: type[Tally],
-    learnable: NDArray[np.bool_] | None = None,
-    counts: Tally | None = None,
-) -> Tally:
+def _gathered(blocks: Any, kind: type[Tally], counted: Tally | None = None) -> Tally:
+    """Counts or statistics of blocks, one after the other; ``counted`` has seen them all before."""
+    learnable = None if counted is None else counted.learnable
     tally: Tally | None = None
     for block in blocks:
         if tally is None:
             tally = kind(block[0].shape[1], block[1].shape[1])
         _add_settled(tally, block, learnable)
     assert tally is not None
-    if counts is not None:
-        tally.positives[:], tally.negatives[:] = _counts(counts)
+    if counted is not None:
+        tally.positives, tally.negatives = counted.positives, counted.negatives
     return tally
-
-
-def _counts(tally: Tally) -> tuple[Any, Any]:
-    return tally.positives, tally.negatives
-
-
-def _both(counts: tuple[Any, Any]) -> NDArray[np.bool_]:
-    return np.asarray((counts[0] > 0) & (counts[1] > 0))
 
 
 def _tally_of(
@@ -590,10 +579,11 @@ def _add_settled(
     if learnable is None:
         tally.add(Phi, T)
         return
-    for seen in _counts(tally):  # one of each class, taken away again below
+    counts = tally.positives, tally.negatives
+    for seen in counts:  # one of each class, taken away again below
         seen += learnable
     tally.add(Phi, T * learnable)
-    for seen in _counts(tally):
+    for seen in counts:
         seen -= learnable
 
 
