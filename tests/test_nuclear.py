@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import ThreadpoolController
 
 import dm2l_oracles as oracle
 from dm2l.nuclear import (
+    blas_thread_count,
     nuclear_norm,
+    one_blas_thread,
     smooth_nuclear_norm,
     subgradient,
     thresholded_nuclear_norm,
@@ -230,3 +233,16 @@ def test_the_thresholded_norm_of_other_libraries_is_that_of_numpy(shape, delta):
     here, there = (thresholded_nuclear_norm(z, delta) for z in (Z, strict.asarray(Z)))
     np.testing.assert_allclose(there.value, here.value, rtol=1e-7)
     np.testing.assert_allclose(np.asarray(there.gradient), here.gradient, atol=1e-6)
+
+
+def test_one_blas_thread_ends_with_the_last_of_those_who_asked():
+    """As where threads overlap: the first to come is the first to go."""
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        assert blas_thread_count() == 2
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas_thread_count() == 1
+        second.__exit__(None, None, None)
+        assert blas_thread_count() == 2
