@@ -61,7 +61,7 @@ def test_bad_rho_is_refused_with_its_range():
 
 
 def test_module_runs_and_knows_its_version():
-    command = [sys.executable, "-m", "dm2l.cli", "--version"]
+    command = [sys.executable, "-m", "dm2l", "--version"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert __version__ in found.stdout
 

@@ -17,7 +17,14 @@ import dm2l
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 # Named in dm2l itself, a page of their own (commands), or of no use to a user.
-UNLISTED = {"dm2l.arrays", "dm2l.classifier", "dm2l.cli", "dm2l.files", "dm2l.search"}
+UNLISTED = {
+    "dm2l.__main__",
+    "dm2l.arrays",
+    "dm2l.classifier",
+    "dm2l.cli",
+    "dm2l.files",
+    "dm2l.search",
+}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""``python -m dm2l.cli``."""
+"""``python -m dm2l``."""
 
 from dm2l.cli import main
 
