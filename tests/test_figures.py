@@ -14,17 +14,16 @@ import pytest
 
 from dm2l.experiments._diagrams import critical_difference_diagram
 from dm2l.experiments._figures import (
-    COLOURS,
     comparison_figure,
     convergence_figure,
     label_rank_figure,
     rate_figure,
     sensitivity_figure,
-    series_styles,
     time_figure,
-    to_svg,
 )
+from dm2l.experiments._panels import COLOURS, series_styles
 from dm2l.experiments._studies import METRICS, Convergence, Course, Sensitivity, label_ranks
+from dm2l.experiments._svg import to_svg
 
 pytest.importorskip("matplotlib", reason="figures need the extra plot")
 
@@ -707,7 +706,9 @@ def test_a_prefix_that_is_no_identifier_is_refused(prefix):
 def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
     code = """
 import sys
-from dm2l.experiments._figures import series_styles, time_figure, to_svg
+from dm2l.experiments._figures import time_figure
+from dm2l.experiments._panels import series_styles
+from dm2l.experiments._svg import to_svg
 series_styles(["a"])
 assert "matplotlib" not in sys.modules
 row = dict(protocol="p", dataset="d", mask="none", rate=1.0, repetition=0, method="m")
@@ -721,7 +722,8 @@ def test_without_matplotlib_the_error_says_what_to_install():
     code = """
 import sys
 sys.modules["matplotlib"] = None
-from dm2l.experiments._figures import comparison_figure, to_svg
+from dm2l.experiments._figures import comparison_figure
+from dm2l.experiments._svg import to_svg
 row = dict(protocol="p", dataset="d", mask="none", rate=1.0, repetition=0, method="m")
 try:
     comparison_figure([row | dict(status="done")], metrics=["coverage"])

@@ -44,8 +44,8 @@ from dm2l.experiments import (
     status,
 )
 from dm2l.experiments import _protocol as protocol_module
+from dm2l.experiments._cell import seeded
 from dm2l.experiments._protocol import split_rows
-from dm2l.experiments._runner import _seeded
 from dm2l.masks import hide_per_row
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
@@ -371,15 +371,15 @@ def test_open_random_states_get_the_seed_and_others_keep_theirs():
     folds = (MultilabelKFold(3), MultilabelShuffleSplit(2), MultilabelKFold(3, shuffle=False))
     for cv in folds:
         estimator = grid(cv=cv)
-        model = _seeded(estimator, 17)
+        model = seeded(estimator, 17)
         inner = model.get_params()["estimator__onevsrestmasked__estimator__random_state"]
         assert inner == 17
         assert model.cv.random_state == (17 if getattr(cv, "shuffle", True) else None)
         assert estimator.cv.random_state is None
         assert estimator.estimator[-1].estimator.random_state is None
-    assert _seeded(grid(cv=KFold(3, shuffle=True, random_state=5)), 17).cv.random_state == 5
-    assert _seeded(Spy(random_state=3), 17).random_state == 3
-    assert _seeded(MaskedRidgeClassifier(), 17).alpha == MaskedRidgeClassifier().alpha
+    assert seeded(grid(cv=KFold(3, shuffle=True, random_state=5)), 17).cv.random_state == 5
+    assert seeded(Spy(random_state=3), 17).random_state == 3
+    assert seeded(MaskedRidgeClassifier(), 17).alpha == MaskedRidgeClassifier().alpha
 
 
 def test_chosen_parameters_and_iterations_are_kept(data):

@@ -4,9 +4,10 @@ A :class:`Protocol` names data sets, methods, rates and masks. :func:`run` fits 
 once and keeps the results in a :class:`Store`, one SQLite file.
 """
 
+from dm2l.experiments._cell import run_cell
 from dm2l.experiments._filling import HolesAreNegatives
 from dm2l.experiments._protocol import Cell, Method, Protocol, get_protocol, protocols, register
-from dm2l.experiments._runner import Step, run, run_cell, status
+from dm2l.experiments._runner import Step, run, status
 from dm2l.experiments._scaling import UnitVarianceScaler
 from dm2l.experiments._staging import StagedSearch
 from dm2l.experiments._store import CONVENTIONS, METRICS, Store

@@ -1,4 +1,4 @@
-"""The figures of the experiments, and any figure as SVG for a web page.
+"""The figures of the experiments.
 
 Every function takes the axes of its panels, or makes a figure seven inches wide that pyplot does
 not hold on to. Series differ in colour, for all kinds of colour vision, and in marker and line,
@@ -7,10 +7,6 @@ for grey.
 
 from __future__ import annotations
 
-import hashlib
-import html
-import io
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.experiments._panels import (
+    COLOURS,
+    FONT,
+    PARAMETERS,
+    RATE,
+    SMALL_FONT,
+    Frame,
+    Panels,
+    log_axis,
+    measure_name,
+    rounded,
+    series_styles,
+)
 from dm2l.experiments._studies import METRICS, Convergence, LabelRanks, Sensitivity
 
 if TYPE_CHECKING:
@@ -30,182 +39,14 @@ __all__ = [
     "label_rank_figure",
     "rate_figure",
     "sensitivity_figure",
-    "series_styles",
     "time_figure",
-    "to_svg",
 ]
 
 Numbers = NDArray[np.float64]
 Row = Mapping[str, Any]
-Panels = Sequence["Axes"]
-
-WIDTH = 7.0  # inches: the column of a web page
-FONT, SMALL_FONT = 9.0, 8.0  # points
-
-# At least 20 apart in CIELAB for normal vision and for each kind of colour blindness; in grey the
-# first four are dark, light, medium and black.
-COLOURS = ("#00518A", "#DB9400", "#C8442A", "#000000", "#56B4E9", "#0B8A63", "#B86FA0")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
-LINES = ("-", "--", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (7, 1.5, 2, 1.5)))
-
-# What a metric is called, its unit if it has one, and which way is better.
-LABELS = {
-    "ranking_loss": "ranking loss ↓",
-    "instance_auc": "AUC per instance ↑",
-    "label_auc": "AUC per label ↑",
-    "coverage": "coverage, labels ↓",
-    "average_precision": "average precision ↑",
-    "one_error": "one-error ↓",
-    "hamming_loss": "Hamming loss ↓",
-}
-PARAMETERS = {"lambda_d": r"$\lambda_d$", "sigma": r"kernel width $\sigma$, unit of the features"}
-RATE = "observation rate, %"
-
-_MOST_LAYOUTS = 8
 
 
-# -- panels -------------------------------------------------------------------------------------
-
-
-def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and line of each series, by its place among the names.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Up to 385; then styles come again.
-
-    Returns
-    -------
-    dict of str to dict
-        Options for ``Axes.plot``. Every second round of colours has open markers.
-
-    Examples
-    --------
-    >>> from dm2l.experiments._figures import series_styles
-    >>> series_styles(["LEML", "DM2L-Lo"])["DM2L-Lo"]["marker"]
-    's'
-    """
-    styles = {}
-    for i, name in enumerate(names):
-        turn, place = divmod(i, len(COLOURS))
-        styles[name] = {
-            "color": COLOURS[place],
-            "marker": MARKERS[i % len(MARKERS)],
-            "linestyle": LINES[i % len(LINES)],
-            "markerfacecolor": "white" if turn % 2 else COLOURS[place],
-            "markersize": 5.5,
-            "linewidth": 1.4,
-        }
-    return styles
-
-
-class _Frame:
-    """The panels of a figure: the caller's, or those of a new figure with one legend on top."""
-
-    def __init__(self, axes: Panels | None, n: int, *, columns: int, height: float) -> None:
-        if not n:
-            raise ValueError("There is nothing to draw: metrics must name at least one.")
-        self._own = axes is None
-        self.panels: list[Any]
-        if axes is None:
-            # Where there could be several panels, one alone needs but a part of the page.
-            width = 0.65 * WIDTH if n == 1 < columns else WIDTH
-            columns = min(columns, n)
-            n_rows = -(-n // columns)
-            self.figure = _new_figure(width, height * n_rows)
-            grid = self.figure.subplots(n_rows, columns, squeeze=False).ravel()
-            for ax in grid[n:]:
-                ax.remove()
-            self.panels = list(grid[:n])
-            # The name of a common x axis is wanted under the lowest panel of each column only.
-            self.lowest = self.panels[-columns:]
-            self.first = self.panels[::columns]
-        else:
-            self.panels = self.lowest = self.first = list(axes)
-            if len(self.panels) != n:
-                raise ValueError(f"axes must be {n} panels, got {len(self.panels)}.")
-            self.figure = self.panels[0].figure
-        for ax in self.panels:
-            ax.spines[["top", "right"]].set_visible(False)
-            ax.tick_params(labelsize=SMALL_FONT)
-            ax.grid(color="#dddddd", linewidth=0.6)
-            ax.set_axisbelow(True)
-
-    def name(self, ax: Axes, x: str | None, y: str | None, *, common: str = "x") -> None:
-        """Name the axes, common ones at the edge only."""
-        if x and ("x" not in common or ax in self.lowest):
-            ax.set_xlabel(x, fontsize=FONT)
-        if y and ("y" not in common or ax in self.first):
-            ax.set_ylabel(y, fontsize=FONT)
-
-    def finish(self, title: str | None = None) -> Figure:
-        """Add a legend: above the panels of our own figure, else in the first panel."""
-        series: dict[str, Any] = {}
-        for ax in self.panels:
-            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-                series.setdefault(label, handle)
-        where, options = self.panels[0], {}
-        if self._own:
-            # Inches of the longest name, its line and the gap after it.
-            longest = 0.65 + SMALL_FONT / 72 * 0.58 * max(map(len, series))
-            columns = max(1, int(self.figure.get_figwidth() / longest))
-            lines = -(-len(series) // columns) + (title is not None)
-            self.figure.set_figheight(self.figure.get_figheight() + 0.18 * lines)
-            where, options = self.figure, {"loc": "outside upper left", "ncols": columns}
-        where.legend(
-            series.values(),
-            series.keys(),
-            title=title,
-            alignment="left",
-            frameon=False,
-            fontsize=SMALL_FONT,
-            title_fontsize=SMALL_FONT,
-            **options,
-        )
-        return self.figure
-
-
-def _new_figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ImportError("Figures need matplotlib: pip install 'dm2l[plot]'") from error
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
-def _log(ax: Axes, name: str) -> None:
-    """Make an axis logarithmic, with numbers that do not run into each other.
-
-    On less than a decade matplotlib writes powers of ten at every tick between.
-    """
-    from matplotlib import ticker
-
-    ax.set(**{f"{name}scale": "log"})
-    axis = getattr(ax, f"{name}axis")
-    low, high = axis.get_view_interval()
-    decades = np.log10(high / low)
-    if decades < 2:
-        few = ticker.LogLocator(subs=(1, 2, 5) if decades < 1.2 else (1, 3), numticks=20)
-        axis.set_major_locator(few if decades > 0.8 else ticker.MaxNLocator(4))
-        axis.set_minor_locator(ticker.NullLocator())
-    if low >= 1e-4 and high < 1e6:
-        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _rounded(value)))
-
-
-def _label(metric: str) -> str:
-    return LABELS.get(metric, metric.replace("_", " "))
-
-
-def _rounded(value: float) -> str:
-    """Two digits, or all of those before the point."""
-    return (
-        f"{value:,.0f}"
-        if value >= 10
-        else np.format_float_positional(float(f"{value:.2g}"), trim="-")
-    )
+# -- rows of a store --------------------------------------------------------------------------
 
 
 def _spread(samples: Iterable[Any]) -> tuple[Numbers, Numbers]:
@@ -225,9 +66,6 @@ def _repetitions(counts: set[int], *, spread: bool = True) -> str:
         return "one repetition"
     what = "mean ± standard deviation" if spread else "mean"
     return f"{what} of {high if low == high else f'{low} to {high}'} repetitions"
-
-
-# -- rows of a store ----------------------------------------------------------------------------
 
 
 class _Results:
@@ -351,7 +189,7 @@ def comparison_figure(
     'coverage, labels ↓'
     """
     found = _Results(rows, None if dataset is None else [dataset], methods, mask)
-    frame = _Frame(axes, len(metrics), columns=2, height=2.2)
+    frame = Frame(axes, len(metrics), columns=2, height=2.2)
     styles = series_styles(found.methods)
     step = min(0.22, 0.8 / len(styles))
     for ax, metric in zip(frame.panels, metrics, strict=True):
@@ -367,7 +205,7 @@ def comparison_figure(
         ax.set_xticks(range(len(found.rates)), [f"{100 * rate:g}" for rate in found.rates])
         ax.set_xlim(-0.5, len(found.rates) - 0.5)
         ax.grid(visible=False, axis="x")
-        frame.name(ax, RATE, _label(metric))
+        frame.name(ax, RATE, measure_name(metric))
     return frame.finish(_repetitions(found.counts()))
 
 
@@ -414,7 +252,7 @@ def rate_figure(
     array([30., 70.])
     """
     found = _Results(rows, datasets, methods, mask)
-    frame = _Frame(axes, len(found.datasets), columns=3, height=2.0)
+    frame = Frame(axes, len(found.datasets), columns=3, height=2.0)
     styles = series_styles(found.methods)
     for ax, dataset in zip(frame.panels, found.datasets, strict=True):
         for name in found.methods:
@@ -425,7 +263,7 @@ def rate_figure(
             ax.plot(x, _spread(samples.values())[0], label=name, **styles[name])
         ax.set_xticks([100 * rate for rate in found.rates], [f"{100 * r:g}" for r in found.rates])
         ax.set_title(dataset, fontsize=FONT, loc="left")
-        frame.name(ax, RATE, _label(metric), common="xy")
+        frame.name(ax, RATE, measure_name(metric), common="xy")
     return frame.finish(_repetitions(found.counts(), spread=False))
 
 
@@ -477,7 +315,7 @@ def time_figure(
             on = "" if row["device"] in (None, "cpu") else f", {row['device']}"
             seconds[row["method"] + on].append(row["seconds_fit"])
     order = sorted(seconds, key=lambda name: float(np.median(seconds[name])))
-    frame = _Frame(axes, 1, columns=1, height=0.7 + 0.26 * len(order))
+    frame = Frame(axes, 1, columns=1, height=0.7 + 0.26 * len(order))
     (ax,) = frame.panels
     look: dict[str, Any] = {"color": COLOURS[0], "linewidth": 2.0}
     for i, name in enumerate(order):
@@ -486,8 +324,8 @@ def time_figure(
         filled = COLOURS[0] if name.startswith("DM2L") else "white"
         ax.plot([median], [i], marker="o", markersize=6, markerfacecolor=filled, **look)
         place = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": SMALL_FONT}
-        ax.text(1.02, i, f"{_rounded(median)} s", **place)
-    _log(ax, "x")
+        ax.text(1.02, i, f"{rounded(median)} s", **place)
+    log_axis(ax, "x")
     ax.set_yticks(range(len(order)), order)
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")
@@ -525,7 +363,7 @@ def label_rank_figure(ranks: LabelRanks, axes: Panels | None = None) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['rank', 'nuclear norm', 'singular value / largest']
     """
-    frame = _Frame(axes, 3, columns=3, height=2.6)
+    frame = Frame(axes, 3, columns=3, height=2.6)
     sizes = np.array([group.shape[0] for group in ranks.groups.values()])
     for ax, quantity in zip(frame.panels, ("rank", "nuclear_norm"), strict=False):
         whole = getattr(ranks.whole, quantity)
@@ -540,16 +378,16 @@ def label_rank_figure(ranks: LabelRanks, axes: Panels | None = None) -> Figure:
         values = [getattr(group, quantity) for group in ranks.groups.values()]
         look = {"marker": "o", "markersize": 4, "linestyle": "none", "color": COLOURS[0]}
         ax.plot(sizes, values, label="rows of one label", **look)
-        _log(ax, "x")
+        log_axis(ax, "x")
         frame.name(ax, "rows of the group", quantity.replace("_", " "))
     frame.panels[0].set_ylim(bottom=0)
     frame.panels[0].yaxis.get_major_locator().set_params(integer=True)
-    _log(frame.panels[1], "y")
+    log_axis(frame.panels[1], "y")
     ax = frame.panels[2]
     for group in ranks.groups.values():
         _draw_spectrum(ax, group, color=COLOURS[0], linewidth=0.6, alpha=0.6)
     _draw_spectrum(ax, ranks.whole, color="black", linewidth=2.2)
-    _log(ax, "y")
+    log_axis(ax, "y")
     frame.name(ax, "number in falling order", "singular value / largest")
     return frame.finish()
 
@@ -589,7 +427,7 @@ def convergence_figure(study: Convergence, axes: Panels | None = None) -> Figure
     >>> figure.axes[0].get_lines()[0].get_ydata().round(3)
     array([1.  , 0.1 , 0.01])
     """
-    frame = _Frame(axes, 2, columns=2, height=2.8)
+    frame = Frame(axes, 2, columns=2, height=2.8)
     styles = series_styles(list(study.courses))
     for ax, seconds in zip(frame.panels, (False, True), strict=True):
         for name, course in study.courses.items():
@@ -601,9 +439,9 @@ def convergence_figure(study: Convergence, axes: Panels | None = None) -> Figure
             ax.plot(x[shown], distance[shown], label=name, **(styles[name] | some))
         x_name = "time since fit began, seconds" if seconds else "iterations"
         frame.name(ax, x_name, "objective / lowest − 1", common="y")
-    _log(frame.panels[0], "y")
-    _log(frame.panels[1], "y")
-    _log(frame.panels[1], "x")
+    log_axis(frame.panels[0], "y")
+    log_axis(frame.panels[1], "y")
+    log_axis(frame.panels[1], "x")
     frame.panels[1].set_ylim(frame.panels[0].get_ylim())
     return frame.finish()
 
@@ -651,7 +489,7 @@ def sensitivity_figure(
     array([0.21, 0.16, 0.17])
     """
     fixed = dict(at or {})
-    frame = _Frame(axes, len(metrics), columns=2, height=2.2)
+    frame = Frame(axes, len(metrics), columns=2, height=2.2)
     styles = series_styles(list(studies))
     counts = {len(table) for study in studies.values() for table in study.scores.values()}
     for ax, metric in zip(frame.panels, metrics, strict=True):
@@ -664,125 +502,8 @@ def sensitivity_figure(
             ax.fill_between(values[on], *edges, color=colour, alpha=0.2, linewidth=0)
             for level in mean[~on]:
                 ax.axhline(level, color=colour, linewidth=1.0, linestyle=":")
-        _log(ax, "x")
-        frame.name(ax, PARAMETERS[parameter], _label(metric))
+        log_axis(ax, "x")
+        frame.name(ax, PARAMETERS[parameter], measure_name(metric))
     zero = any((study.lambda_ds == 0).any() for study in studies.values())
     dotted = rf"; dotted: {PARAMETERS['lambda_d']} = 0" if zero and parameter == "lambda_d" else ""
     return frame.finish(_repetitions(counts) + dotted)
-
-
-# -- SVG ----------------------------------------------------------------------------------------
-
-
-def to_svg(
-    figure: Any,
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    prefix: str | None = None,
-) -> str:
-    """Write a figure as SVG that can stand in an HTML page, beside others.
-
-    Letters are outlines, so that nothing has to be installed where it is read. Nothing depends on
-    time or chance: the same figure gives the same text.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Any figure.
-    title, description : str, default=None
-        For those who cannot see it; None tells the names of axes and series.
-    prefix : str, default=None
-        What every id begins with. None makes one of the content: give one where a page shows the
-        very same figure twice.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from dm2l.experiments._figures import to_svg
-    >>> to_svg(Figure(), title="Nothing", prefix="empty")[:28]
-    '<svg id="empty" role="img" a'
-    """
-    if prefix is not None and not re.fullmatch(r"[A-Za-z][\w-]*", prefix, re.ASCII):
-        raise ValueError(
-            f"prefix must begin with a letter and hold letters, digits, - and _; got {prefix!r}."
-        )
-    # A layout depends a little on the one before, and settles after a few.
-    text, before = _element(figure), ""
-    for _ in range(_MOST_LAYOUTS):
-        if text == before:
-            break
-        text, before = _element(figure), text
-    words = [
-        html.escape(found if given is None else given)
-        for given, found in zip((title, description), _words(figure), strict=True)
-    ]
-    if prefix is None:
-        prefix = "f" + hashlib.sha256("\n".join([*words, text]).encode()).hexdigest()[:10]
-    text = re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
-    attributes, _, body = text.partition(">")
-    # Without a height it follows from the width, in a narrow column too.
-    attributes = re.sub(r' height="[^"]*"', "", attributes)
-    return (
-        f'<svg id="{prefix}" role="img" aria-labelledby="{prefix}-title {prefix}-desc" '
-        'style="max-width: 100%; stroke-linejoin: round; stroke-linecap: butt"'
-        f'{attributes}>\n<title id="{prefix}-title">{words[0]}</title>'
-        f'\n<desc id="{prefix}-desc">{words[1]}</desc>{body}'
-    )
-
-
-def _element(figure: Any) -> str:
-    """The figure as matplotlib writes it, from ``<svg`` on, less what does not suit a page."""
-    import matplotlib as mpl
-
-    buffer = io.StringIO()
-    fixed: Any = {"svg.hashsalt": "dm2l", "svg.fonttype": "path", "savefig.bbox": "standard"}
-    with mpl.rc_context(fixed):
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing)
-    # Inside a page there is no prolog, and a style sheet would rule the whole of it.
-    text = buffer.getvalue().partition("<svg")[2]
-    text = re.sub(r"(?s)<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text)
-    text = re.sub(r"\s*\n\s*", "\n", text)
-    # Rounding of a layout is not to show. What is below one may be a scale, and stays.
-    text = re.sub(r"\b[1-9]\d*\.\d{4,}", lambda number: f"{float(number[0]):.3f}", text)
-    return _renamed(text)
-
-
-def _renamed(text: str) -> str:
-    """Number ids that come twice, and those that are digests of coordinates."""
-    counts: Counter[str] = Counter()
-    digests: dict[str, str] = {}
-
-    def rename(match: re.Match[str]) -> str:
-        mark, name = match.groups()
-        if re.search(r"[0-9a-f]{10}$", name):
-            name = digests.setdefault(name, f"d{len(digests) + 1}")
-        if "id=" in mark:
-            counts[name] += 1
-            name += f"-{counts[name]}" if counts[name] > 1 else ""
-        return mark + name
-
-    return re.sub(r'(\sid="|href="#|url\(#)([^")]*)', rename, text)
-
-
-def _words(figure: Any) -> tuple[str, str]:
-    """A title and a description made of what is written on the axes."""
-    panels: list[str] = []
-    series: dict[str, None] = {}
-    y = ""
-    for ax in figure.axes:
-        series |= dict.fromkeys(ax.get_legend_handles_labels()[1])
-        y = ax.get_ylabel() or y  # panels beside each other may share it
-        words = " against ".join(part for part in (y, ax.get_xlabel()) if part)
-        panel = ": ".join(part for part in (ax.get_title(loc="left"), words) if part)
-        if panel:
-            panels.append(re.sub(r"[$\\{}]", "", panel))
-    title = figure.get_suptitle() or (panels[0] if panels else "Figure")
-    listed = f" Series: {', '.join(series)}." if series else ""
-    return title, f"{'; '.join(panels)}.{listed}"

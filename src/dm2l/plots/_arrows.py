@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.experiments._figures import SMALL_FONT, series_styles
+from dm2l.experiments._panels import SMALL_FONT, series_styles
 from dm2l.plots._canvas import Numbers, axes_or_new, shorten
 
 Pairs = Sequence[tuple[int, int]]

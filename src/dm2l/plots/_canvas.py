@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.experiments._figures import FONT, SMALL_FONT, WIDTH
+from dm2l.experiments._panels import FONT, SMALL_FONT, WIDTH
 from dm2l.labels import Signs, parse_labels
 
 Numbers = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.experiments._figures import series_styles
+from dm2l.experiments._panels import series_styles
 from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.experiments._figures import FONT, SMALL_FONT
+from dm2l.experiments._panels import FONT, SMALL_FONT
 from dm2l.plots._arrows import draw_arrows
 from dm2l.plots._canvas import (
     LINE,

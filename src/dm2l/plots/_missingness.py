@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.experiments._figures import COLOURS, FONT
+from dm2l.experiments._panels import COLOURS, FONT
 from dm2l.labels import Signs
 from dm2l.plots._canvas import (
     LINE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.experiments._figures import FONT, LABELS, WIDTH, series_styles
+from dm2l.experiments._panels import FONT, LABELS, WIDTH, series_styles
 from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from dm2l.arrays import to_numpy
-from dm2l.experiments._figures import COLOURS, series_styles
+from dm2l.experiments._panels import COLOURS, series_styles
 from dm2l.experiments._studies import Spectrum
 from dm2l.labels import Signs
 from dm2l.metrics._units import read

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dm2l.experiments import Protocol, Store
-from dm2l.experiments._figures import comparison_figure, rate_figure, time_figure, to_svg
+from dm2l.experiments._figures import comparison_figure, rate_figure, time_figure
 from dm2l.experiments._results import read_results
+from dm2l.experiments._svg import to_svg
 from dm2l.report._figures import Figure
 
 Row = dict[str, Any]
