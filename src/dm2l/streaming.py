@@ -553,10 +553,10 @@ def _gathered(blocks: Any, kind: type[Tally], counted: Tally | None = None) -> T
     """Counts or statistics of blocks, one after the other; ``counted`` has seen them all before."""
     learnable = None if counted is None else counted.learnable
     tally: Tally | None = None
-    for block in blocks:
+    for Phi, T in blocks:
         if tally is None:
-            tally = kind(block[0].shape[1], block[1].shape[1])
-        _add_settled(tally, block, learnable)
+            tally = kind(Phi.shape[1], T.shape[1])
+        tally.add(Phi, T, learnable)
     assert tally is not None
     if counted is not None:
         tally.positives, tally.negatives = counted.positives, counted.negatives
@@ -566,25 +566,8 @@ def _gathered(blocks: Any, kind: type[Tally], counted: Tally | None = None) -> T
 def _tally_of(
     kind: type[Tally], learnable: NDArray[np.bool_], block: tuple[Any, Signs]
 ) -> tuple[Tally]:
-    tally = kind(block[0].shape[1], block[1].shape[1])
-    _add_settled(tally, block, learnable)
-    return (tally,)
-
-
-def _add_settled(
-    tally: Tally, block: tuple[Any, Signs], learnable: NDArray[np.bool_] | None
-) -> None:
-    """Add a block; if it is known which labels can be learnt, nothing has to wait."""
     Phi, T = block
-    if learnable is None:
-        tally.add(Phi, T)
-        return
-    counts = tally.positives, tally.negatives
-    for seen in counts:  # one of each class, taken away again below
-        seen += learnable
-    tally.add(Phi, T * learnable)
-    for seen in counts:
-        seen -= learnable
+    return (kind(Phi.shape[1], T.shape[1]).add(Phi, T, learnable),)
 
 
 def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:

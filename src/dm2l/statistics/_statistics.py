@@ -97,9 +97,9 @@ class SufficientStatistics(Tally):
             raise ValueError("There are no blocks to gather statistics from.")
         return statistics
 
-    def _add_labels(self, Phi: Any, T: Signs) -> Array:
+    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
         grams = add_label_grams(Phi, T, self.H, self.G, self._workers)
-        self._positive_rows.add(Phi, T > 0, self.learnable, grams.covered)
+        self._positive_rows.add(Phi, T > 0, learnable, grams.covered)
         return grams.total
 
     def _combine_grams(self, other: Self, sign: int) -> None:

@@ -61,7 +61,7 @@ class Tally:
 
     # -- gathering ------------------------------------------------------------------------------
 
-    def add(self, X: Any, T: Signs) -> Self:
+    def add(self, X: Any, T: Signs, learnable: NDArray[np.bool_] | None = None) -> Self:
         """Add a block of rows.
 
         Parameters
@@ -70,6 +70,9 @@ class Tally:
             Rows, of float64 or float32; sums are float64.
         T : ndarray of shape (n, n_labels), int8
             Signs of the observed labels, 0 where missing; see :func:`dm2l.labels.signs`.
+        learnable : ndarray of shape (n_labels,), bool, default=None
+            Labels that have both classes among all rows to come, the others being left out. None
+            waits for the second class of each.
 
         Returns
         -------
@@ -77,6 +80,8 @@ class Tally:
             For chains of calls.
         """
         X, T = self._check(X, T)
+        if learnable is not None:
+            T = T * learnable
         seen = np.flatnonzero((T != 0).any(axis=1))
         if not len(seen):
             return self
@@ -84,11 +89,12 @@ class Tally:
         T = T if len(seen) == len(T) else T[seen]
         self.positives += (T > 0).sum(axis=0)
         self.negatives += (T < 0).sum(axis=0)
-        total = self._add_labels(Phi, T)
-        self.rows.add(Phi, T != 0, self.learnable, total)
+        learnable = self.learnable if learnable is None else learnable
+        total = self._add_labels(Phi, T, learnable)
+        self.rows.add(Phi, T != 0, learnable, total)
         return self
 
-    def _add_labels(self, Phi: Any, T: Signs) -> Array:
+    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
         """Add what belongs to single labels; returns ``Phi'Phi``."""
         return square(Phi)
 
