@@ -848,6 +848,39 @@ def test_inspection_counts_and_finds_one_way_implications(table, tickets):
     assert found.n_columns == 17
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_implications_are_those_that_counting_finds(write, seed):
+    rng = np.random.RandomState(seed)
+    Y = (rng.rand(80, 6) < 0.5).astype(float)
+    Y[:, 1] = np.maximum(Y[:, 0], Y[:, 1])
+    Y[:, 2] = Y[:, 0]
+    Y[rng.rand(80, 6) < 0.2] = np.nan
+    Y[:, 5] = np.nan
+    rows = [
+        f"{i},{','.join('' if y != y else str(int(y)) for y in row)}" for i, row in enumerate(Y)
+    ]
+    found = inspect_table(read_table(write("\n".join(["x,a,b,c,d,e,f", *rows])), 6)).implications
+    counted = {}
+    for a, b in itertools.permutations(range(6), 2):
+        seen = [y for y in Y if y[b] == y[b]]
+        together = [y[b] for y in seen if y[a] == 1]
+        if len(together) >= 10:
+            share, base = np.mean(together), np.mean([y[b] for y in seen])
+            if share >= 0.9 and share >= base + 0.2:
+                counted["abcdef"[a], "abcdef"[b]] = (share, len(together), base)
+    assert ("a", "c") in counted
+    assert {(i.label, i.implied): (i.probability, i.rows, i.base) for i in found} == counted
+
+
+def test_inspection_of_many_labels_looks_at_some_groups(write):
+    Y = np.random.RandomState(0).randint(2, size=(40, 45))
+    rows = [f"{i},{','.join(map(str, y))}" for i, y in enumerate(Y)]
+    header = "x," + ",".join(f"y{j}" for j in range(45))
+    ranks = inspect_table(read_table(write("\n".join([header, *rows])), 45)).ranks
+    assert ranks.n_groups == 30
+    assert "hardly" in ranks.in_words()
+
+
 def test_inspection_says_whether_groups_have_structure(write):
     rng = np.random.RandomState(0)
     kind = rng.randint(4, size=200)

@@ -24,6 +24,7 @@ from dm2l.tables._table import Table
 # An implication needs this probability, and this much more than without.
 _SURE, _MORE = 0.9, 0.2
 _GROUP = 10  # rows that share a label from which on their rank means something
+_GROUPS = 30  # labels drawn to look at, where there are more: of a thousand each takes a second
 _DRAWS = 10  # random groups to compare with
 
 
@@ -160,16 +161,16 @@ def inspect_table(
 
 
 def _implications(Y: NDArray[np.float64], names: Sequence[str]) -> list[Implication]:
-    found = []
-    for a in range(Y.shape[1]):
-        for b in range(Y.shape[1]):
-            seen = ~np.isnan(Y[:, b])
-            rows = seen & (Y[:, a] == 1)
-            if a == b or rows.sum() < ROWS:
-                continue
-            probability, base = float(Y[rows, b].mean()), float(Y[seen, b].mean())
-            if probability >= _SURE and probability >= base + _MORE:
-                found.append(Implication(names[a], names[b], probability, int(rows.sum()), base))
+    positive, seen = (Y == 1).astype(np.float64), (~np.isnan(Y)).astype(np.float64)
+    rows, both = positive.T @ seen, positive.T @ positive
+    with np.errstate(invalid="ignore"):  # 0 / 0, of too few rows anyway
+        probability, base = both / rows, positive.sum(axis=0) / seen.sum(axis=0)
+    sure = (rows >= ROWS) & (probability >= _SURE) & (probability >= base + _MORE)
+    np.fill_diagonal(sure, val=False)
+    found = [
+        Implication(names[a], names[b], float(probability[a, b]), int(rows[a, b]), float(base[b]))
+        for a, b in np.argwhere(sure)
+    ]
     return sorted(found, key=lambda i: (-i.probability, -i.rows))
 
 
@@ -177,11 +178,14 @@ def _ranks(Y: NDArray[np.float64]) -> Ranks:
     T = np.where(np.isnan(Y), 0.0, 2 * Y - 1)
     rng = np.random.RandomState(0)
     groups, random = [], []
-    for k in range(T.shape[1]):
+    enough = np.flatnonzero((T > 0).sum(axis=0) >= _GROUP)
+    if len(enough) > _GROUPS:
+        enough = np.sort(rng.permutation(enough)[:_GROUPS])
+    for k in enough:
         # The label that they share is the same in all of them, and says nothing.
         others = np.delete(T, k, axis=1)
         rows = np.flatnonzero(T[:, k] > 0)
-        if len(rows) < _GROUP or not others[rows].any():
+        if not others[rows].any():
             continue
         draws = [rng.permutation(len(T))[: len(rows)] for _ in range(_DRAWS)]
         groups.append(_effective_rank(others[rows]))
