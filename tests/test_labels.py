@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import DataConversionWarning
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import KFold, cross_val_predict
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.labels import observed_classes, parse_labels, signs
-from dm2l.model_selection import MultilabelKFold
+from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
 # All nine ways in which two neighbours can be positive, negative or missing are in here.
 SIGNS = np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1], [1, 1, -1], [0, 0, 1]], dtype=np.int8)
@@ -339,6 +339,23 @@ def test_label_mask_of_another_shape_is_refused_with_both_shapes(labels, shape):
         signs(labels, label_mask=np.ones(shape, dtype=bool))
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_label_mask_with_columns_of_y_in_other_places_is_refused(frame):
+    Y = frame(dict(zip(NAMES, coded(SIGNS).T, strict=True)))
+    mask = dict(zip(NAMES, (SIGNS > 0).T, strict=True))
+    expected = np.where(SIGNS > 0, 1, 0)
+    np.testing.assert_array_equal(signs(Y, label_mask=frame(mask)), expected)
+    for order in (["wind", "rain", "fog"], ["rain", "fog", "sun"]):
+        shuffled = frame({name: mask.get(name, mask["fog"]) for name in order})
+        with pytest.raises(
+            ValueError, match=r"label_mask is '(wind|fog)', that of Y is '(rain|wind)'"
+        ):
+            signs(Y, label_mask=shuffled)
+    for names in ("abc", [0, 1, 2]):  # names of its own, or none
+        other = pd.DataFrame(SIGNS > 0, columns=list(names))
+        np.testing.assert_array_equal(signs(Y, label_mask=other), expected)
+
+
 @pytest.mark.parametrize("dtype", [int, float, np.int8, object, str])
 def test_label_mask_that_is_not_boolean_is_refused_with_its_dtype_and_the_fix(dtype):
     mask = (SIGNS != 0).astype(dtype)
@@ -589,6 +606,18 @@ def test_the_2_that_cross_val_predict_makes_of_nan_is_refused_by_name(estimator,
         cross_val_predict(estimator, X, Y, method=method, cv=MultilabelKFold(3, random_state=0))
     for text in ("cross_val_predict", "NaN", "third class", "cross_val_decision"):
         assert text in str(error.value)
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+@pytest.mark.parametrize("negative", [0, -1])
+def test_cross_val_predict_works_where_no_label_is_missing(method, negative):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    Y = np.where(X[:, :3] > 0, 1, negative)
+    found = cross_val_predict(DM2LClassifier(), X, Y, cv=3, method=method)
+    folds = list(KFold(3).split(X))
+    alone = cross_val_decision(DM2LClassifier(), X, Y, cv=folds, method=method)
+    np.testing.assert_allclose(found, alone)
 
 
 def test_cross_val_predict_of_predictions_does_not_touch_nan():

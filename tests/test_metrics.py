@@ -448,6 +448,15 @@ def test_label_mask_hides_what_nan_hides(case, rng):
     np.testing.assert_equal(counts(case, problem, label_mask=mask), counts(case, with_nan))
 
 
+def test_scores_with_columns_of_y_in_other_places_are_refused(rng):
+    Y = pd.DataFrame(rng.integers(0, 2, (20, 3)), columns=list("abc"))
+    scores = pd.DataFrame(rng.random((20, 3)), columns=list("abc"))
+    assert metrics.label_auc(Y, scores) == metrics.label_auc(Y, scores.to_numpy())
+    assert metrics.label_auc(Y, scores) == metrics.label_auc(Y, scores.set_axis([0, 1, 2], axis=1))
+    with pytest.raises(ValueError, match="Column 0 of scores is 'c', that of Y is 'a'"):
+        metrics.label_auc(Y, scores[list("cba")])
+
+
 @every_case
 def test_values_under_the_label_mask_do_not_matter(case, rng):
     problem = random_problem(rng, holes=0.2)

@@ -23,8 +23,10 @@ from sklearn.model_selection import (
     cross_val_score,
     cross_validate,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from dm2l import metrics
+from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import signs
 from dm2l.masks import hide_uniform
@@ -542,6 +544,14 @@ class Tattletale(BaseEstimator):
 
     def decision_function(self, X):
         return np.array([[i in self.seen_, self.n_observed_] for i in np.asarray(X)[:, 0].tolist()])
+
+
+def test_folds_read_labels_as_the_estimator_inside_does():
+    X, Y = make_missing_multilabel(n_samples=60, random_state=0)[:2]
+    expected = cross_val_decision(DM2LClassifier(), X, Y, cv=3)
+    marked = np.where(np.isnan(Y), -1, Y)
+    model = make_pipeline(FunctionTransformer(), DM2LClassifier(missing_label=-1))
+    np.testing.assert_array_equal(cross_val_decision(model, X, marked, cv=3), expected)
 
 
 def test_no_row_is_scored_by_a_model_that_saw_it_or_labels_other_than_its_own():

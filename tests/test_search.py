@@ -233,12 +233,13 @@ def test_progress_is_reported(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lambda_ds": []}, "lambda_ds is empty"),
+        ({"lambda_ds": []}, r"lambda_ds must be a sequence .* got \[\]"),
+        ({"lambda_ds": 0.1}, "lambda_ds must be a sequence .* got 0.1"),
         ({"lambda_ds": [0.1, -1.0]}, r"lambda_ds must hold finite numbers >= 0, got -1.0"),
         ({"alphas": [np.inf]}, "alphas must hold finite numbers >= 0, got inf"),
         ({"alphas": ["scale"]}, "alphas must hold finite numbers >= 0, got 'scale'"),
         ({"gammas": ["wide"], "kernel": "rbf"}, "gammas must hold .* got 'wide'"),
-        ({"scoring": "accuracy"}, "scoring must be a function or one of .* got 'accuracy'"),
+        ({"scoring": "accuracy"}, "scoring must be None, a function or one of .* got 'accuracy'"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer but 0"),
         ({"search_tol": -1.0}, "search_tol must be a finite number >= 0"),
         ({"search_iter": 0}, "search_iter must be an integer >= 1"),
@@ -261,6 +262,73 @@ def test_a_metric_that_is_never_defined_is_an_error():
 
     with pytest.raises(ValueError, match="undefined on every fold"):
         DM2LClassifierCV([0.1], [1.0], cv=3, scoring=nothing).fit(X, Y)
+
+
+def test_a_setting_that_a_metric_cannot_judge_is_last():
+    X, Y = data()
+
+    def moderate(Y_test, scores):
+        return np.nan if np.abs(scores).max() > 0.5 else 0.5
+
+    search = DM2LClassifierCV([0.0, 1e4], [1.0], cv=3, scoring=moderate).fit(X, Y)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], [np.nan, 0.5])
+    np.testing.assert_array_equal(search.cv_results_["rank_test_score"], [2, 1])
+    assert search.lambda_d_ == 1e4
+    with pytest.raises(ValueError, match="gave NaN to every setting"):
+        DM2LClassifierCV([0.0, 0.1], [1.0], cv=folds_of(Y), scoring=InTurn()).fit(X, Y)
+
+
+class InTurn:
+    """A metric that is undefined on another fold for each setting."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, Y, scores):
+        self.calls += 1
+        return np.nan if self.calls in (1, 4) else 0.5
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_a_single_label_is_not_judged_by_its_rank_in_a_row(shape):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 60))
+    y = (X[:, 0] + rng.standard_normal(150) > 0).astype(int).reshape(shape)
+    found = DM2LClassifierCV(cv=3).fit(X, y)
+    named = DM2LClassifierCV(cv=3, scoring="label_auc").fit(X, y)
+    assert len(set(found.cv_results_["mean_test_score"])) > 1
+    np.testing.assert_array_equal(splits(found), splits(named))
+    assert found.best_params_ == named.best_params_
+
+
+def test_several_labels_are_judged_by_their_rank_in_a_row():
+    X, Y = data()
+    found = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=3).fit(X, Y)
+    named = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=3, scoring="average_precision").fit(X, Y)
+    np.testing.assert_array_equal(splits(found), splits(named))
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", None])
+def test_splits_may_come_from_a_generator(calibration):
+    X, Y = data()
+    settings = {"calibration": calibration, "threshold": "f1"}
+    folds = folds_of(Y)
+    listed = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=folds, **settings).fit(X, Y)
+    found = DM2LClassifierCV(LAMBDAS, ALPHAS, cv=(fold for fold in folds), **settings)
+    np.testing.assert_array_equal(found.fit(X, Y).predict_proba(X), listed.predict_proba(X))
+    np.testing.assert_array_equal(found.thresholds_, listed.thresholds_)
+    with pytest.raises(ValueError, match=r"cv has no folds.*list"):
+        found.fit(X, Y)
+    model = DM2LClassifier(cv=(fold for fold in folds), **settings).fit(X, Y)
+    other = DM2LClassifier(cv=folds, **settings).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+
+
+def test_gammas_keep_their_types():
+    X, Y = data()
+    search = DM2LClassifierCV([0.1], [1.0], ["scale", 0.5], kernel="rbf", cv=3).fit(X, Y)
+    assert search.cv_results_["param_gamma"].tolist() == ["scale", 0.5]
+    assert search.cv_results_["param_alpha"].dtype == np.float64
 
 
 def test_rows_of_which_nothing_is_known_do_not_move_the_folds():

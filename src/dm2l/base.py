@@ -178,7 +178,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         self.classes_: Any = labels.classes
         names: Any = labels.names
         if labels.classes is None:
-            self.classes_ = [np.array([labels.negative, 1])] * labels.n_labels
+            # An array, not the list of scikit-learn's trees: their scores are lists too.
+            self.classes_ = np.tile([labels.negative, 1], (labels.n_labels, 1))
         else:
             names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
         if names is None:
@@ -215,12 +216,17 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             all_seen = len(seen) == len(T)
             folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
             return [(seen[train], seen[test]) for train, test in folds]
-        return list(splits)
+        given = list(splits)
+        if not given:
+            raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
+        return given
 
     def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
         scores = np.full(T.shape, np.nan)
+        bare = copy(self)
+        bare.cv = None  # a generator cannot be cloned, and folds have none of their own
         for train, test in self._folds(X, T):
-            fold = clone(self)
+            fold = clone(bare)
             fold.label_names_ = self.label_names_  # for messages
             X_train, X_test = self._part(X, train, test)
             fold._learn(X_train, T[train])

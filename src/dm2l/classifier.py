@@ -158,8 +158,8 @@ callable, default="linear"
         left out, for "fourier" the root mean square error of its entries on random pairs.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
-    classes_ : list of ndarray, or ndarray
-        Classes per label; the classes of a 1-D ``y``.
+    classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
+        Both classes of every label; the classes of a 1-D ``y``.
     label_names_ : ndarray of object
         Names of the label columns.
     thresholds_ : ndarray of shape (n_labels,)

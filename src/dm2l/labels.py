@@ -192,7 +192,7 @@ def parse_labels(
         raise ValueError(
             f"Y must have one or two dimensions and a column, got shape {values.shape}."
         )
-    mask = _check_mask(label_mask, values.shape)
+    mask = _check_mask(label_mask, values.shape, names)
     missing = null | _equals(values, missing_label)
     if not _is_nan(missing_label):
         _refuse_null(values, null, mask, names, missing_label)
@@ -339,11 +339,13 @@ def _same(value: Any, mark: Any) -> bool:
     return not _is_null(value) and isinstance(value, str) == isinstance(mark, str) and value == mark
 
 
-def _check_mask(label_mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _check_mask(
+    label_mask: Any, shape: tuple[int, ...], names: NDArray[np.object_] | None = None
+) -> NDArray[np.bool_]:
     if label_mask is None:
         return np.ones(shape, dtype=bool)
     label_mask = label_mask.toarray() if sp.issparse(label_mask) else label_mask
-    mask, null, _ = _open_container(label_mask)
+    mask, null, own_names = _open_container(label_mask)
     if mask.dtype != bool or null.any():
         what = "missing values" if null.any() else f"dtype {mask.dtype}"
         raise ValueError(
@@ -352,7 +354,29 @@ def _check_mask(label_mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         )
     if mask.shape != shape:
         raise ValueError(f"label_mask has shape {mask.shape}, but Y has shape {shape}.")
+    refuse_shuffled(names, own_names, "label_mask")
     return mask
+
+
+def refuse_shuffled(names: Any, others: Any, what: str) -> None:
+    """Refuse a frame that has a column of ``Y`` in another place: columns go by position.
+
+    Parameters
+    ----------
+    names, others : sequence or None
+        Names of the columns of ``Y`` and of the frame; None for those that have none.
+    what : str
+        What the frame is, for the message.
+    """
+    if names is None or others is None or list(others) == list(range(len(others))):
+        return  # a frame made without names counts its columns
+    known = set(names)
+    for j, (name, other) in enumerate(zip(names, others, strict=True)):
+        if other != name and other in known:
+            raise ValueError(
+                f"Column {j} of {what} is {other!r}, that of Y is {name!r}: columns go by their "
+                f"place. Take {what}[Y.columns]."
+            )
 
 
 def _refuse_null(

@@ -427,15 +427,16 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Folds that read labels as the estimator does."""
+    """Folds that read labels as the estimator does, or the one inside a pipeline or a search."""
     if not isinstance(cv, Integral):
         return cv
-    return MultilabelKFold(
-        int(cv),
-        shuffle=False,
-        missing_label=getattr(estimator, "missing_label", np.nan),
-        absent_label=getattr(estimator, "absent_label", None),
-    )
+    marks = {"missing_label": np.nan, "absent_label": None}
+    settings = estimator.get_params()
+    # From the innermost on, so that the outermost has the last word.
+    for name in sorted(settings, key=lambda name: -name.count("__")):
+        if (mark := name.rpartition("__")[2]) in marks:
+            marks[mark] = settings[name]
+    return MultilabelKFold(int(cv), shuffle=False, **marks)
 
 
 def _splits(cv: Any, X: Any, Y: Any, label_mask: Any) -> list[Split]:

@@ -62,9 +62,11 @@ class DM2LClassifierCV(MissingLabelClassifier):
         Relative tolerance of the objective during the search: a ranking of settings needs no more.
     search_iter : int, default=10
         Most iterations a setting of the search gets on top of those of the settings before it.
-    scoring : str or callable, default="average_precision"
+    scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        not observed) and scores that is larger for better scores.
+        not observed) and scores that is larger for better scores. None is "average_precision",
+        which ranks the labels of a row, or "label_auc" where most rows show no two to rank: for a
+        single label all settings would be perfect.
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
@@ -125,7 +127,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         tol: float = 1e-5,
         search_tol: float = 1e-4,
         search_iter: int = 10,
-        scoring: Any = "average_precision",
+        scoring: Any = None,
         cv: Any = 5,
         n_jobs: int | None = None,
         refit: bool = True,
@@ -177,15 +179,19 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self._model({})._check_parameters()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
-            if values is not None and not len(values):
-                raise ValueError(f"{name} is empty; give the values to try, or None for the usual.")
+            if values is not None and (np.ndim(values) != 1 or not len(values)):
+                raise ValueError(
+                    f"{name} must be a sequence of the values to try, or None for the usual; got "
+                    f"{values!r}."
+                )
             for value in () if values is None else values:
                 number = isinstance(value, Real) and 0 <= float(value) < np.inf
                 if not number and not (name == "gammas" and value in ("scale", "auto")):
                     raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
-        if not callable(self.scoring) and self.scoring not in get_scorer_names():
+        names = (None, *get_scorer_names())
+        if not callable(self.scoring) and self.scoring not in names:
             raise ValueError(
-                f"scoring must be a function or one of {', '.join(get_scorer_names())}; "
+                f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
@@ -236,9 +242,12 @@ class DM2LClassifierCV(MissingLabelClassifier):
         for name in ("best_estimator_", "coef_", "dual_coef_", "X_fit_", "approximation_error_"):
             self.__dict__.pop(name, None)
         checked, labels = self._read(X, Y, label_mask)
-        self._search(checked, labels.signs)
+        folds = self._search(checked, labels.signs)
         if self.refit:
-            best = self._model(self.best_params_).fit(X, Y, label_mask=label_mask)
+            # An iterable of splits may be a generator, which has them once.
+            given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            again = {"cv": folds} if given else {}
+            best = self._model(self.best_params_, **again).fit(X, Y, label_mask=label_mask)
             self.best_estimator_ = best
             # All that predictions and their form rest on; the model's own public attributes too.
             self.__dict__ |= {
@@ -250,7 +259,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
             labels.warn_constant()
         return self
 
-    def _search(self, X: Any, T: Signs) -> None:
+    def _search(self, X: Any, T: Signs) -> list[tuple[Rows, Rows]]:
+        """Score all settings; returns the folds."""
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
@@ -278,6 +288,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self.n_splits_ = len(folds)
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
         self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
+        return folds
 
     def _alphas(self, X: Any) -> list[float]:
         if self.alphas is not None:
@@ -300,7 +311,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
         lambdas: list[float],
     ) -> Iterator[tuple[tuple[int, int], _Part]]:
         """Scores of every fold and gamma, as they come."""
-        metric = self.scoring if callable(self.scoring) else get_metric(self.scoring)
+        scoring = usual_scoring(T > 0, T < 0) if self.scoring is None else self.scoring
+        metric = scoring if callable(scoring) else get_metric(scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
@@ -356,19 +368,28 @@ class DM2LClassifierCV(MissingLabelClassifier):
                     "observed in the test rows. Use fewer folds or another metric."
                 )
             defined = np.zeros_like(table)  # constant labels: no setting is better than another
-        mean = np.nanmean(defined, axis=1)
+        if np.isnan(defined).any(axis=1).all():
+            raise ValueError(
+                f"scoring={self.scoring!r} gave NaN to every setting, on one fold or another."
+            )
+        mean = defined.mean(axis=1)  # NaN, and last, where a fold that others have is undefined
+        losses = np.where(np.isnan(mean), np.inf, -mean)
         results: dict[str, Any] = {"params": settings}
         for name in settings[0]:
-            results[f"param_{name}"] = np.array([s[name] for s in settings])
+            values = [s[name] for s in settings]
+            mixed = len({type(value) for value in values}) > 1  # "scale" beside numbers
+            results[f"param_{name}"] = np.array(values, dtype=object if mixed else None)
         results |= {f"split{i}_test_score": column for i, column in enumerate(table.T)}
         results |= {
             "mean_test_score": mean,
-            "std_test_score": np.nanstd(defined, axis=1),
-            "rank_test_score": rankdata(-mean, method="min").astype(np.int32),
+            "std_test_score": defined.std(axis=1),
+            "rank_test_score": rankdata(
+                np.where(np.isnan(mean), np.inf, -mean), method="min"
+            ).astype(np.int32),
             "mean_fit_time": seconds.reshape(len(settings), -1).mean(axis=1),
         }
         self.cv_results_ = results
-        self.best_index_ = int(np.argmax(mean))
+        self.best_index_ = int(np.argmin(losses))
         self.best_score_ = float(mean[self.best_index_])
         self.best_params_ = settings[self.best_index_]
         self.lambda_d_ = self.best_params_["lambda_d"]
@@ -390,6 +411,24 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
 
 _STATE = ("_labels", "_learnable", "_constant", "_keep", "_calibrator", "_home")
+
+
+def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
+    """What to maximise if nobody says: how labels are ranked, in rows if most have two to rank.
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n, c), bool
+        Observed entries of either class.
+
+    Returns
+    -------
+    str
+        A name for :func:`dm2l.model_selection.get_metric`.
+    """
+    both = positive.any(axis=1) & negative.any(axis=1)
+    seen = (positive | negative).any(axis=1)
+    return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
 
 
 class _Part(NamedTuple):

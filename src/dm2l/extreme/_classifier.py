@@ -93,7 +93,7 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         ``t_0``, or the constant score of a label that cannot be learnt.
     label_names_ : ndarray of object
         Names of the label columns.
-    classes_ : list of ndarray
+    classes_ : ndarray of shape (n_labels, 2)
         ``[0, 1]`` for every label.
     objective_, objective_history_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`dm2l.DM2LClassifier`.
@@ -204,7 +204,7 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         n_labels = labels.signed.shape[1]
         names = [f"y{k}" for k in range(n_labels)] if labels.names is None else labels.names
         self.label_names_ = np.asarray(names, dtype=object)
-        self.classes_ = [np.array([0, 1])] * n_labels
+        self.classes_ = np.tile([0, 1], (n_labels, 1))
         n, d = X.shape
         sizes = Sizes(n, d, n_labels, labels.signed.nnz, not sp.issparse(X))
         check_memory(sizes, int(self.rank), float(self.memory))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l.arrays import to_numpy
-from dm2l.labels import Signs, parse_labels
+from dm2l.labels import Signs, parse_labels, refuse_shuffled
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None
@@ -62,6 +62,7 @@ def read(
         S = S[:, None]
     if S.shape != T.shape:
         raise ValueError(f"Y has shape {T.shape}, but {what} has shape {S.shape}.")
+    refuse_shuffled(labels.names, getattr(scores, "columns", None), what)
     if not np.isfinite(S).all():
         row, column = np.argwhere(~np.isfinite(S))[0]
         raise ValueError(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l.classifier import DM2LClassifier
 from dm2l.model_selection import MultilabelKFold
-from dm2l.search import DM2LClassifierCV
+from dm2l.search import DM2LClassifierCV, usual_scoring
 
 # Up to so many rows an rbf kernel is tried beside the linear model.
 KERNEL_ROWS = 5000
@@ -62,9 +62,7 @@ class Wishes:
         """The name of what is maximised."""
         if self.scoring is not None:
             return self.scoring
-        both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
-        seen = (~np.isnan(Y)).any(axis=1)
-        return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
+        return usual_scoring(Y == 1, Y == 0)
 
     def splitter(self, Y: NDArray[np.float64]) -> MultilabelKFold:
         """Folds, no more of them than rows with something observed."""
