@@ -81,7 +81,7 @@ reproduce-quick: .venv/test/$(READY)  ## both protocols on three data sets, and 
 	@mkdir -p build
 	.venv/test/bin/dm2l experiment run as_published_quick --store build/quick.sqlite --jobs -1
 	.venv/test/bin/dm2l experiment run honest_quick --store build/quick.sqlite --jobs -1
-	.venv/test/bin/dm2l experiment report --store build/quick.sqlite -o build/quick.html --tables build/tables
+	.venv/test/bin/dm2l experiment report --store build/quick.sqlite -o build/quick.html --tables build/tables --study Arts
 
 clean:  ## remove environments, caches and build outputs
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.* htmlcov

@@ -20,7 +20,7 @@ from dm2l.experiments._published import (
     published_figures,
 )
 from dm2l.experiments._results import read_results
-from dm2l.experiments._tables import Table, contests
+from dm2l.experiments._tables import Table, contests, paired_means
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 COREL = tuple(f"Corel16k{i:03d}" for i in range(1, 11))
@@ -156,7 +156,7 @@ def test_values_compare_as_printed(name, ours, other, outcome):
 
 def test_means_deviations_and_ranks_by_hand(store):
     add(store, "Arts", "LEML", [0.10, 0.14])
-    add(store, "Arts", "ridge", [0.13, 0.11])  # the same mean
+    add(store, "Arts", "ridge", [0.13, 0.11])
     add(store, "Arts", "slow", [0.3])
     add(store, "Arts", "best", [0.05, 0.06, 0.07])
     line = table(store).line("Arts", 1.0, "Rkl")
@@ -166,15 +166,33 @@ def test_means_deviations_and_ranks_by_hand(store):
         "ridge": 0.12,
         "slow": 0.3,
     }
-    assert {m: e.rank for m, e in line.items()} == {
-        "LEML": 2.5,
-        "best": 1,
-        "ridge": 2.5,
-        "slow": 4,
-    }
     assert line["LEML"].deviation == pytest.approx(np.sqrt(2 * 0.02**2))
     assert line["slow"].deviation is None
     assert [e.n for e in line.values()] == [2, 3, 2, 1]
+
+
+def test_means_that_only_rounding_tells_apart_share_a_rank(store):
+    add(store, "Arts", "LEML", [0.10, 0.14])
+    add(store, "Arts", "ridge", [0.13, 0.11])
+    add(store, "Arts", "best", [0.05, 0.06])
+    line = table(store).line("Arts", 1.0, "Rkl")
+    assert {m: e.rank for m, e in line.items()} == {"LEML": 2.5, "best": 1, "ridge": 2.5}
+
+
+def test_ranks_are_of_the_repetitions_that_all_have(store):
+    add(store, "Arts", "LEML", [0.10, 0.30])
+    add(store, "Arts", "ridge", [0.15])  # below LEML's mean, but LEML is better there
+    line = table(store).line("Arts", 1.0, "Rkl")
+    assert {m: e.rank for m, e in line.items()} == {"LEML": 1, "ridge": 2}
+    assert paired_means(line) == {"LEML": 0.10, "ridge": 0.15}
+    assert line["LEML"].mean == 0.2
+
+
+def test_methods_without_a_common_repetition_have_no_rank(store):
+    add(store, "Arts", "LEML", [0.10])
+    add(store, "Arts", "ridge", [None, 0.2])
+    line = table(store).line("Arts", 1.0, "Rkl")
+    assert {e.rank for e in line.values()} == {None}
 
 
 numbers = st.floats(0, 1).map(lambda number: round(number, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import click
 
 from dm2l.experiments import CONVENTIONS, Store
 from dm2l.experiments._results import read_results
-from dm2l.report import Figure, report, store_figures, write_tables
+from dm2l.report import Figure, report, store_figures, study, study_figures, write_tables
 
 # What a wrong argument can raise further down.
 _MISUSE = (ValueError, OSError)
@@ -43,6 +45,14 @@ _MISUSE = (ValueError, OSError)
     help="Write the tables as Markdown and LaTeX into this folder, too.",
 )
 @click.option(
+    "--study",
+    "studied",
+    metavar="DATASET",
+    multiple=True,
+    help="Add figures of a data set that need fits of their own: ranks of its labels, convergence, "
+    "sensitivity to lambda_d and sigma. Can be given several times; minutes each.",
+)
+@click.option(
     "--convention",
     type=click.Choice(CONVENTIONS),
     default="published",
@@ -50,20 +60,32 @@ _MISUSE = (ValueError, OSError)
     help="How metrics treat rows in which they are undefined.",
 )
 def report_results(
-    path: Path, output: Path, protocol: str | None, folder: Path | None, convention: str
+    path: Path,
+    output: Path,
+    protocol: str | None,
+    folder: Path | None,
+    studied: tuple[str, ...],
+    convention: str,
 ) -> None:
     """Write the results as one HTML page that needs nothing beside it.
 
     Tables of all measures, the published figures beside ours, DM2L beside ridge, tests of
     significance, failures, and the rows behind every number.
 
-    Example: dm2l experiment report --store results.db -o report.html --tables tables
+    Example: dm2l experiment report --store results.db -o report.html --tables tables --study Arts
     """
+    if studied and not find_spec("matplotlib"):
+        raise click.UsageError(
+            "--study draws figures and needs matplotlib: pip install 'dm2l[plot]'"
+        )
     try:
+        say = partial(click.echo, err=True)
+        studies = [study(name, progress=say) for name in studied]
         with Store(path, read_only=True) as store:
             figures: list[Figure] = []
             if find_spec("matplotlib"):
                 figures = store_figures(store, protocol=protocol, convention=convention)
+                figures += itertools.chain.from_iterable(map(study_figures, studies))
             report(store, output, protocol=protocol, convention=convention, figures=figures)
             click.echo(str(output))
             if left_out := sum(results.left_out for results in read_results(store, protocol)):

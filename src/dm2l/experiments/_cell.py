@@ -53,7 +53,7 @@ def folders() -> tuple[str | None, ...]:
     return tuple(os.environ.get(name) for name in FOLDERS)
 
 
-class _Sample(NamedTuple):
+class Sample(NamedTuple):
     """What a cell learns from and what it is scored on; ``facts`` are columns of its row."""
 
     X_train: Any
@@ -63,7 +63,7 @@ class _Sample(NamedTuple):
     facts: dict[str, Any]
 
 
-def _draw(protocol: Protocol, cell: Cell) -> _Sample:
+def draw(protocol: Protocol, cell: Cell) -> Sample:
     data = load(cell.dataset)
     groups = data.groups if protocol.keep_copies_together else None
     train, test = split_rows(cell.split_seed, len(data.Y), protocol.test_size, groups)
@@ -81,7 +81,7 @@ def _draw(protocol: Protocol, cell: Cell) -> _Sample:
         "mask_seed": cell.mask_seed,
         "estimator_seed": cell.estimator_seed,
     }
-    return _Sample(data.X[train], Y_train, data.X[test], data.Y[test], facts)
+    return Sample(data.X[train], Y_train, data.X[test], data.Y[test], facts)
 
 
 # -- one cell -----------------------------------------------------------------------------------
@@ -128,10 +128,10 @@ def run_cell(protocol: Protocol, cell: Cell, *, device: str | None = None) -> di
     >>> row["metrics"]["default"]["ranking_loss"] < 0.3
     True
     """
-    return _fit(protocol.method(cell.method, cell.dataset), cell, _draw(protocol, cell), device)
+    return _fit(protocol.method(cell.method, cell.dataset), cell, draw(protocol, cell), device)
 
 
-def _fit(method: Method, cell: Cell, sample: _Sample, device: str | None) -> dict[str, Any]:
+def _fit(method: Method, cell: Cell, sample: Sample, device: str | None) -> dict[str, Any]:
     device = device if method.follows_x else None
     model = seeded(method.estimator, cell.estimator_seed)
     with warnings.catch_warnings(record=True) as caught:
@@ -247,7 +247,7 @@ def _peak_memory() -> float | None:
 def attempt(protocol: Protocol, cell: Cell, device: str | None) -> dict[str, Any]:
     """The row of a cell, whether it works out or not."""
     start = time.perf_counter()
-    sample = _draw(protocol, cell)  # what goes wrong here is not the method's fault, and is raised
+    sample = draw(protocol, cell)  # what goes wrong here is not the method's fault, and is raised
     method = protocol.method(cell.method, cell.dataset)
     row: dict[str, Any]
     try:

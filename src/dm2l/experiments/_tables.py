@@ -104,6 +104,25 @@ class Entry:
         return self.measure.reproduced(self.mean, self.published)
 
 
+def paired_means(line: dict[str, Entry]) -> dict[str, float]:
+    """Means over the repetitions that all entries with values have; none if there are none.
+
+    Parameters
+    ----------
+    line : dict of str to Entry
+        By method.
+
+    Returns
+    -------
+    dict of str to float
+        By method, those without values left out.
+    """
+    run = {method: entry for method, entry in line.items() if entry.values}
+    common = set.intersection(*(set(entry.values) for entry in run.values())) if run else set()
+    means = {method: entry.restricted(common).mean for method, entry in run.items()}
+    return {method: mean for method, mean in means.items() if mean is not None}
+
+
 class Table:
     """All measures of all methods, under one mask and one convention of the metrics.
 
@@ -134,7 +153,9 @@ class Table:
         self._lines: dict[tuple[str, float, str], dict[str, Entry]] = {}
 
     def line(self, dataset: str, rate: float, measure: str) -> dict[str, Entry]:
-        """Entries of all methods; those without any value are there too.
+        """Entries of all methods, with ranks; those without any value are there too.
+
+        Ranks are of means over the repetitions that all methods with values have.
 
         Parameters
         ----------
@@ -154,7 +175,7 @@ class Table:
         if key not in self._lines:
             kind = next(m for m in MEASURES if m.name == measure)
             line = {m: self._entry(dataset, rate, kind, m) for m in self.results.methods}
-            means = {m: entry.mean for m, entry in line.items() if entry.mean is not None}
+            means = paired_means(line)
             sign = -1 if kind.higher_is_better else 1
             # Means that only rounding tells apart, as of 0.10, 0.14 and 0.13, 0.11, are equal.
             ranks = rankdata([round(sign * mean, ROUNDING) for mean in means.values()])

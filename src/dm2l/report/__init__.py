@@ -2,6 +2,15 @@
 
 from dm2l.report._drawings import store_figures
 from dm2l.report._figures import Figure
+from dm2l.report._study import Study, study, study_figures
 from dm2l.report._writing import report, write_tables
 
-__all__ = ["Figure", "report", "store_figures", "write_tables"]
+__all__ = [
+    "Figure",
+    "Study",
+    "report",
+    "store_figures",
+    "study",
+    "study_figures",
+    "write_tables",
+]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dm2l.experiments._published import PRINTED_DECIMALS, Measure
 from dm2l.experiments._results import Place
-from dm2l.experiments._tables import Entry, Table
+from dm2l.experiments._tables import Entry, Table, paired_means
 
 Tone = Literal["", "good", "bad", "missing"]
 
@@ -126,7 +126,8 @@ def _result_sheet(
     direction = "higher" if measure.higher_is_better else "lower"
     notes = [
         f"Mean ± standard deviation over {usual} repetition{'s' if usual != 1 else ''} unless n "
-        f"says otherwise, and rank; {direction} is better, the best of a line is bold."
+        f"says otherwise, and rank; {direction} is better, the best of a line is bold. Where n "
+        "differs, rank and bold are those over the repetitions that all methods of a line have."
     ]
     if not part:
         notes += [
@@ -147,9 +148,9 @@ def _result_sheet(
 
 
 def _result_items(line: dict[str, Entry], measure: Measure, usual: int) -> Iterator[Item]:
-    means = [entry.mean for entry in line.values() if entry.mean is not None]
-    best = number(measure.best(means)) if means else None
-    for entry in line.values():
+    means = paired_means(line)
+    best = number(measure.best(list(means.values()))) if means else None
+    for method, entry in line.items():
         failed = f"{entry.n_failed}\N{NO-BREAK SPACE}failed" if entry.n_failed else ""
         if entry.mean is None:
             if entry.n_failed:
@@ -162,5 +163,7 @@ def _result_items(line: dict[str, Entry], measure: Measure, usual: int) -> Itera
         text = number(entry.mean)
         spread = "" if entry.deviation is None else f"± {number(entry.deviation)} "
         count = f"n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{entry.n}" if entry.n != usual else ""
-        small = ", ".join(part for part in (f"{spread}({entry.rank:g})", count, failed) if part)
-        yield Item(text, small, bold=text == best, place=entry.place, sort=entry.mean)
+        rank = "" if entry.rank is None else f"({entry.rank:g})"
+        small = ", ".join(part for part in (f"{spread}{rank}".strip(), count, failed) if part)
+        bold = method in means and number(means[method]) == best
+        yield Item(text, small, bold=bold, place=entry.place, sort=entry.mean)
