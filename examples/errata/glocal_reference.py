@@ -37,9 +37,11 @@ def cited(source: str, name: str) -> str:
     return found[1]
 
 
-def measure(paper: Path | None = None) -> Figures:
-    paper = paper or Path(os.environ["DM2L_PAPER"])
-    source = paper.read_text()
+def measure(paper: str | Path | None = None) -> Figures:
+    paper = paper or os.environ.get("DM2L_PAPER")
+    if not paper:
+        sys.exit("Say where the LaTeX source of the paper is: --paper FILE, or DM2L_PAPER=FILE.")
+    source = Path(paper).read_text()
     keys = {name: cited(source, name) for name in ("GLOCAL", "MLMLFS")}
     return {"keys": keys, "entry": entry(source, keys["GLOCAL"]), "right": RIGHT}
 
