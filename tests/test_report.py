@@ -3,9 +3,11 @@
 import base64
 import hashlib
 import html
+import importlib
 import math
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.cli import _report
 from dm2l.cli._report import report_results
+from dm2l.datasets import make_missing_multilabel
 from dm2l.experiments import METRICS, Cell, Method, Protocol, Store, _protocol, register
 from dm2l.experiments._published import MEASURES, published_figures
 from dm2l.experiments._results import read_results
 from dm2l.experiments._tables import Table
-from dm2l.report import Figure, _part, report, write_tables
+from dm2l.report import Figure, _part, _study, report, study, write_tables
 from dm2l.report._blocks import block_statistics
 from dm2l.report._duels import dm2l_variants, duels, ridge_pairs
 from dm2l.report._figures import inline_svg
@@ -771,3 +775,79 @@ def test_wrong_arguments_end_with_code_2_and_say_which(filled, tmp_path):
     assert "not a store" in call("--store", other, "-o", page, code=2).output
     assert "nowhere" in call(*store, "-o", tmp_path / "nowhere" / "r.html", code=2).output
     assert not page.exists()
+
+
+# -- studies ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory):
+    """A small data set with the figures that need fits of their own."""
+    folder = tmp_path_factory.mktemp("data")
+    X, Y = make_missing_multilabel(n_samples=80, rho=1.0, random_state=0)
+    np.savez(folder / "tiny.npz", X=X, Y=Y)
+    told = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DM2L_DATA", str(folder))
+        return folder, study("tiny", repetitions=2, progress=told.append), told
+
+
+def test_studies_are_of_the_splits_of_the_protocols(studied):
+    _, found, told = studied
+    assert told[-1] == "tiny: sensitivity, repetition 2 of 2"
+    assert found.ranks.whole.shape[0] == 80
+    assert set(found.course.courses) == {"lbfgs", "cccp", "published"}
+    for model in (*found.lambda_ds.values(), found.sigmas):
+        for table in model.scores.values():
+            assert table.shape[0] == 2
+            assert np.isfinite(table).all()
+    # The weight and the width that stay fixed are the ones that the other figure passes.
+    _, by_weight = found.lambda_ds["DM2L kernel"].along("lambda_d", "ranking_loss")
+    _, by_width = found.sigmas.along("sigma", "ranking_loss")
+    at = list(_study.LAMBDA_DS).index(_study.LAMBDA_D)
+    np.testing.assert_allclose(by_weight[:, at], by_width[:, 2])
+
+
+def test_command_draws_studies(filled, tmp_path, studied, monkeypatch):
+    asked = []
+
+    def known(name, progress):
+        asked.append(name)
+        return studied[1]
+
+    monkeypatch.setattr(_report, "study", known)
+    page = tmp_path / "r.html"
+    call("--store", filled.path, "-o", page, "--study", "tiny")
+    text = page.read_text(encoding="utf-8")
+    check(text)
+    for title in ("ranks of the labels", "convergence", "sensitivity to lambda_d", "to sigma"):
+        assert title in text
+    assert asked == ["tiny"]
+
+
+def test_a_study_of_unknown_data_is_refused(filled, tmp_path):
+    page = tmp_path / "r.html"
+    result = call("--store", filled.path, "-o", page, "--study", "no_such", code=2)
+    assert "no_such" in result.output
+    assert not page.exists()
+
+
+def test_stored_studies_are_what_was_computed(studied, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "results"))
+    stored = importlib.import_module("studies")
+    monkeypatch.setattr(stored, "PATH", tmp_path / "studies.json")
+    stored.write([studied[1]])
+    (found,) = stored.read()
+    for new, old in zip(_numbers(found), _numbers(studied[1]), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-9)
+
+
+def _numbers(part):
+    """All that a study holds, in order."""
+    if hasattr(part, "__dataclass_fields__"):
+        part = [getattr(part, name) for name in part.__dataclass_fields__]
+    if isinstance(part, dict):
+        part = list(part.values())
+    if isinstance(part, list | tuple) and not all(np.isscalar(item) for item in part):
+        return [number for item in part for number in _numbers(item)]
+    return [] if part is None or isinstance(part, str) else [np.asarray(part, dtype=float)]

@@ -88,14 +88,14 @@ def study(
     >>> from unittest import mock
     >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l.report import study, study_figures
+    >>> from dm2l.report import study
     >>> X, Y = make_missing_multilabel(n_samples=100, rho=1.0, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder, "tiny.npz"), X=X, Y=Y)
     ...     with mock.patch.dict(os.environ, DM2L_DATA=folder):
     ...         found = study("tiny", repetitions=1)
-    >>> [figure.title for figure in study_figures(found)][:2]
-    ['tiny: ranks of the labels', 'tiny: convergence']
+    >>> found.ranks.whole.shape, list(found.course.courses)
+    ((100, 8), ['lbfgs', 'cccp', 'published'])
     """
     say = progress or (lambda text: None)
     one = (Method("DM2L", DM2LClassifier()),)
