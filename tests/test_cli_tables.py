@@ -4,6 +4,7 @@ import csv
 import inspect
 import io
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -208,6 +209,29 @@ def test_force_overwrites_and_leaves_nothing_else_behind(journey, tmp_path):
     succeed(complete_command, paths["model.dm2l"], paths["in.csv"], "-o", output, "--force")
     assert output.read_bytes() == paths["out.csv"].read_bytes()
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right of their own elsewhere")
+def test_a_link_stays_a_link_to_what_is_written(journey, tmp_path):
+    paths = journey[0]
+    target, link = tmp_path / "far" / "target", tmp_path / "o.csv"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    arguments = (complete_command, paths["model.dm2l"], paths["in.csv"], "-o", link)
+    succeed(*arguments)
+    assert target.read_bytes() == paths["out.csv"].read_bytes()
+    target.write_text("precious")
+    assert invoke(*arguments).exit_code == 2
+    assert target.read_text() == "precious"
+    succeed(*arguments, "--force")
+    assert target.read_bytes() == paths["out.csv"].read_bytes()
+    assert link.is_symlink()
+    assert sorted(tmp_path.rglob("*")) == sorted([link, target.parent, target])
+    link.unlink()
+    link.symlink_to(tmp_path / "none" / "target")
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert "no folder" in result.stderr
 
 
 def test_details_go_to_a_second_file(journey, tmp_path):
