@@ -301,6 +301,33 @@ def test_values_that_fit_no_kind_are_missing_and_named():
     assert "'b': 'perhaps' in row 4" in warnings[1]
 
 
+def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
+    rows = [f"{i / 7 - 4:.4f};{i % 5 > 1:d}" for i in range(60)]
+    rows[3] = "n.d.;1"
+    tables = [
+        read_table(write("\n".join(["mass;a", *lines]), name), "a", decimal=decimal)
+        for name, decimal, lines in (
+            ("point.csv", ".", rows),
+            ("comma.csv", ",", [row if "n" in row else row.replace(".", ",") for row in rows]),
+        )
+    ]
+    for table in tables:
+        (use,) = inspect_table(table).uses
+        assert (use.kind, use.note) == ("numeric", "no number: 'n.d.' in row 4; taken as missing")
+        evaluate_table(table, QUICK, repetitions=1)
+    models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
+    answers = [one.answer(one.inputs(table)[0]) for one, table in zip(models, tables, strict=True)]
+    np.testing.assert_array_equal(*(answer.scores for answer in answers))
+
+
+def test_a_point_is_no_decimal_point_where_a_comma_is():
+    frame = pd.DataFrame({"x": ["1,5", "-2,5e3", "1.500", "1.234,5", "3"]})
+    (use,) = column_kinds(frame, {"x": "numeric"})
+    typed, warnings = typed_frame(frame, [use], "table", ",")
+    np.testing.assert_array_equal(typed["x"], [1.5, -2500, np.nan, np.nan, 3])
+    assert "'1.500' in row 3 is no number (2 such values)" in warnings[0]
+
+
 # --------------------------------------------------------------------------------------- reading
 
 

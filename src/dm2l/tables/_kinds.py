@@ -59,7 +59,11 @@ class ColumnUse:
 
 
 def column_kinds(
-    frame: Any, kinds: Mapping[str, str] | None = None, *, drop: Sequence[str] = ()
+    frame: Any,
+    kinds: Mapping[str, str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    decimal: str = ".",
 ) -> list[ColumnUse]:
     """Decide what every column of a data frame is good for.
 
@@ -75,6 +79,8 @@ def column_kinds(
         Kinds of columns that should not be guessed.
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
+    decimal : str, default="."
+        The decimal point of numbers that are text.
 
     Returns
     -------
@@ -113,11 +119,11 @@ def column_kinds(
         elif name in wanted:
             uses.append(ColumnUse(name, wanted[name]))
         else:
-            uses.append(_guess(str(name), frame[name]))
+            uses.append(_guess(str(name), frame[name], decimal))
     return uses
 
 
-def _guess(name: str, column: Any) -> ColumnUse:
+def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     types = require("pandas", "io").api.types
     dtype, present = column.dtype, column.dropna()
     if len(present) == 0:
@@ -136,10 +142,10 @@ def _guess(name: str, column: Any) -> ColumnUse:
         if hasattr(other, "isoformat"):
             return _date(name)
         return ColumnUse(name, "unusable", f"holds values of type {type(other).__name__}")
-    return _guess_text(name, column)
+    return _guess_text(name, column, decimal)
 
 
-def _guess_text(name: str, column: Any) -> ColumnUse:
+def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     texts = as_text(column)
     present = texts[texts != ""]
     n_rows, different = len(present), len(set(present))
@@ -149,7 +155,7 @@ def _guess_text(name: str, column: Any) -> ColumnUse:
         return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
     if all(truth(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
-    numbers = as_numbers(column)
+    numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
         return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
@@ -187,11 +193,15 @@ def as_text(column: Any) -> Any:
     return texts
 
 
-def as_numbers(column: Any) -> Any:
+def as_numbers(column: Any, decimal: str = ".") -> Any:
     """A column as float64; NaN where there is no finite number."""
     pandas = require("pandas", "io")
     if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
-        column = pandas.Series(as_text(column), dtype=object)
+        texts = as_text(column)
+        if decimal != ".":  # which then is none: 1.500 may well be a thousand and a half
+            to_point = str.maketrans({".": "x", decimal: "."})
+            texts = [text.translate(to_point) for text in texts]
+        column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan

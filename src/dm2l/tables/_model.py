@@ -77,7 +77,7 @@ class TableModel:
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Raw features of a table as the pipeline takes them, and what to warn about."""
         if self.uses is not None and table.frame is not None:
-            return typed_frame(table.frame, self.uses, str(table.path))
+            return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
         if self.uses is not None or table.frame is not None:
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
             raise ValueError(f"This model was fitted to {kind}, {table.path} is none.")
@@ -159,11 +159,15 @@ def fit_table(
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
     check_learnable(table.Y, str(table.path))
-    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    uses = None
+    if table.frame is not None:
+        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     if uses is not None and not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
         raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
-    inputs = table.matrix if uses is None else typed_frame(table.frame, uses, str(table.path))[0]
+    inputs = table.matrix
+    if uses is not None:
+        inputs = typed_frame(table.frame, uses, str(table.path), table.decimal)[0]
     estimate = None
     if estimate_folds:
         estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, tell)

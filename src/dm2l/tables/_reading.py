@@ -99,9 +99,8 @@ def read_table(
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     text = {names[j]: str for j in chosen} | {name: str for name in as_text if name in names}
     frame = _read_text(path, names, text, sep=separator, decimal=decimal, encoding=encoding)
-    return split_columns(
-        path, frame, names, chosen, missing, separator=separator, encoding=encoding
-    )
+    written = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    return split_columns(path, frame, names, chosen, missing, **written)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:

@@ -32,7 +32,7 @@ class Table:
         Label columns, in the order asked for.
     Y : ndarray of shape (n_rows, n_labels)
         1, 0 and NaN where nobody looked.
-    separator, encoding : str
+    separator, decimal, encoding : str
         How the text of a CSV file is written.
     bunch : Bunch or None
         What the reader of a file of numbers has returned.
@@ -45,6 +45,7 @@ class Table:
     label_names: list[str]
     Y: NDArray[np.float64]
     separator: str = ","
+    decimal: str = "."
     encoding: str = "utf-8"
     bunch: Any = None
 
