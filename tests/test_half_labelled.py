@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -346,6 +347,24 @@ def test_a_point_is_no_decimal_point_where_a_comma_is():
 def test_labels_are_named_in_many_ways(write, labels, expected):
     path = write('"y, z",x,id,tox_a,tox_b\n1,0,5,1,0\n0,1,7,0,1\n')
     assert read_table(path, labels).label_names == expected
+
+
+@pytest.mark.parametrize("name", ["2", "b_", "b?", "b,c"])
+def test_labels_of_a_model_are_found_by_their_very_names(write, tmp_path, name):
+    rows = [[str(i / 7), i % 5 > 1, i % 3 > 1] for i in range(60)]
+    frame = pd.DataFrame(rows, columns=["mass", "1", name])
+    model = fit_table(table_from_frame(frame, ["1", name]), QUICK, estimate_folds=0)
+    assert model.label_names == ["1", name]
+    other = frame.rename(columns={name: "b_c"}).assign(b=0, c=1, bc=0, flag=1)
+    paths = [tmp_path / "table.csv", tmp_path / "table.parquet"]
+    other.to_csv(paths[0], index=False)
+    other.to_parquet(paths[1])
+    for path in paths:
+        with pytest.raises(ValueError, match=rf"lacks 1 of the 2 labels .*{re.escape(repr(name))}"):
+            read_for(model, path)
+    other[name] = 1
+    other.to_csv(paths[0], index=False)
+    assert read_for(model, paths[0]).label_names == ["1", name]
 
 
 def test_a_label_that_is_not_there_is_named_and_a_word_is_no_prefix(write):
@@ -857,6 +876,15 @@ def test_suggestions_are_the_holes_of_a_table_most_valuable_first(table, kernel)
     first = found.row[0] - 1, table.label_names.index(found.label[0])
     assert found.probability[0] == p[first]
     assert len(suggest_entries(model, table, top=7).label) == 7
+
+
+def test_a_table_with_the_labels_in_another_order_is_refused(table, model):
+    order = [1, 0, *range(2, len(LABELS))]
+    names = [table.label_names[k] for k in order]
+    swapped = replace(table, label_names=names, Y=table.Y[:, order])
+    for use in (suggest_entries, complete_table):
+        with pytest.raises(ValueError, match=r"was read with the labels .*, the model has"):
+            use(model, swapped)
 
 
 # ------------------------------------------------------------------------ inspection, explanation

@@ -79,11 +79,7 @@ class ReviewSession:
         top: int | None = None,
         missing: Sequence[str] = (),
     ) -> None:
-        if table.label_names != model.label_names:
-            raise ValueError(
-                f"{table.path} was read with the labels {table.label_names}, the model has "
-                f"{model.label_names}."
-            )
+        model.check_labels(table)
         self.model, self.table, self.journal = model, table, journal
         self.refitting = Refitting()
         self._marks = [*model.missing, *missing]

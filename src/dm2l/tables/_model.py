@@ -17,7 +17,7 @@ from dm2l.tables._measures import Estimate, estimate_rows
 from dm2l.tables._preparation import Feature, features_of, typed_frame
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
-from dm2l.tables._table import Table
+from dm2l.tables._table import LabelNames, Table
 
 
 class Answer(NamedTuple):
@@ -87,6 +87,14 @@ class TableModel:
                 f"{len(self.feature_names)}."
             )
         return table.matrix, []
+
+    def check_labels(self, table: Table) -> None:
+        """Refuse a table that was read with other labels, or with these in another order."""
+        if table.label_names != self.label_names:
+            raise ValueError(
+                f"{table.path} was read with the labels {table.label_names}, the model has "
+                f"{self.label_names}."
+            )
 
     def answer(self, inputs: Any) -> Answer:
         """Scores, probabilities and decisions for what :meth:`inputs` has returned."""
@@ -215,7 +223,7 @@ def read_for(
     """
     return read_table(
         path,
-        model.label_names if labels else None,
+        LabelNames(model.label_names) if labels else None,
         missing=[*model.missing, *missing],
         as_text=[*model.text_columns, *as_text],
         n_features=len(model.feature_names),

@@ -92,9 +92,21 @@ def table_from_frame(
     return split_columns(Path("data frame"), named, names, chosen, missing)
 
 
+class LabelNames(tuple[str, ...]):
+    """Label columns by their very names: nothing is a number of columns, a prefix or a pattern."""
+
+
 def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns that names, patterns, prefixes or a number ask for."""
     if isinstance(labels, (int, np.integer)):
+        return choose_labels(names, labels, where)
+    if isinstance(labels, LabelNames):
+        missing = [name for name in labels if name not in names]
+        if missing:
+            raise ValueError(
+                f"{where} lacks {len(missing)} of the {len(labels)} labels of the model: "
+                f"{', '.join(map(repr, missing))}. Add the columns, blank where nobody looked."
+            )
         return choose_labels(names, labels, where)
     wanted: list[str] = []
     for asked in [labels] if isinstance(labels, str) else labels:
