@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -408,6 +410,61 @@ def test_what_is_no_table_is_refused(write, text, match):
 def test_unknown_suffix_is_refused_with_those_that_are_known(write):
     with pytest.raises(ValueError, match=r"'\.xlsx' is none of \.csv"):
         read_table(write("x", "table.xlsx"))
+
+
+def _frame(**columns):
+    return pd.DataFrame(columns | {"y": [True, False, None] * 20})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        _frame(a=range(60), b=range(60)).set_axis([1, "1", "y"], axis=1),
+        _frame(a=range(60), b=range(60)).set_axis(["1", "1", "y"], axis=1),
+    ],
+    ids=["1 and '1'", "'1' twice"],
+)
+def test_columns_of_one_name_are_refused_with_it(frame):
+    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+        table_from_frame(frame, ["y"])
+    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+        column_kinds(frame.drop(columns="y"))
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table([[1.5], [2.5], [1]], names=["a", "a", "y"]), path)
+    with pytest.raises(ValueError, match=r"table.parquet has several .* 'a'; rename"):
+        read_table(path, "y")
+
+
+def test_names_of_a_frame_need_not_be_text():
+    frame = pd.DataFrame({0: np.arange(60) % 7, 5: [True, False, None] * 20, 7: [0, 1, 1] * 20})
+    table = table_from_frame(frame, [5, "7"])
+    assert (table.feature_names, table.label_names) == (["0"], ["5", "7"])
+    assert [use.name for use in column_kinds(frame, {"0": "category"}, drop=["7"])] == list("057")
+    with pytest.raises(ValueError, match="no column '2'"):
+        table_from_frame(frame, [2])
+    with pytest.raises(ValueError, match=r"labels= takes names .* got 2\.5"):
+        table_from_frame(frame, 2.5)
+
+
+def test_a_polars_frame_is_a_table_too():
+    frame = _frame(mass=np.arange(60) % 7 / 2, phase=["gas", "solid", None] * 20)
+    found, expected = (table_from_frame(one, "y") for one in (pl.from_pandas(frame), frame.copy()))
+    np.testing.assert_array_equal(found.Y, expected.Y)
+    kinds = [use.kind for use in column_kinds(found.frame)]
+    assert kinds == [use.kind for use in column_kinds(expected.frame)] == ["numeric", "category"]
+    for other in ([[1, 0]], pl.LazyFrame({"a": [1]})):
+        with pytest.raises(TypeError, match=f"data frame, got {type(other).__name__}"):
+            table_from_frame(other, "y")
+
+
+def test_a_table_without_a_file_cannot_be_written_and_that_is_said(tmp_path):
+    table = table_from_frame(_frame(mass=np.arange(60) % 7), "y")
+    for name in ("o.csv", "o.parquet"):
+        with pytest.raises(ValueError, match=r"made of a data frame .* completion\.positive"):
+            write_completion(_completion(table.Y, ["y"]), table, tmp_path / name)
 
 
 def test_files_larger_than_memory_are_refused_with_advice(write, monkeypatch):

@@ -11,6 +11,7 @@ import numpy as np
 
 from dm2l.datasets._columns import match_columns, require, truth
 from dm2l.tables._answers import HOLES
+from dm2l.tables._table import refuse_repeated
 
 KINDS = ("numeric", "boolean", "category", "text")
 LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
@@ -104,22 +105,23 @@ def column_kinds(
     >>> column_kinds(frame)[3].reason
     'dates; turn them into numbers (year, weekday, days since) to use them'
     """
+    names = [str(name) for name in frame.columns]
+    refuse_repeated(names, "The data frame")
     wanted = dict(kinds or {})
     for name, kind in wanted.items():
         if kind not in KINDS:
             raise ValueError(f"{name!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
-        if name not in frame.columns:
+        if name not in names:
             raise ValueError(f"There is no feature column {name!r} whose kind could be {kind!r}.")
-    names = [str(name) for name in frame.columns]
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
     uses = []
-    for name in frame.columns:
+    for j, name in enumerate(names):
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
         elif name in wanted:
             uses.append(ColumnUse(name, wanted[name]))
         else:
-            uses.append(_guess(str(name), frame[name], decimal))
+            uses.append(_guess(name, frame.iloc[:, j], decimal))
     return uses
 
 
