@@ -4,6 +4,7 @@ import csv
 import inspect
 import io
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -163,6 +164,8 @@ def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
 def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
     paths = journey[0]
     table, model = paths["in.csv"], paths["model.dm2l"]
+    taken = table.with_name("taken.csv")
+    taken.write_bytes(table.read_bytes().replace(b"ticket", b"topic_bug__score", 1))
     wrong_usage = (
         (inspect_command, (table,), "--labels"),
         (inspect_command, (tmp_path / "none.csv", "--labels", "a"), "does not exist"),
@@ -192,6 +195,11 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
             (model, table, "-o", tmp_path / "a.csv", "--keep", "topic_bug"),
             "'topic_bug' cannot be kept",
         ),
+        (
+            predict_command,
+            (model, taken, "-o", tmp_path / "a.csv", "--keep", "topic_bug__score"),
+            "'topic_bug__score' cannot be kept",
+        ),
         (explain_command, (model, "--label", "q"), "no label 'q'"),
     )
     for command, arguments, part in wrong_data:
@@ -208,6 +216,29 @@ def test_force_overwrites_and_leaves_nothing_else_behind(journey, tmp_path):
     succeed(complete_command, paths["model.dm2l"], paths["in.csv"], "-o", output, "--force")
     assert output.read_bytes() == paths["out.csv"].read_bytes()
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right of their own elsewhere")
+def test_a_link_stays_a_link_to_what_is_written(journey, tmp_path):
+    paths = journey[0]
+    target, link = tmp_path / "far" / "target", tmp_path / "o.csv"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    arguments = (complete_command, paths["model.dm2l"], paths["in.csv"], "-o", link)
+    succeed(*arguments)
+    assert target.read_bytes() == paths["out.csv"].read_bytes()
+    target.write_text("precious")
+    assert invoke(*arguments).exit_code == 2
+    assert target.read_text() == "precious"
+    succeed(*arguments, "--force")
+    assert target.read_bytes() == paths["out.csv"].read_bytes()
+    assert link.is_symlink()
+    assert sorted(tmp_path.rglob("*")) == sorted([link, target.parent, target])
+    link.unlink()
+    link.symlink_to(tmp_path / "none" / "target")
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert "no folder" in result.stderr
 
 
 def test_details_go_to_a_second_file(journey, tmp_path):
@@ -253,6 +284,59 @@ def test_new_rows_with_unknown_categories_and_blanks_are_predicted(journey, tmp_
     bad = invoke(predict_command, model, path, "-o", output, "--force", "--separator", ";")
     assert bad.exit_code == 1
     assert "'text', 'channel', 'amount', 'hours', 'vip'" in bad.stderr
+
+
+@pytest.fixture(scope="module")
+def commas(tmp_path_factory):
+    """A table with decimal commas, and a model of it."""
+    folder = tmp_path_factory.mktemp("commas")
+    path, model = folder / "in.csv", folder / "model.dm2l"
+    rows = [f"k{i};{i / 7 - 4:.3f};{i % 5 > 1:d}".replace(".", ",") for i in range(60)]
+    path.write_text("\n".join(["key;mass;a", *rows]))
+    comma = ("--decimal", ",", "--estimate-folds", 0, "-o", model)
+    succeed(fit_command, path, "--labels", "a", *comma, *FIXED)
+    return path, model
+
+
+def test_a_feature_can_be_kept_and_is_still_the_same_number(commas, tmp_path):
+    path, model = commas
+    found = []
+    for number, keep in enumerate([(), ("--keep", "mass", "--keep", "mass")]):
+        output = tmp_path / f"{number}.csv"
+        result = succeed(predict_command, model, path, "--decimal", ",", "-o", output, *keep)
+        assert "no number" not in result.stderr
+        found.append(pd.read_csv(output, dtype=str))
+    assert found[1].pop("mass").tolist() == pd.read_csv(path, sep=";", dtype=str)["mass"].tolist()
+    pd.testing.assert_frame_equal(*found)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_are_kept_letter_by_letter(commas, tmp_path, suffix):
+    keys = ["NA", "null", "007", " a ", "", 'x"y;z', "1e3", "?"]
+    columns = {"mass": ["1,5"] * len(keys), "key": keys, "other": ["0,50"] * len(keys)}
+    path, output = tmp_path / "new.csv", tmp_path / f"scores.{suffix}"
+    path.write_text(as_csv(columns, separator=";"))
+    keep = ("--keep", "other", "--keep", "key")
+    succeed(predict_command, commas[1], path, "--decimal", ",", "-o", output, *keep)
+    if suffix == "csv":
+        found = pd.read_csv(output, dtype=str, na_filter=False)
+        assert found["key"].tolist() == keys
+    else:
+        found = pd.read_parquet(output)
+        assert found["key"].isna().tolist() == [key == "" for key in keys]
+        assert found["key"].fillna("").tolist() == keys
+    assert found.columns[:3].tolist() == ["row", "other", "key"]
+    assert set(found["other"]) == {"0,50"}
+
+
+def test_a_label_named_like_another_column_of_predictions_is_refused(tmp_path):
+    path, model = tmp_path / "in.csv", tmp_path / "model.dm2l"
+    rows = [f"{i / 7 - 4:.3f},{i % 5 > 1:d},{i % 3 > 1:d}" for i in range(60)]
+    path.write_text("\n".join(["mass,a,a__score", *rows]))
+    succeed(fit_command, path, "--labels", 2, "--estimate-folds", 0, "-o", model, *FIXED)
+    result = invoke(predict_command, model, path, "-o", tmp_path / "o.csv")
+    assert result.exit_code == 1
+    assert "label 'a__score' is named like another column" in result.stderr
 
 
 def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):

@@ -3,12 +3,15 @@
 import csv
 import io
 import itertools
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -301,6 +304,33 @@ def test_values_that_fit_no_kind_are_missing_and_named():
     assert "'b': 'perhaps' in row 4" in warnings[1]
 
 
+def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
+    rows = [f"{i / 7 - 4:.4f};{i % 5 > 1:d}" for i in range(60)]
+    rows[3] = "n.d.;1"
+    tables = [
+        read_table(write("\n".join(["mass;a", *lines]), name), "a", decimal=decimal)
+        for name, decimal, lines in (
+            ("point.csv", ".", rows),
+            ("comma.csv", ",", [row if "n" in row else row.replace(".", ",") for row in rows]),
+        )
+    ]
+    for table in tables:
+        (use,) = inspect_table(table).uses
+        assert (use.kind, use.note) == ("numeric", "no number: 'n.d.' in row 4; taken as missing")
+        evaluate_table(table, QUICK, repetitions=1)
+    models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
+    answers = [one.answer(one.inputs(table)[0]) for one, table in zip(models, tables, strict=True)]
+    np.testing.assert_array_equal(*(answer.scores for answer in answers))
+
+
+def test_a_point_is_no_decimal_point_where_a_comma_is():
+    frame = pd.DataFrame({"x": ["1,5", "-2,5e3", "1.500", "1.234,5", "3"]})
+    (use,) = column_kinds(frame, {"x": "numeric"})
+    typed, warnings = typed_frame(frame, [use], "table", ",")
+    np.testing.assert_array_equal(typed["x"], [1.5, -2500, np.nan, np.nan, 3])
+    assert "'1.500' in row 3 is no number (2 such values)" in warnings[0]
+
+
 # --------------------------------------------------------------------------------------- reading
 
 
@@ -319,6 +349,24 @@ def test_values_that_fit_no_kind_are_missing_and_named():
 def test_labels_are_named_in_many_ways(write, labels, expected):
     path = write('"y, z",x,id,tox_a,tox_b\n1,0,5,1,0\n0,1,7,0,1\n')
     assert read_table(path, labels).label_names == expected
+
+
+@pytest.mark.parametrize("name", ["2", "b_", "b?", "b,c"])
+def test_labels_of_a_model_are_found_by_their_very_names(write, tmp_path, name):
+    rows = [[str(i / 7), i % 5 > 1, i % 3 > 1] for i in range(60)]
+    frame = pd.DataFrame(rows, columns=["mass", "1", name])
+    model = fit_table(table_from_frame(frame, ["1", name]), QUICK, estimate_folds=0)
+    assert model.label_names == ["1", name]
+    other = frame.rename(columns={name: "b_c"}).assign(b=0, c=1, bc=0, flag=1)
+    paths = [tmp_path / "table.csv", tmp_path / "table.parquet"]
+    other.to_csv(paths[0], index=False)
+    other.to_parquet(paths[1])
+    for path in paths:
+        with pytest.raises(ValueError, match=rf"lacks 1 of the 2 labels .*{re.escape(repr(name))}"):
+            read_for(model, path)
+    other[name] = 1
+    other.to_csv(paths[0], index=False)
+    assert read_for(model, paths[0]).label_names == ["1", name]
 
 
 def test_a_label_that_is_not_there_is_named_and_a_word_is_no_prefix(write):
@@ -362,6 +410,61 @@ def test_what_is_no_table_is_refused(write, text, match):
 def test_unknown_suffix_is_refused_with_those_that_are_known(write):
     with pytest.raises(ValueError, match=r"'\.xlsx' is none of \.csv"):
         read_table(write("x", "table.xlsx"))
+
+
+def _frame(**columns):
+    return pd.DataFrame(columns | {"y": [True, False, None] * 20})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        _frame(a=range(60), b=range(60)).set_axis([1, "1", "y"], axis=1),
+        _frame(a=range(60), b=range(60)).set_axis(["1", "1", "y"], axis=1),
+    ],
+    ids=["1 and '1'", "'1' twice"],
+)
+def test_columns_of_one_name_are_refused_with_it(frame):
+    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+        table_from_frame(frame, ["y"])
+    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+        column_kinds(frame.drop(columns="y"))
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table([[1.5], [2.5], [1]], names=["a", "a", "y"]), path)
+    with pytest.raises(ValueError, match=r"table.parquet has several .* 'a'; rename"):
+        read_table(path, "y")
+
+
+def test_names_of_a_frame_need_not_be_text():
+    frame = pd.DataFrame({0: np.arange(60) % 7, 5: [True, False, None] * 20, 7: [0, 1, 1] * 20})
+    table = table_from_frame(frame, [5, "7"])
+    assert (table.feature_names, table.label_names) == (["0"], ["5", "7"])
+    assert [use.name for use in column_kinds(frame, {"0": "category"}, drop=["7"])] == list("057")
+    with pytest.raises(ValueError, match="no column '2'"):
+        table_from_frame(frame, [2])
+    with pytest.raises(ValueError, match=r"labels= takes names .* got 2\.5"):
+        table_from_frame(frame, 2.5)
+
+
+def test_a_polars_frame_is_a_table_too():
+    frame = _frame(mass=np.arange(60) % 7 / 2, phase=["gas", "solid", None] * 20)
+    found, expected = (table_from_frame(one, "y") for one in (pl.from_pandas(frame), frame.copy()))
+    np.testing.assert_array_equal(found.Y, expected.Y)
+    kinds = [use.kind for use in column_kinds(found.frame)]
+    assert kinds == [use.kind for use in column_kinds(expected.frame)] == ["numeric", "category"]
+    for other in ([[1, 0]], pl.LazyFrame({"a": [1]})):
+        with pytest.raises(TypeError, match=f"data frame, got {type(other).__name__}"):
+            table_from_frame(other, "y")
+
+
+def test_a_table_without_a_file_cannot_be_written_and_that_is_said(tmp_path):
+    table = table_from_frame(_frame(mass=np.arange(60) % 7), "y")
+    for name in ("o.csv", "o.parquet"):
+        with pytest.raises(ValueError, match=r"made of a data frame .* completion\.positive"):
+            write_completion(_completion(table.Y, ["y"]), table, tmp_path / name)
 
 
 def test_files_larger_than_memory_are_refused_with_advice(write, monkeypatch):
@@ -830,6 +933,15 @@ def test_suggestions_are_the_holes_of_a_table_most_valuable_first(table, kernel)
     first = found.row[0] - 1, table.label_names.index(found.label[0])
     assert found.probability[0] == p[first]
     assert len(suggest_entries(model, table, top=7).label) == 7
+
+
+def test_a_table_with_the_labels_in_another_order_is_refused(table, model):
+    order = [1, 0, *range(2, len(LABELS))]
+    names = [table.label_names[k] for k in order]
+    swapped = replace(table, label_names=names, Y=table.Y[:, order])
+    for use in (suggest_entries, complete_table):
+        with pytest.raises(ValueError, match=r"was read with the labels .*, the model has"):
+            use(model, swapped)
 
 
 # ------------------------------------------------------------------------ inspection, explanation

@@ -220,9 +220,17 @@ def test_decoding_the_signs_gives_back_the_observed_values(name):
         ((SIGNS > 0).astype(np.uint8), 0, np.uint8),
         (np.where(SIGNS > 0, 1, -1).astype(np.int8), -1, np.int8),
         (pd.DataFrame(SIGNS > 0), 0, np.bool_),
+        (uniform_frame(SIGNS, "Int8", missing=pd.NA), 0, np.int8),
+        (polars(SIGNS, pl.Int8), 0, np.int8),
+        (pd.DataFrame(SIGNS > 0).astype("boolean").assign(none=pd.NA), 0, np.bool_),
+        (pd.DataFrame(SIGNS > 0).astype("boolean").assign(none=np.nan), 0, np.bool_),
+        (pl.DataFrame(SIGNS > 0).with_columns(none=pl.lit(None, pl.Boolean)), 0, np.bool_),
         (sp.csr_array(SIGNS), -1, np.int64),
     ],
-    ids=["float", "signs", "bool", "int8", "uint8", "int8 signs", "frame", "CSR"],
+    ids=[
+        *("float", "signs", "bool", "int8", "uint8", "int8 signs", "frame", "Int8", "polars Int8"),
+        *("boolean, one of NA", "boolean, one of NaN", "polars, one of null", "CSR"),
+    ],
 )
 def test_coding_and_dtype_of_the_input_are_remembered(Y, negative, dtype):
     labels = parse_labels(Y)
@@ -248,6 +256,15 @@ def test_names_of_columns_are_kept(Y, names):
     labels = parse_labels(Y)
     assert list(labels.names) == names
     assert repr(names[1]) in labels.describe(1)
+
+
+def test_columns_without_a_name_are_the_same_to_a_model():
+    X = np.random.RandomState(0).normal(size=(40, 3))
+    Y = pd.DataFrame(np.where(X > -1, X > 0, np.nan), columns=[1.0, 2.0, np.nan])
+    model = DM2LClassifier().fit(X, Y)
+    completed = model.complete(X, Y)
+    assert not completed.isna().any(axis=None)
+    assert list(model.label_names_) == [1.0, 2.0, None]
 
 
 def test_arrays_have_no_names_and_columns_are_told_by_number():
@@ -725,6 +742,15 @@ def test_infinity_under_label_mask_does_not_matter_in_one_dimension():
 def test_nan_beside_another_missing_label_is_refused_in_one_dimension_too():
     with pytest.raises(ValueError, match=r"nan in row 1, y.*-1"):
         parse_labels([0.0, np.nan, 1.0], missing_label=-1)
+
+
+@pytest.mark.parametrize(
+    "y", [pd.Series([3, 5, None], dtype="Int64"), pl.Series([3, 5, None])], ids=["pandas", "polars"]
+)
+def test_whole_numbers_with_holes_stay_whole_numbers(y):
+    labels = parse_labels(y)
+    assert labels.classes.dtype == np.int64
+    np.testing.assert_array_equal(labels.signs, [[-1], [1], [0]])
 
 
 def test_observed_classes_separates_values_from_holes():

@@ -69,6 +69,21 @@ def test_what_was_answered_last_holds_when_the_file_is_opened_again(folder, tabl
         assert journal.dropped == ""
 
 
+def test_the_files_that_a_review_writes_are_noted_once(path, table, folder):
+    with Journal(path, table) as journal:
+        journal.add(2, "tox_b", "yes")
+        assert not journal.owns(folder / "out.csv")
+        journal.own(folder / "out.csv")
+        size = path.stat().st_size
+        journal.own(folder / "no" / ".." / "out.csv")
+        assert path.stat().st_size == size
+        journal.add(3, "tox_b", "no")
+    with Journal(path, table) as journal:
+        assert journal.owns(folder / "out.csv")
+        assert not journal.owns(folder / "other.csv")
+        assert list(journal.decisions) == [(2, "tox_b"), (3, "tox_b")]
+
+
 @patient
 @given(lines=answers.filter(len), data=st.data())
 def test_of_a_file_cut_off_anywhere_all_whole_lines_are_read(folder, table, lines, data):

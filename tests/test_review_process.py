@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 
 from dm2l.cli._review import review_command
 from dm2l.review import Journal
-from dm2l.tables import Wishes, fit_table, read_table, save_bundle
+from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
 from half_labelled import LABELS, as_csv, make_table, spell
 
 pytestmark = pytest.mark.slow
@@ -67,7 +68,7 @@ class Review:
         self.start = json.loads(line)
         self.url = self.start["url"]
 
-    def ask(self, name, body=None):
+    def ask(self, name, body=None, status=200):
         """A request with the token, as the page makes it."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
@@ -77,7 +78,7 @@ class Review:
             content = None if body is None else json.dumps(body)
             connection.request(method, parts.path + name, content, headers)
             reply = connection.getresponse()
-            assert reply.status == 200, reply.read()
+            assert reply.status == status, reply.read()
             return json.loads(reply.read())
         finally:
             connection.close()
@@ -164,7 +165,7 @@ def test_a_torn_line_is_told_on_the_terminal(review):
     with running.answers.open("ab") as file:
         file.write(b'{"row": 1, "lab')
     _, _, err = review().end()
-    assert "line 2 was not written to its end and is dropped" in err
+    assert "line 3 was not written to its end and is dropped" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is another signal elsewhere")
@@ -213,6 +214,7 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     assert "the same file" in result.output
     assert "the same file" in run(*usual, "-o", table, "--force").output
     assert "the same file" in run(*usual, "-o", answers).output
+    assert "the same file" in run(*usual, "--save-model", model, "--force").output
     assert "no folder" in run(model, table, "--answers", tmp_path / "none" / "a.jsonl").output
     assert run(*usual, "--port", "70000").exit_code == 2
     assert not answers.exists()
@@ -220,6 +222,48 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     assert result.exit_code == 1
     assert "is written as .csv" in result.output
     assert not answers.exists()
+
+
+@pytest.mark.parametrize("begun", ["with another output", "without one", "empty"])
+@pytest.mark.parametrize("option", ["-o", "--save-model"])
+def test_a_file_that_the_review_does_not_write_is_not_overwritten(files, tmp_path, option, begun):
+    answers, precious = tmp_path / "a.jsonl", tmp_path / "precious.csv"
+    answers.touch()
+    if begun != "empty":
+        with Journal(answers, read_table(files / "tickets.csv", LABELS)) as journal:
+            if begun == "with another output":
+                journal.own(tmp_path / "other.csv")
+    precious.write_text("precious")
+    usual = (files / "tickets.dm2l", files / "tickets.csv", "--answers", answers, "--no-browser")
+    result = run(*usual, option, precious)
+    assert result.exit_code == 2
+    assert "does not say that this review writes it; --force overwrites it" in result.output
+    assert precious.read_text() == "precious"
+
+
+def test_what_was_overwritten_with_force_is_the_review_s_own(files, tmp_path, review):
+    Journal(tmp_path / "answers.jsonl", read_table(files / "tickets.csv", LABELS)).close()
+    (tmp_path / "out.csv").write_text("not so precious")
+    assert review("--force").end(signal.SIGINT)[0] == 0
+    assert exported(tmp_path / "out.csv", files) == {}
+    assert review().end(signal.SIGINT)[0] == 0
+
+
+def test_a_refitted_model_is_kept_and_the_next_review_writes_it_again(files, tmp_path, review):
+    path = tmp_path / "refitted.dm2l"
+    models = []
+    for word in ("yes", "no"):
+        running = review("--save-model", path)
+        entry = running.ask("state")["entry"]
+        running.ask("answer", {"row": entry["row"], "label": entry["label"], "answer": word})
+        running.ask("refit", {}, status=202)
+        while running.ask("state")["refitting"]["running"]:
+            time.sleep(0.1)
+        code, out, err = running.end(signal.SIGINT)
+        assert code == 0, err
+        assert json.loads(out.splitlines()[-1])["model"] == str(path)
+        models.append(load_bundle(path))
+    assert (models[0].classifier.coef_ != models[1].classifier.coef_).any()
 
 
 def test_answers_of_another_table_are_refused(files, tmp_path):

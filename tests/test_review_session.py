@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from dm2l.datasets import read_npz
 from dm2l.review import Belief, Journal, ReviewSession, _refit, _session
 from dm2l.review._entry import make_entry, row_columns
-from dm2l.tables import Table, Wishes, fit_table, read_table, suggest_entries, table_from_frame
+from dm2l.tables import (
+    Table,
+    Wishes,
+    fit_table,
+    load_bundle,
+    read_table,
+    suggest_entries,
+    table_from_frame,
+)
 from half_labelled import LABELS, as_csv, make_table, spell
 
 N_ROWS = 120
@@ -324,6 +332,49 @@ def test_answers_are_taken_while_the_model_is_fitted(begin, monkeypatch):
     assert session.refitting.quality.n_answers == 2
     following = [say(session, ["yes"])[0] for _ in range(10)]
     assert not set(following) & set(meanwhile)
+
+
+def test_a_refitted_model_is_saved(case, begin, tmp_path):
+    path = tmp_path / "refitted.dm2l"
+    session = begin(save_model=path)
+    say(session, ["yes", "no"])
+    assert not path.exists()
+    refit(session)
+    assert session.saved
+    again = load_bundle(path)
+    inputs = again.inputs(case[0])[0]
+    np.testing.assert_array_equal(again.answer(inputs).scores, session.model.answer(inputs).scores)
+    assert session.model is not case[1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_model_that_cannot_be_saved_is_used_and_told(case, begin, tmp_path):
+    session = begin(save_model=tmp_path / "none" / "refitted.dm2l")
+    say(session, ["yes", "no"])
+    session.start_refit()
+    session.wait(60)
+    assert "was fitted, but it cannot be saved" in session.refitting.error
+    assert session.refitting.quality.n_answers == 2
+    assert session.model is not case[1]
+    assert not session.saved
+
+
+def test_nothing_is_saved_after_the_end(begin, monkeypatch, tmp_path):
+    path, ended = tmp_path / "refitted.dm2l", Event()
+
+    def slow(*arguments, **options):
+        ended.wait(30)
+        return fit(*arguments, **options)
+
+    fit = _refit.fit_pipeline
+    monkeypatch.setattr(_refit, "fit_pipeline", slow)
+    session = begin(save_model=path)
+    session.start_refit()
+    session.close()
+    ended.set()
+    session.wait(60)
+    assert not session.refitting.running
+    assert not path.exists()
 
 
 def test_a_refit_that_fails_says_why_and_leaves_all_as_it_was(begin, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ __all__ = ["whole_file"]
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A path in the same folder to write to; renamed to ``path`` when all went well.
+
+    If ``path`` is a symbolic link, it stays one: what it points to is written.
 
     Parameters
     ----------
@@ -35,9 +38,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['notes.txt']
     """
-    partial = path.with_name(f".{token_hex(4)}.part.{path.name}")
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{token_hex(4)}.part.{path.name}")
     try:
         yield partial
-        partial.replace(path)
+        partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)

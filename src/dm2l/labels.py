@@ -273,7 +273,7 @@ def _asarray(Y: Any) -> NDArray[Any]:
 
 def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_]]:
     names = np.empty(len(Y.columns), dtype=object)
-    names[:] = list(Y.columns)
+    names[:] = [None if _is_null(name) else name for name in Y.columns]  # NaN differs from itself
     # By position: pandas allows two columns of one name, polars has no iloc.
     columns = (
         [Y.iloc[:, j] for j in range(Y.shape[1])]
@@ -283,11 +283,15 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     opened = [_open_series(column) for column in columns]
     if not opened:
         return np.empty(Y.shape), np.zeros(Y.shape, dtype=bool), names
-    dtype = np.result_type(*(v.dtype for v, _ in opened)) if _all_numeric(opened) else object
-    values = np.empty(Y.shape, dtype=dtype)
-    for j, (column_values, _) in enumerate(opened):
-        values[:, j] = column_values
-    return values, np.column_stack([n for _, n in opened]), names
+    nulls = np.column_stack([null for _, null in opened])
+    # A column with nothing observed has no say in how the others are written.
+    seen = [j for j in range(len(opened)) if not nulls[:, j].all()] or range(len(opened))
+    numeric = _all_numeric([opened[j] for j in seen])
+    dtype = np.result_type(*(opened[j][0].dtype for j in seen)) if numeric else object
+    values = np.zeros(Y.shape, dtype=dtype)
+    for j in seen:
+        values[:, j] = opened[j][0]
+    return values, nulls, names
 
 
 def _all_numeric(opened: list[tuple[NDArray[Any], NDArray[np.bool_]]]) -> bool:
@@ -297,12 +301,16 @@ def _all_numeric(opened: list[tuple[NDArray[Any], NDArray[np.bool_]]]) -> bool:
 def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     null = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
     values = np.asarray(column.to_numpy())
-    if values.dtype.kind == "O":
-        # Nullable columns arrive as objects; their observed part has a plain dtype again.
-        present = np.array(values[~null].tolist())
-        if present.ndim == 1 and present.dtype.kind in "biuf":
-            values = np.zeros(len(null), dtype=present.dtype)
-            values[~null] = present
+    present = values
+    if values.dtype.kind in "Of" and null.any():
+        # Nullable columns arrive as objects or floats; their observed part has a plain dtype again.
+        drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None)
+        present = values[~null] if drop is None else np.asarray(drop().to_numpy())
+    if present.dtype.kind == "O":
+        present = np.array(present.tolist())
+    if present.ndim == 1 and present.dtype.kind in "biuf" and present.dtype != values.dtype:
+        values = np.zeros(len(null), dtype=present.dtype)
+        values[~null] = present
     return values, null | _null(values)
 
 

@@ -15,7 +15,6 @@ import click
 from dm2l.cli import _table_options as shared
 from dm2l.review import Journal, ReviewSession, serve
 from dm2l.review._server import check_host
-from dm2l.tables import Table, TableModel
 from dm2l.tables._filled import check_form
 
 
@@ -37,6 +36,12 @@ from dm2l.tables._filled import check_form
     help="The file for TABLE with the answers, of the same form: written by the page's export and "
     "at the end.",
 )
+@click.option(
+    "--save-model",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="REFITTED",
+    help="The file for the model, written after each refit on the page.",
+)
 @click.option("--top", type=click.IntRange(1), help="Ask for so many holes in all, not for each.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
 @click.option(
@@ -55,6 +60,7 @@ def review_command(
     path: Path,
     answers: Path,
     output: Path | None,
+    save_model: Path | None,
     top: int | None,
     host: str,
     port: int,
@@ -71,8 +77,9 @@ def review_command(
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
-    shared.check_outputs(force or answers.exists(), output)  # that of an earlier review is its own
-    _check_names(model_path, path, answers, output)
+    # What an earlier review has written is its own: the journal says what.
+    shared.check_outputs(force or answers.exists(), output, save_model)
+    _check_names(model_path, path, answers, output, save_model)
     try:
         check_host(host)
     except ValueError as error:
@@ -83,7 +90,17 @@ def review_command(
         if output is not None:
             check_form(table, output)
         tell("ranking")
-        session = _begin(model, table, answers, top, reading["missing"])
+        with ExitStack() as stack:
+            journal = stack.enter_context(Journal(answers, table))
+            outputs = [given for given in (output, save_model) if given is not None]
+            if not force:
+                _check_own(journal, outputs)
+            session = ReviewSession(
+                model, table, journal, top=top, missing=reading["missing"], save_model=save_model
+            )
+            for given in outputs:
+                journal.own(given)
+            stack.pop_all()  # from here on whoever serves the session closes it
     shared.warn([*session.warnings, *filter(None, [session.journal.dropped])])
 
     def announce(url: str) -> None:
@@ -101,31 +118,39 @@ def review_command(
         if output is not None:
             session.export(output)
     progress = session.progress
+    saved = save_model if session.saved else None
     if as_json:
-        click.echo(json.dumps({"answers": str(answers), "output": output and str(output)}))
+        written = {"answers": answers, "output": output, "model": saved}
+        click.echo(json.dumps({name: path and str(path) for name, path in written.items()}))
         return
     click.echo(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
     if output is not None:
         click.echo(f"Table with the answers: {output}")
+    if saved is not None:
+        click.echo(f"Model with the answers: {saved}")
 
 
-def _begin(
-    model: TableModel, table: Table, answers: Path, top: int | None, missing: Sequence[str]
-) -> ReviewSession:
-    with ExitStack() as stack:
-        journal = stack.enter_context(Journal(answers, table))
-        session = ReviewSession(model, table, journal, top=top, missing=missing)
-        stack.pop_all()  # from here on whoever serves the session closes it
-        return session
+def _check_own(journal: Journal, outputs: Sequence[Path]) -> None:
+    """Refuse to overwrite what the journal does not name."""
+    for path in outputs:
+        if path.exists() and not journal.owns(path):
+            raise click.UsageError(
+                f"{path} exists, and {journal.path} does not say that this review writes it; "
+                "--force overwrites it, and from then on it is the review's own."
+            )
 
 
-def _check_names(model: Path, table: Path, answers: Path, output: Path | None) -> None:
+def _check_names(
+    model: Path, table: Path, answers: Path, output: Path | None, save_model: Path | None
+) -> None:
     """Refuse to write over what is read."""
     if not answers.parent.is_dir():
         raise click.UsageError(f"{answers.parent} is no folder to write {answers.name} to.")
     named = {"MODEL": model, "TABLE": table, "--answers": answers}
     if output is not None:
         named["--output"] = output
+    if save_model is not None:
+        named["--save-model"] = save_model
     seen: dict[Path, str] = {}
     for name, path in named.items():
         other = seen.setdefault(path.resolve(), name)

@@ -167,8 +167,9 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
     for path in given:
         if path.exists() and not force:
             raise click.UsageError(f"{path} exists; --force overwrites it.")
-        if not path.parent.is_dir():
-            raise click.UsageError(f"{path.parent} is no folder to write {path.name} to.")
+        folder = path.resolve().parent  # of what a link points to
+        if not folder.is_dir():
+            raise click.UsageError(f"{folder} is no folder to write {path.name} to.")
     if len({path.resolve() for path in given}) < len(given):
         raise click.UsageError(f"{given[0]} is named for two outputs.")
 

@@ -244,7 +244,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         file.flush()
         os.fsync(file.fileno())
     if os.name == "posix":  # elsewhere a folder cannot be opened
-        folder = os.open(path.parent, os.O_RDONLY)
+        folder = os.open(partial.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

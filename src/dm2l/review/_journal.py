@@ -32,10 +32,11 @@ class Decision(NamedTuple):
 class Journal:
     """Answers to the holes of one table, in a file that is only ever added to.
 
-    The file has JSON lines: the table and its labels, then a line an answer. A line is on disk
-    when :meth:`add` returns. What a crash leaves of a line that was being written is dropped when
-    the file is opened again, and ``dropped`` says so; a line that was changed, moved or left out is
-    an error, and so is another table than the one the answers are for.
+    The file has JSON lines: the table and its labels, then a line an answer, and one for each file
+    that the review writes. A line is on disk when :meth:`add` returns. What a crash leaves of a
+    line that was being written is dropped when the file is opened again, and ``dropped`` says so; a
+    line that was changed, moved or left out is an error, and so is another table than the one the
+    answers are for.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ class Journal:
     decisions : dict of (int, str) to Decision
         What holds now for each row (1 is the first below the header) and label, in the order in
         which entries were first decided.
+    outputs : set of str
+        Full paths of the files that the review writes.
     dropped : str
         What was dropped of a torn last line, in words; blank if nothing was.
     digest : str
@@ -87,6 +90,7 @@ class Journal:
         self.table = table
         self.digest = table_digest(table)
         self.decisions: dict[tuple[int, str], Decision] = {}
+        self.outputs: set[str] = set()
         self.dropped = ""
         head = {
             "journal": "dm2l review",
@@ -129,11 +133,22 @@ class Journal:
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
         if probability is not None:
             content["probability"] = float(probability)
-        content["time"] = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line, seal = write_line(content, self._seal)
-        self._write(line)
-        self._seal = seal
-        self._take(content)
+        self._append(content)
+
+    def owns(self, path: str | Path) -> bool:
+        """Whether a file is one that the review writes."""
+        return str(Path(path).resolve()) in self.outputs
+
+    def own(self, path: str | Path) -> None:
+        """Note that a file is one that the review writes, and may write again.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
+        if not self.owns(path):
+            self._append({"output": str(Path(path).resolve())})
 
     def check(self, row: Any, label: Any, answer: Any) -> None:
         """Raise a ValueError that says why this is no answer to a hole of the table."""
@@ -187,7 +202,7 @@ class Journal:
             text = lines.torn[:60].decode(errors="replace")
             self.dropped = (
                 f"{self.path}: line {len(lines.whole) + 1} was not written to its end and is "
-                f"dropped: {text!r}. Its answer will be asked for again."
+                f"dropped: {text!r}. An answer in it will be asked for again."
             )
             self._file.truncate(lines.size)
             os.fsync(self._file.fileno())
@@ -217,6 +232,8 @@ class Journal:
             )
 
     def _check_line(self, line: Line) -> None:
+        if isinstance(line.content.get("output"), str):
+            return
         row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
         try:
             self.check(row, label, answer)
@@ -224,6 +241,9 @@ class Journal:
             raise damaged(self.path, line.number, str(error).rstrip(".")) from error
 
     def _take(self, content: Mapping[str, Any]) -> None:
+        if "output" in content:
+            self.outputs.add(content["output"])
+            return
         key = content["row"], content["label"]
         probability = content.get("probability")
         # Who changes an answer may have seen the model learn from it: the first belief counts.
@@ -245,6 +265,13 @@ class Journal:
             finally:
                 os.close(folder)
         return first
+
+    def _append(self, content: dict[str, Any]) -> None:
+        content["time"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line, seal = write_line(content, self._seal)
+        self._write(line)
+        self._seal = seal
+        self._take(content)
 
     def _write(self, data: bytes) -> None:
         try:

@@ -15,7 +15,7 @@ from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
 from dm2l.review._progress import Progress, count_decisions
 from dm2l.review._refit import Refit, Refitting
-from dm2l.tables import Table, TableModel, suggest_entries
+from dm2l.tables import Table, TableModel, save_bundle, suggest_entries
 
 
 class ReviewSession:
@@ -36,6 +36,8 @@ class ReviewSession:
         How many entries to ask for in all, those of earlier sessions included; None for all holes.
     missing : sequence of str, default=()
         Marks of missing labels with which the table was read, besides those of the model.
+    save_model : str or Path, default=None
+        A file for the model, written after each refit; :func:`dm2l.tables.load_bundle` reads it.
 
     Attributes
     ----------
@@ -43,6 +45,8 @@ class ReviewSession:
         The model as it was fitted last.
     refitting : Refitting
         The state of :meth:`start_refit`.
+    saved : bool
+        Whether ``save_model`` was written.
     warnings : list of str
         What was odd about the table.
 
@@ -78,14 +82,14 @@ class ReviewSession:
         *,
         top: int | None = None,
         missing: Sequence[str] = (),
+        save_model: str | Path | None = None,
     ) -> None:
-        if table.label_names != model.label_names:
-            raise ValueError(
-                f"{table.path} was read with the labels {table.label_names}, the model has "
-                f"{model.label_names}."
-            )
+        model.check_labels(table)
         self.model, self.table, self.journal = model, table, journal
         self.refitting = Refitting()
+        self.saved = False
+        self._save_model = None if save_model is None else Path(save_model)
+        self._closed = False
         self._marks = [*model.missing, *missing]
         self._lock = RLock()
         self._refit = Refit(model, table)
@@ -218,12 +222,23 @@ class ReviewSession:
             with self._lock:
                 self.model = model
                 self._ask(found)
-            done = replace(done, error="", quality=quality)
-        except (ValueError, ArithmeticError, MemoryError) as error:
+                done = replace(done, error="", quality=quality)
+                self._save()
+        except (ValueError, ArithmeticError, MemoryError, OSError) as error:
             done = replace(done, error=str(error))
         finally:
             with self._lock:
                 self.refitting = done
+
+    def _save(self) -> None:
+        # Under the lock: who closes the session waits until the file is whole.
+        if self._save_model is None or self._closed:
+            return
+        try:
+            save_bundle(self.model, self._save_model)
+        except OSError as error:
+            raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
+        self.saved = True
 
     # -------------------------------------------------------------------------------------- export
 
@@ -252,6 +267,7 @@ class ReviewSession:
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
 
     def close(self) -> None:
-        """Close the journal, after an answer that is being written."""
+        """Close the journal, after an answer or a model that is being written."""
         with self._lock:
+            self._closed = True
             self.journal.close()

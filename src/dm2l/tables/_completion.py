@@ -70,11 +70,7 @@ def complete_table(model: TableModel, table: Table, margin: float = MARGIN) -> C
     >>> completion.positive[0], completion.look[0]
     (array([False,  True]), array([False, False]))
     """
-    if table.label_names != model.label_names:
-        raise ValueError(
-            f"{table.path} was read with the labels {table.label_names}, the model has "
-            f"{model.label_names}."
-        )
+    model.check_labels(table)
     inputs, warnings = model.inputs(table)
     answer = model.answer(inputs)
     holes = np.isnan(table.Y)

@@ -120,8 +120,12 @@ def evaluate_table(
     if not 0 < hide < 1:
         raise ValueError(f"hide is the share of labels to hide, between 0 and 1; got {hide}.")
     check_learnable(table.Y, str(table.path))
-    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
-    inputs = table.matrix if uses is None else typed_frame(table.frame, uses, str(table.path))[0]
+    uses = None
+    if table.frame is not None:
+        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
+    inputs = table.matrix
+    if uses is not None:
+        inputs = typed_frame(table.frame, uses, str(table.path), table.decimal)[0]
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []

@@ -72,8 +72,13 @@ def check_form(table: Table, output: Path) -> None:
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
     else:
-        text = table.path.suffix.lower() in TEXT
-        wanted = TEXT if text else PARQUET
+        suffix = table.path.suffix.lower()
+        if suffix not in (*TEXT, *PARQUET):
+            raise ValueError(
+                "A table made of a data frame has no file that could be written again. Put "
+                "completion.positive into the frame where completion.holes is true and write that."
+            )
+        wanted = TEXT if suffix in TEXT else PARQUET
     if output.suffix.lower() not in wanted:
         raise ValueError(
             f"{output}: what is completed of {table.path.name} is written as {', '.join(wanted)}."

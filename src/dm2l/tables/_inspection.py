@@ -132,7 +132,9 @@ def inspect_table(
     1
     """
     Y = table.Y
-    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    uses = None
+    if table.frame is not None:
+        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     counts = [
         LabelCount(
             name,

@@ -11,6 +11,7 @@ import numpy as np
 
 from dm2l.datasets._columns import match_columns, require, truth
 from dm2l.tables._answers import HOLES
+from dm2l.tables._table import refuse_repeated
 
 KINDS = ("numeric", "boolean", "category", "text")
 LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
@@ -59,7 +60,11 @@ class ColumnUse:
 
 
 def column_kinds(
-    frame: Any, kinds: Mapping[str, str] | None = None, *, drop: Sequence[str] = ()
+    frame: Any,
+    kinds: Mapping[str, str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    decimal: str = ".",
 ) -> list[ColumnUse]:
     """Decide what every column of a data frame is good for.
 
@@ -75,6 +80,8 @@ def column_kinds(
         Kinds of columns that should not be guessed.
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
+    decimal : str, default="."
+        The decimal point of numbers that are text.
 
     Returns
     -------
@@ -98,26 +105,27 @@ def column_kinds(
     >>> column_kinds(frame)[3].reason
     'dates; turn them into numbers (year, weekday, days since) to use them'
     """
+    names = [str(name) for name in frame.columns]
+    refuse_repeated(names, "The data frame")
     wanted = dict(kinds or {})
     for name, kind in wanted.items():
         if kind not in KINDS:
             raise ValueError(f"{name!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
-        if name not in frame.columns:
+        if name not in names:
             raise ValueError(f"There is no feature column {name!r} whose kind could be {kind!r}.")
-    names = [str(name) for name in frame.columns]
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
     uses = []
-    for name in frame.columns:
+    for j, name in enumerate(names):
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
         elif name in wanted:
             uses.append(ColumnUse(name, wanted[name]))
         else:
-            uses.append(_guess(str(name), frame[name]))
+            uses.append(_guess(name, frame.iloc[:, j], decimal))
     return uses
 
 
-def _guess(name: str, column: Any) -> ColumnUse:
+def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     types = require("pandas", "io").api.types
     dtype, present = column.dtype, column.dropna()
     if len(present) == 0:
@@ -136,10 +144,10 @@ def _guess(name: str, column: Any) -> ColumnUse:
         if hasattr(other, "isoformat"):
             return _date(name)
         return ColumnUse(name, "unusable", f"holds values of type {type(other).__name__}")
-    return _guess_text(name, column)
+    return _guess_text(name, column, decimal)
 
 
-def _guess_text(name: str, column: Any) -> ColumnUse:
+def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     texts = as_text(column)
     present = texts[texts != ""]
     n_rows, different = len(present), len(set(present))
@@ -149,7 +157,7 @@ def _guess_text(name: str, column: Any) -> ColumnUse:
         return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
     if all(truth(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
-    numbers = as_numbers(column)
+    numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
         return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
@@ -187,11 +195,15 @@ def as_text(column: Any) -> Any:
     return texts
 
 
-def as_numbers(column: Any) -> Any:
+def as_numbers(column: Any, decimal: str = ".") -> Any:
     """A column as float64; NaN where there is no finite number."""
     pandas = require("pandas", "io")
     if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
-        column = pandas.Series(as_text(column), dtype=object)
+        texts = as_text(column)
+        if decimal != ".":  # which then is none: 1.500 may well be a thousand and a half
+            to_point = str.maketrans({".": "x", decimal: "."})
+            texts = [text.translate(to_point) for text in texts]
+        column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan

@@ -17,7 +17,7 @@ from dm2l.tables._measures import Estimate, estimate_rows
 from dm2l.tables._preparation import Feature, features_of, typed_frame
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
-from dm2l.tables._table import Table
+from dm2l.tables._table import LabelNames, Table
 
 
 class Answer(NamedTuple):
@@ -77,7 +77,7 @@ class TableModel:
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Raw features of a table as the pipeline takes them, and what to warn about."""
         if self.uses is not None and table.frame is not None:
-            return typed_frame(table.frame, self.uses, str(table.path))
+            return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
         if self.uses is not None or table.frame is not None:
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
             raise ValueError(f"This model was fitted to {kind}, {table.path} is none.")
@@ -87,6 +87,14 @@ class TableModel:
                 f"{len(self.feature_names)}."
             )
         return table.matrix, []
+
+    def check_labels(self, table: Table) -> None:
+        """Refuse a table that was read with other labels, or with these in another order."""
+        if table.label_names != self.label_names:
+            raise ValueError(
+                f"{table.path} was read with the labels {table.label_names}, the model has "
+                f"{self.label_names}."
+            )
 
     def answer(self, inputs: Any) -> Answer:
         """Scores, probabilities and decisions for what :meth:`inputs` has returned."""
@@ -159,11 +167,15 @@ def fit_table(
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
     check_learnable(table.Y, str(table.path))
-    uses = None if table.frame is None else column_kinds(table.frame, kinds, drop=drop)
+    uses = None
+    if table.frame is not None:
+        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     if uses is not None and not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
         raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
-    inputs = table.matrix if uses is None else typed_frame(table.frame, uses, str(table.path))[0]
+    inputs = table.matrix
+    if uses is not None:
+        inputs = typed_frame(table.frame, uses, str(table.path), table.decimal)[0]
     estimate = None
     if estimate_folds:
         estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, tell)
@@ -211,7 +223,7 @@ def read_for(
     """
     return read_table(
         path,
-        model.label_names if labels else None,
+        LabelNames(model.label_names) if labels else None,
         missing=[*model.missing, *missing],
         as_text=[*model.text_columns, *as_text],
         n_features=len(model.feature_names),

@@ -19,7 +19,6 @@ from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
 _FORMS = {
-    "numeric": as_numbers,
     "boolean": as_booleans,
     "category": as_text,
     "text": as_text,
@@ -55,8 +54,12 @@ def preparation(uses: Sequence[ColumnUse] | None) -> Any:
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
 
 
-def typed_frame(frame: Any, uses: Sequence[ColumnUse], where: str) -> tuple[Any, list[str]]:
+def typed_frame(
+    frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
+) -> tuple[Any, list[str]]:
     """The columns that are used, each in the form its transformer wants, and what to warn about.
+
+    ``decimal`` is the decimal point of numbers that are text.
 
     Raises
     ------
@@ -77,12 +80,14 @@ def typed_frame(frame: Any, uses: Sequence[ColumnUse], where: str) -> tuple[Any,
     columns, warnings = {}, []
     for use in wanted:
         column = frame[use.name]
-        values = columns[use.name] = _FORMS[use.kind](column)
+        numeric = use.kind == "numeric"
+        values = as_numbers(column, decimal) if numeric else _FORMS[use.kind](column)
+        columns[use.name] = values
         if use.kind in ("numeric", "boolean") and np.isnan(values).any():
             texts = as_text(column)
             lost = np.flatnonzero(np.isnan(values) & (texts != ""))
             if len(lost):
-                form = "number" if use.kind == "numeric" else "yes or no"
+                form = "number" if numeric else "yes or no"
                 warnings.append(
                     f"column {use.name!r}: {texts[lost[0]][:40]!r} in row {lost[0] + 1} is no "
                     f"{form} ({len(lost)} such values); taken as missing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +99,8 @@ def read_table(
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     text = {names[j]: str for j in chosen} | {name: str for name in as_text if name in names}
     frame = _read_text(path, names, text, sep=separator, decimal=decimal, encoding=encoding)
-    return split_columns(
-        path, frame, names, chosen, missing, separator=separator, encoding=encoding
-    )
+    written = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    return split_columns(path, frame, names, chosen, missing, **written)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:
@@ -111,6 +110,19 @@ def read_source(path: Path, encoding: str) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         raise ValueError(_not_encoded(path, encoding, error)) from error
     return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+
+
+def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns that are no labels as the table's file has them, text letter by letter."""
+    frame = table.frame[list(names)]
+    if table.path.suffix.lower() in TEXT:
+        header, separator = _header(table.path, table.separator, table.encoding)
+        text, wanted = dict.fromkeys(names, str), list(names)
+        options = {"sep": separator, "encoding": table.encoding, "na_filter": False}
+        frame = _read_text(table.path, header, text, usecols=wanted, **options)
+        frame = frame.where(frame != "")
+    cells = frame.astype(object).where(frame.notna(), None)
+    return {name: cells[name].tolist() for name in names}
 
 
 def _not_encoded(path: Path, encoding: str, error: UnicodeDecodeError) -> str:

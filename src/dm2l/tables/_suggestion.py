@@ -70,8 +70,8 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     model : TableModel
         A fitted model.
     table : Table
-        The table it was fitted to, or a later state of it; its observed entries are those that
-        the effect of one more is measured against.
+        The table it was fitted to, or a later state of it, with the same labels; its observed
+        entries are those that the effect of one more is measured against.
     top : int, default=None
         How many; None for all.
 
@@ -93,6 +93,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     >>> len(found.label), bool(found.value[0] >= found.value[-1] > 0)
     (3, True)
     """
+    model.check_labels(table)
     inputs, warnings = model.inputs(table)
     X, classifier = model.pipeline[:-1].transform(inputs), model.classifier
     p = classifier.predict_proba(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ class Table:
         Label columns, in the order asked for.
     Y : ndarray of shape (n_rows, n_labels)
         1, 0 and NaN where nobody looked.
-    separator, encoding : str
+    separator, decimal, encoding : str
         How the text of a CSV file is written.
     bunch : Bunch or None
         What the reader of a file of numbers has returned.
@@ -45,6 +46,7 @@ class Table:
     label_names: list[str]
     Y: NDArray[np.float64]
     separator: str = ","
+    decimal: str = "."
     encoding: str = "utf-8"
     bunch: Any = None
 
@@ -62,14 +64,14 @@ class Table:
 def table_from_frame(
     frame: Any, labels: int | str | Iterable[str] | None = None, *, missing: Iterable[Any] = ()
 ) -> Table:
-    """Make a table of a pandas data frame.
+    """Make a table of a data frame.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas.DataFrame, or one that has ``to_pandas`` such as that of polars
         Features and labels.
     labels, missing
-        As in :func:`read_table`.
+        As in :func:`read_table`; a name in a list may be whatever the frame has for names.
 
     Returns
     -------
@@ -85,20 +87,39 @@ def table_from_frame(
     array([[ 1.,  0.],
            [nan,  1.]])
     """
+    if not hasattr(frame, "set_axis"):
+        if not hasattr(frame, "to_pandas"):
+            raise TypeError(
+                f"A table is made of a pandas or polars data frame, got {type(frame).__name__}; "
+                "pandas.DataFrame(...) makes one."
+            )
+        frame = frame.to_pandas()
     names = [str(name) for name in frame.columns]
     chosen = [] if labels is None else find_labels(names, labels, "the data frame")
     named = frame.set_axis(names, axis=1).reset_index(drop=True)
     return split_columns(Path("data frame"), named, names, chosen, missing)
 
 
+class LabelNames(tuple[str, ...]):
+    """Label columns by their very names: nothing is a number of columns, a prefix or a pattern."""
+
+
 def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns that names, patterns, prefixes or a number ask for."""
-    if isinstance(labels, (int, np.integer)):
+    if isinstance(labels, (int, np.integer)) or not np.iterable(labels):
+        return choose_labels(names, labels, where)
+    if isinstance(labels, LabelNames):
+        missing = [name for name in labels if name not in names]
+        if missing:
+            raise ValueError(
+                f"{where} lacks {len(missing)} of the {len(labels)} labels of the model: "
+                f"{', '.join(map(repr, missing))}. Add the columns, blank where nobody looked."
+            )
         return choose_labels(names, labels, where)
     wanted: list[str] = []
     for asked in [labels] if isinstance(labels, str) else labels:
-        if asked in names:
-            wanted.append(asked)
+        if not isinstance(asked, str) or asked in names:
+            wanted.append(str(asked))
         elif asked.isdecimal():
             last = choose_labels(names, int(asked), where)
             wanted += [names[j] for j in last]
@@ -110,12 +131,23 @@ def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     return choose_labels(names, wanted, where)
 
 
+def refuse_repeated(names: Sequence[str], where: str) -> None:
+    """Refuse columns of one name."""
+    double = [name for name, count in Counter(names).items() if count > 1]
+    if double:
+        raise ValueError(
+            f"{where} has several columns whose name reads {', '.join(map(repr, double[:5]))}; "
+            "rename them."
+        )
+
+
 def split_columns(
     path: Path, frame: Any, names: list[str], chosen: list[int], missing: Iterable[Any], **text: Any
 ) -> Table:
     """Part the columns of a data frame into features and labels."""
     if len(frame) == 0:
         raise ValueError(f"{path} has a header and no rows.")
+    refuse_repeated(names, str(path))
     features = [j for j in range(len(names)) if j not in set(chosen)]
     if not features:
         raise ValueError(f"{path}: every column is a label; no features are left.")
