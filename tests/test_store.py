@@ -298,7 +298,7 @@ def test_reading_makes_no_file_and_changes_nothing(tmp_path):
         store.add(CELL, done())
     with (
         Store(tmp_path / "store.db", read_only=True) as store,
-        pytest.raises(sqlite3.OperationalError, match="readonly"),
+        pytest.raises(PermissionError, match=r"store\.db: .*readonly"),
     ):
         store.add(replace(CELL, repetition=1), done())
 
@@ -310,6 +310,51 @@ def test_store_in_a_folder_that_cannot_be_written_can_be_read(tmp_path, monkeypa
     with Store(tmp_path / "store.db", read_only=True) as store:
         assert len(store.rows()) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["store.db"]
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store whose rows are all in the file beside it: the process was killed."""
+    if not hasattr(signal, "SIGKILL"):
+        pytest.skip("needs signals")
+    path = tmp_path / "store.db"
+    result = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert result.returncode == -signal.SIGKILL
+    return path
+
+
+def test_rows_of_a_killed_process_are_read_where_nothing_can_be_written(killed, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with Store(killed, read_only=True) as store:
+        assert len(store.rows()) == 1
+
+
+def test_rows_that_cannot_be_read_are_not_passed_over(killed, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    index = killed.with_name("store.db-shm")
+    index.unlink()
+    index.symlink_to(
+        "absent/index"
+    )  # SQLite cannot make its index, as in a folder that cannot be written
+    with pytest.raises(PermissionError, match=r"Rows wait in store\.db-wal.*Copy store\.db"):
+        Store(killed, read_only=True)
+
+
+def test_what_sqlite_cannot_do_is_said_with_the_path(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*absent for the store new\.db"):
+        Store(tmp_path / "absent" / "new.db")
+    whole, cut = tmp_path / "whole.db", tmp_path / "cut.db"
+    with Store(whole) as store:
+        for repetition in range(50):
+            store.add(replace(CELL, repetition=repetition), done(error="x" * 500))
+    cut.write_bytes(whole.read_bytes()[:20000])
+    with Store(":memory:") as store, pytest.raises(ValueError, match=r"cut\.db .*damaged"):
+        store.merge(cut)
+    with Store(":memory:") as store, pytest.raises(ValueError, match=r"results\.run"):
+        store.add(CELL, {"status": "done"})
+    store.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store.rows()
 
 
 @pytest.mark.parametrize(
@@ -377,11 +422,8 @@ with store._transaction():
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-def test_kill_within_a_transaction_leaves_the_rows_before_it(tmp_path):
-    path = tmp_path / "store.db"
-    result = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert result.returncode == -signal.SIGKILL
-    with Store(path) as store:
+def test_kill_within_a_transaction_leaves_the_rows_before_it(killed):
+    with Store(killed) as store:
         assert [cell.repetition for cell in store.states()] == [0]
         assert store.add(replace(CELL, repetition=1), done())
+    assert [p.name for p in killed.parent.iterdir()] == ["store.db"]
