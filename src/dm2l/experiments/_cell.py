@@ -253,7 +253,18 @@ def attempt(protocol: Protocol, cell: Cell, device: str | None) -> dict[str, Any
     try:
         row = _fit(method, cell, sample, device)
     except Exception as error:  # whatever a method of anybody raises is its result
-        text = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
-        row = {**sample.facts, "status": "failed", "error": text}
-        row |= {"parameters": plain(method.estimator), "peak_memory": _peak_memory()}
+        text = f"{type(error).__name__}: {error}"
+        row = _failed(method, sample, text) | {"peak_memory": _peak_memory()}
     return {**row, "seconds": time.perf_counter() - start}
+
+
+def lost(protocol: Protocol, cell: Cell, error: Exception) -> dict[str, Any]:
+    """The row of a cell that ended the process it was in."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return _failed(protocol.method(cell.method, cell.dataset), _draw(protocol, cell), text)
+
+
+def _failed(method: Method, sample: _Sample, text: str) -> dict[str, Any]:
+    parameters = plain(method.estimator)
+    row = {"status": "failed", "error": text[:_LONGEST_TEXT], "parameters": parameters}
+    return {**sample.facts, **row}
