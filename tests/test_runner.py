@@ -33,8 +33,10 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.experiments import (
     METRICS,
     Cell,
+    HolesAreNegatives,
     Method,
     Protocol,
+    StagedSearch,
     Store,
     get_protocol,
     protocols,
@@ -384,8 +386,11 @@ def test_open_random_states_get_the_seed_and_others_keep_theirs():
 
 
 def test_chosen_parameters_and_iterations_are_kept(data):
-    inside = Method("inside", make_pipeline(StandardScaler(), SEARCH.estimator))
-    protocol = tiny(SEARCH, inside, RIDGE, datasets=("one",))
+    pipeline = make_pipeline(StandardScaler(), SEARCH.estimator)
+    staged = make_pipeline(StandardScaler(), StagedSearch(SEARCH.estimator))
+    found = (pipeline, staged, HolesAreNegatives(pipeline), HolesAreNegatives(staged))
+    inside = [Method(f"inside {number}", model) for number, model in enumerate(found)]
+    protocol = tiny(SEARCH, *inside, RIDGE, datasets=("one",))
     for cell in protocol.cells(repetitions=1, rates=[0.4]):
         row = run_cell(protocol, cell)
         if cell.method == "ridge":

@@ -27,6 +27,7 @@ from dm2l.experiments._store import CONVENTIONS
 FOLDERS = ("DM2L_DATA", "DM2L_CACHE")  # where load_dataset looks
 _MOST_WARNINGS = 20  # texts kept of one cell
 _LONGEST_TEXT = 1000
+_INSIDE = ("best_estimator_", "search_", "estimator_")  # where models keep the one they fitted
 
 # -- data ---------------------------------------------------------------------------------------
 
@@ -180,12 +181,13 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 
 def _fitted(model: Any, name: str) -> Any:
-    """An attribute of a fitted model, or of the one inside a pipeline or a search."""
+    """An attribute of a fitted model, or of the one inside a pipeline, a search, another one."""
     while model is not None:
         if hasattr(model, name):
             return getattr(model, name)
         steps = getattr(model, "steps", None)
-        model = steps[-1][1] if steps else getattr(model, "best_estimator_", None)
+        inner = (getattr(model, place) for place in _INSIDE if hasattr(model, place))
+        model = steps[-1][1] if steps else next(inner, None)
     return None
 
 
