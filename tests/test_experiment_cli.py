@@ -69,6 +69,41 @@ def test_options_can_be_repeated(folder):
     assert "2 of 2 cells done" in result.stdout
 
 
+def test_names_may_have_commas(folder):
+    methods = [Method(name, RIDGE.estimator) for name in ("a", "a, b", "a, b,c", "d")]
+    register(Protocol("commas", ("one",), methods, rates=(1.0,), repetitions=1))
+    arguments = ("run", "commas", "--store", "s.db", "--methods")
+    for given, found in (
+        ("a, b", {"a, b"}),
+        ("a,b,c", {"a, b,c"}),
+        ("d,a, b, a", {"d", "a, b", "a"}),
+        ("a, b,d ,", {"a, b", "d"}),
+    ):
+        assert f"{len(found)} of {len(found)} cells" in call(*arguments, given).stdout
+        groups = status("--store", "s.db", "--methods", given)["commas"]["groups"]
+        assert {group["method"] for group in groups} == found
+    call(*arguments, "a, b", "--methods", "d")
+    told = call(*arguments, "a, b, x", code=2).output
+    assert "no methods x; it has a, 'a, b', 'a, b,c', d." in " ".join(told.split())
+    assert "no methods b, c" in call(*arguments, "b,c", code=2).output
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "no such"])
+def test_device_that_is_not_there_is_named(folder, device):
+    pytest.importorskip("torch")
+    told = call("run", "tiny", "--store", "s.db", "--device", device, code=2).output
+    assert f"no device '{device}' here" in told
+
+
+def test_damaged_store_is_said_in_a_line(folder):
+    call("run", "tiny", "--store", "s.db")
+    (folder / "s.db").write_bytes((folder / "s.db").read_bytes()[:20000])
+    for command in (("run", "tiny"), ("status",), ("export", "-o", "t.csv")):
+        assert "s.db is not a store of results, or it is damaged" in " ".join(
+            call(*command, "--store", "s.db", code=2).output.split()
+        )
+
+
 def test_failed_cells_make_the_exit_code_1_and_are_shown_once(folder):
     result = call("run", "troubled", "--store", "s.db", code=1)
     assert "12 of 24 cells done, 12 failed" in result.stdout
@@ -88,9 +123,13 @@ def test_failed_cells_make_the_exit_code_1_and_are_shown_once(folder):
         (("run", "tiny", "--store", "s.db", "--datasets", "three"), "no datasets three"),
         (("run", "tiny", "--store", "s.db", "--rates", "many"), "many"),
         (("run", "tiny", "--store", "s.db", "--repetitions", "5:2"), "5:2"),
-        (("run", "tiny", "--store", "s.db", "--repetitions", "9"), "no repetitions 3, 4"),
+        (
+            ("run", "tiny", "--store", "s.db", "--repetitions", "9"),
+            "no repetitions 3 to 8; it has 0 to 2",
+        ),
         (("run", "tiny", "--store", "s.db", "--jobs", "0"), "--jobs"),
         (("run", "tiny", "--store", "one.npz"), "not a store of results"),
+        (("run", "tiny", "--store", "absent/s.db"), "no folder"),
         (("run", "tiny"), "--store"),
         (("status", "--store", "absent.db"), "absent.db"),
         (("status", "--store", "one.npz"), "not a store"),

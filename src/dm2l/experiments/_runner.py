@@ -327,7 +327,13 @@ def _machine(device: str | None) -> dict[str, Any]:
             raise ModuleNotFoundError(
                 f"device={device!r} needs torch: pip install 'dm2l[gpu]'", name="torch"
             ) from error
-        torch.zeros(1, device=device)  # a device that is not there stops the run before any fit
+        # A device that is not there stops the run before any fit. Without its libraries torch
+        # asserts, under a name that it does not know it has another error.
+        try:
+            torch.zeros(1, device=device)
+        except (AssertionError, RuntimeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ValueError(f"torch has no device {device!r} here: {reason}") from error
         if device.startswith("cuda"):
             name = torch.cuda.get_device_name(device)
     return {"cpus": os.cpu_count(), "platform": platform.platform(), "device": name}
