@@ -203,9 +203,10 @@ def test_export_and_merge_bring_results_together(folder):
     assert "18 new rows of a.db" in result.stdout
     assert "6 new rows of b.db" in result.stdout
     assert "24 rows: t.parquet" in call("export", "--store", "all.db", "-o", "t.parquet").stdout
-    assert "0 rows" in call(
-        "export", "--store", "all.db", "-o", "t.csv", "--protocol", "troubled"
-    ).stdout  # fmt: skip
+    absent = ("export", "--store", "all.db", "-o", "t.csv", "--protocol", "troubled")
+    told = " ".join(call(*absent, code=2).output.split())
+    assert "all.db has no rows of protocol 'troubled'; it has 'tiny'." in told
+    assert not (folder / "t.csv").exists()
     assert "24 new rows" in call("merge", "back.db", "t.parquet").stdout
     with Store("all.db", read_only=True) as store, Store("back.db", read_only=True) as back:
         assert store.rows() == back.rows()

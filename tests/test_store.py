@@ -180,6 +180,45 @@ def test_table_without_a_column_is_refused_by_its_name(store, tmp_path):
     assert store.rows() == []
 
 
+def test_whole_numbers_may_be_spelled_as_pandas_does(store, tmp_path):
+    pd = pytest.importorskip("pandas")
+    store.add(CELL, done(n_train=24))
+    store.add(replace(CELL, repetition=1), failed())  # a hole: the column becomes float
+    store.export(tmp_path / "t.csv")
+    pd.read_csv(tmp_path / "t.csv").to_csv(tmp_path / "pandas.csv", index=False)
+    assert "24.0" in (tmp_path / "pandas.csv").read_text()
+    with Store(":memory:") as other:
+        other.merge(tmp_path / "pandas.csv")
+        assert other.rows() == store.rows()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "word"),
+    [("n_train", "24.5", "whole number"), ("rate", "a lot", "number"), ("chosen", "{a", "JSON")],
+)
+def test_value_that_makes_no_sense_is_named_with_its_place(store, tmp_path, column, value, word):
+    for repetition in range(2):
+        store.add(replace(CELL, repetition=repetition), done())
+    store.export(tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    lines[1][column] = value
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    expected = rf"t\.csv, row 2, column {column}: '{value}' is no {word}\."
+    with Store(":memory:") as other, pytest.raises(ValueError, match=expected):
+        other.merge(tmp_path / "t.csv")
+
+
+def test_kind_of_a_table_goes_by_the_end_of_its_name_in_capitals_too(store, tmp_path):
+    store.add(CELL, done())
+    store.export(tmp_path / "T.CSV")
+    with Store.from_table(tmp_path / "T.CSV") as other:
+        assert other.rows() == store.rows()
+
+
 def test_export_that_breaks_leaves_the_file_as_it_was(store, tmp_path, monkeypatch):
     from dm2l.experiments import _store
 

@@ -331,6 +331,10 @@ def export(path: Path, output: Path, protocol: str | None) -> None:
     """
     try:
         with Store(path, read_only=True) as store:
+            stored = dict.fromkeys(cell.protocol for cell in store.states())
+            if protocol is not None and protocol not in stored:
+                known = ", ".join(map(repr, stored)) or "none at all"
+                raise ValueError(f"{path} has no rows of protocol {protocol!r}; it has {known}.")
             count = store.export(output, protocol)
     except _MISUSE as error:
         raise click.UsageError(str(error)) from error

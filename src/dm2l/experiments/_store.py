@@ -261,8 +261,8 @@ class Store:
         int
             How many rows were new.
         """
-        if Path(other).suffix in _READERS:
-            rows = _READERS[Path(other).suffix](Path(other))
+        if _suffix(other) in _READERS:
+            rows = _READERS[_suffix(other)](Path(other))
         else:
             with Store(other, read_only=True) as store:
                 rows = store.rows()
@@ -433,13 +433,13 @@ class Store:
             Number of rows.
         """
         path = Path(path)
-        if path.suffix not in _WRITERS:
+        if _suffix(path) not in _WRITERS:
             raise ValueError(
                 f"A table is a .csv or a .parquet file, by the end of its name; got {str(path)!r}."
             )
         rows = [_flat(row) for row in self.rows(protocol, **selection)]
         with whole_file(path) as partial:
-            _WRITERS[path.suffix](partial, rows)
+            _WRITERS[_suffix(path)](partial, rows)
         return len(rows)
 
     @classmethod
@@ -460,7 +460,7 @@ class Store:
         Store
             The store.
         """
-        if Path(table).suffix not in _READERS:
+        if _suffix(table) not in _READERS:
             raise ValueError(f"A table is a .csv or a .parquet file; got {str(table)!r}.")
         store = cls(path)
         try:
@@ -546,14 +546,18 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return flat | {column: metrics[c].get(name) for column, (c, name) in _METRIC_COLUMNS.items()}
 
 
-def _nested(flat: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _nested(flat: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     if missing := set(_table_types()) - set(flat):
         raise ValueError(f"{path} lacks the columns {sorted(missing)} of a table of results.")
-    casts: dict[str, Any] = {"REAL": float, "INTEGER": int, "JSON": json.loads, "TEXT": str}
-    row: dict[str, Any] = {
-        column: None if flat[column] in (None, "") else casts[type_](flat[column])
-        for column, type_ in _table_types().items()
-    }
+    row: dict[str, Any] = {}
+    for column, type_ in _table_types().items():
+        value = flat[column]
+        try:
+            row[column] = None if value in (None, "") else _CASTS[type_](value)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, row {number}, column {column}: {value!r} is no {_WORDS[type_]}."
+            ) from error
     values = {column: row.pop(column) for column in _METRIC_COLUMNS}
     row["metrics"] = None
     if row["status"] == "done":
@@ -561,6 +565,27 @@ def _nested(flat: Mapping[str, Any], path: Path) -> dict[str, Any]:
         for column, (convention, name) in _METRIC_COLUMNS.items():
             row["metrics"][convention][name] = values[column]
     return row
+
+
+def _whole(value: Any) -> int:
+    """A whole number, spelled 24.0 too, as pandas does in a column with holes."""
+    number = float(value)
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+_CASTS: dict[str, Callable[[Any], Any]] = {
+    "REAL": float,
+    "INTEGER": _whole,
+    "JSON": json.loads,
+    "TEXT": str,
+}
+_WORDS = {"REAL": "number", "INTEGER": "whole number", "JSON": "JSON"}
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return Path(path).suffix.lower()
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -572,7 +597,7 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
     with path.open(newline="", encoding="utf-8") as file:
-        return [_nested(row, path) for row in csv.DictReader(file)]
+        return [_nested(row, path, number) for number, row in enumerate(csv.DictReader(file), 1)]
 
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -584,7 +609,8 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
     _, parquet = _pyarrow()
-    return [_nested(row, path) for row in parquet.read_table(path).to_pylist()]
+    rows = parquet.read_table(path).to_pylist()
+    return [_nested(row, path, number) for number, row in enumerate(rows, 1)]
 
 
 def _pyarrow() -> tuple[Any, Any]:
