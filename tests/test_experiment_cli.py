@@ -88,6 +88,80 @@ def test_names_may_have_commas(folder):
     assert "no methods b, c" in call(*arguments, "b,c", code=2).output
 
 
+MODULE = """
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.experiments import Method, Protocol, register
+
+class Doubled(MaskedRidgeClassifier):
+    def decision_function(self, X):
+        return 2 * super().decision_function(X)
+
+methods = (Method("doubled", Doubled()), Method("ridge", MaskedRidgeClassifier()))
+register(Protocol("doubling", ("one",), methods, rates=(0.4,), repetitions=2))
+"""
+
+
+@pytest.fixture
+def fresh_imports(monkeypatch):
+    """What a test imports is gone after it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in {"doubling", "trouble"} - before:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("fresh_imports")
+@pytest.mark.parametrize("module", ["inner/doubling.py", "doubling"])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_protocols_of_a_module_can_be_run_in_processes_too(folder, module, jobs):
+    (folder / "inner").mkdir()
+    (folder / "inner" / "doubling.py").write_text(MODULE)
+    (folder / "doubling.py").write_text(MODULE)
+    where = ("--store", "s.db", "--module", module)
+    assert "4 of 4 cells done" in call("run", "doubling", *where, "--jobs", jobs).stdout
+    assert status(*where)["doubling"]["pending"] == 0
+    folders = {"inner/doubling.py": folder / "inner", "doubling": folder}
+    assert Path(sys.modules["doubling"].__file__).parent == folders[module]
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_report_knows_protocols_of_a_module(folder):
+    from dm2l.cli._report import report_results
+
+    (folder / "doubling.py").write_text(MODULE)
+    call("run", "doubling", "--store", "s.db", "--module", "doubling.py", "--repetitions", 1)
+    _protocol._registered.clear()
+    del sys.modules["doubling"]
+    arguments = ["--store", "s.db", "-o", "r.html", "--module", "doubling.py"]
+    result = CliRunner().invoke(report_results, arguments)
+    assert result.exit_code == 0, result.output
+    assert "doubling" in _protocol._registered
+
+
+@pytest.mark.usefixtures("fresh_imports")
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("absent.py", "There is no file absent.py"),
+        ("absent.module", "There is no module absent.module"),
+        ("json.py", "Give the file another one"),
+    ],
+)
+def test_modules_that_cannot_be_imported_are_named(folder, module, message):
+    (folder / "json.py").write_text(MODULE)
+    told = call("run", "doubling", "--store", "s.db", "--module", module, code=2).output
+    assert message in " ".join(told.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_module_that_lacks_another_says_so_itself(folder):
+    (folder / "trouble.py").write_text("import absent_library")
+    result = call("run", "x", "--store", "s.db", "--module", "trouble.py", code=1)
+    assert isinstance(result.exception, ModuleNotFoundError)
+    assert result.exception.name == "absent_library"
+
+
 @pytest.mark.parametrize("device", ["cuda:99", "no such"])
 def test_device_that_is_not_there_is_named(folder, device):
     pytest.importorskip("torch")

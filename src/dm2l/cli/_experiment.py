@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dm2l.cli._modules import module_option
 from dm2l.experiments import Protocol, Step, Store, get_protocol, protocols, run, status
 
 # Exit codes; for wrong arguments click has 2.
@@ -115,6 +116,7 @@ def experiment() -> None:
 @experiment.command("run")
 @click.argument("protocol")
 @_store_option()
+@module_option
 @_selection
 @click.option(
     "--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core."
@@ -237,6 +239,7 @@ def _watch(console: Console, protocol: Protocol, store: Store, arguments: dict[s
 @experiment.command("status")
 @click.argument("names", nargs=-1, metavar="[PROTOCOL]...")
 @_store_option(exists=True)
+@module_option
 @_selection
 @click.option("--json", "as_json", is_flag=True, help="Print the status as JSON.")
 def show_status(names: tuple[str, ...], path: Path, as_json: bool, **selection: Any) -> None:

@@ -385,7 +385,9 @@ _registered: dict[str, Protocol] = {}
 
 
 def register(protocol: Protocol) -> None:
-    """Make a protocol known by its name, to the command line too.
+    """Make a protocol known by its name, as long as this process lasts.
+
+    The command line imports the modules that ``--module`` names, and so knows what they register.
 
     Parameters
     ----------
@@ -452,6 +454,7 @@ def get_protocol(name: str) -> Protocol:
     if name not in known:
         listing = f"Known: {', '.join(sorted(known))}." if known else "None is known."
         raise ValueError(
-            f"There is no protocol {name!r}. {listing} dm2l.experiments.register adds one."
+            f"There is no protocol {name!r}. {listing} dm2l.experiments.register adds one, for the "
+            "command line in a file that --module names."
         )
     return known[name]
