@@ -2,7 +2,9 @@
 
 import json
 import os
+import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -287,6 +289,44 @@ def test_export_and_merge_bring_results_together(folder):
     assert "t.txt" in call("export", "--store", "all.db", "-o", "t.txt", code=2).output
     (folder / "t.csv").write_text("a,b\n1,2\n")
     assert "lacks the columns" in call("merge", "all.db", "t.csv", code=2).output
+
+
+MAKEFILE = Path(__file__).parents[1] / "Makefile"
+
+
+@pytest.mark.skipif(
+    not (shutil.which("make") and MAKEFILE.exists()), reason="needs make, and a checkout"
+)
+@pytest.mark.parametrize(
+    ("codes", "calls", "good"),
+    [
+        ("0 0", ["run", "run", "report"], True),
+        ("1 0", ["run", "run", "report"], False),
+        ("0 1", ["run", "run", "report"], False),
+        ("2 0", ["run"], False),
+    ],
+)
+def test_failed_cells_keep_no_report_from_being_made(tmp_path, codes, calls, good):
+    shutil.copy(MAKEFILE, tmp_path)
+    folder = tmp_path / ".venv" / "test"
+    (folder / "bin").mkdir(parents=True)
+    stand_in = folder / "bin" / "dm2l"
+    stand_in.write_text(
+        "#!/bin/bash\n"
+        'echo "$2" >> calls\n'
+        "[[ $2 == report ]] && exit 0\n"
+        f"codes=({codes}); exit ${{codes[$(wc -l < calls) - 1]}}\n"
+    )
+    stand_in.chmod(0o755)
+    (tmp_path / "requirements").mkdir()
+    for name in ("requirements/test.txt", "pyproject.toml"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    (folder / f".ready-{platform.python_version()}").touch()
+    command = ["make", "reproduce-quick", f"PYTHON={sys.executable}"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode == 0) == good, result.stderr
+    assert (tmp_path / "calls").read_text().split() == calls
 
 
 @pytest.mark.parametrize(
