@@ -2,7 +2,9 @@
 
 import json
 import os
+import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +71,115 @@ def test_options_can_be_repeated(folder):
     assert "2 of 2 cells done" in result.stdout
 
 
+def test_names_may_have_commas(folder):
+    methods = [Method(name, RIDGE.estimator) for name in ("a", "a, b", "a, b,c", "d")]
+    register(Protocol("commas", ("one",), methods, rates=(1.0,), repetitions=1))
+    arguments = ("run", "commas", "--store", "s.db", "--methods")
+    for given, found in (
+        ("a, b", {"a, b"}),
+        ("a,b,c", {"a, b,c"}),
+        ("d,a, b, a", {"d", "a, b", "a"}),
+        ("a, b,d ,", {"a, b", "d"}),
+    ):
+        assert f"{len(found)} of {len(found)} cells" in call(*arguments, given).stdout
+        groups = status("--store", "s.db", "--methods", given)["commas"]["groups"]
+        assert {group["method"] for group in groups} == found
+    call(*arguments, "a, b", "--methods", "d")
+    told = call(*arguments, "a, b, x", code=2).output
+    assert "no methods x; it has a, 'a, b', 'a, b,c', d." in " ".join(told.split())
+    assert "no methods b, c" in call(*arguments, "b,c", code=2).output
+
+
+MODULE = """
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.experiments import Method, Protocol, register
+
+class Doubled(MaskedRidgeClassifier):
+    def decision_function(self, X):
+        return 2 * super().decision_function(X)
+
+methods = (Method("doubled", Doubled()), Method("ridge", MaskedRidgeClassifier()))
+register(Protocol("doubling", ("one",), methods, rates=(0.4,), repetitions=2))
+"""
+
+
+@pytest.fixture
+def fresh_imports(monkeypatch):
+    """What a test imports is gone after it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in {"doubling", "trouble"} - before:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("fresh_imports")
+@pytest.mark.parametrize("module", ["inner/doubling.py", "doubling"])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_protocols_of_a_module_can_be_run_in_processes_too(folder, module, jobs):
+    (folder / "inner").mkdir()
+    (folder / "inner" / "doubling.py").write_text(MODULE)
+    (folder / "doubling.py").write_text(MODULE)
+    where = ("--store", "s.db", "--module", module)
+    assert "4 of 4 cells done" in call("run", "doubling", *where, "--jobs", jobs).stdout
+    assert status(*where)["doubling"]["pending"] == 0
+    folders = {"inner/doubling.py": folder / "inner", "doubling": folder}
+    assert Path(sys.modules["doubling"].__file__).parent == folders[module]
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_report_knows_protocols_of_a_module(folder):
+    from dm2l.cli._report import report_results
+
+    (folder / "doubling.py").write_text(MODULE)
+    call("run", "doubling", "--store", "s.db", "--module", "doubling.py", "--repetitions", 1)
+    _protocol._registered.clear()
+    del sys.modules["doubling"]
+    arguments = ["--store", "s.db", "-o", "r.html", "--module", "doubling.py"]
+    result = CliRunner().invoke(report_results, arguments)
+    assert result.exit_code == 0, result.output
+    assert "doubling" in _protocol._registered
+
+
+@pytest.mark.usefixtures("fresh_imports")
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("absent.py", "There is no file absent.py"),
+        ("absent.module", "There is no module absent.module"),
+        ("json.py", "Give the file another one"),
+    ],
+)
+def test_modules_that_cannot_be_imported_are_named(folder, module, message):
+    (folder / "json.py").write_text(MODULE)
+    told = call("run", "doubling", "--store", "s.db", "--module", module, code=2).output
+    assert message in " ".join(told.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("fresh_imports")
+def test_module_that_lacks_another_says_so_itself(folder):
+    (folder / "trouble.py").write_text("import absent_library")
+    result = call("run", "x", "--store", "s.db", "--module", "trouble.py", code=1)
+    assert isinstance(result.exception, ModuleNotFoundError)
+    assert result.exception.name == "absent_library"
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "no such"])
+def test_device_that_is_not_there_is_named(folder, device):
+    pytest.importorskip("torch")
+    told = call("run", "tiny", "--store", "s.db", "--device", device, code=2).output
+    assert f"no device '{device}' here" in told
+
+
+def test_damaged_store_is_said_in_a_line(folder):
+    call("run", "tiny", "--store", "s.db")
+    (folder / "s.db").write_bytes((folder / "s.db").read_bytes()[:20000])
+    for command in (("run", "tiny"), ("status",), ("export", "-o", "t.csv")):
+        assert "s.db is not a store of results, or it is damaged" in " ".join(
+            call(*command, "--store", "s.db", code=2).output.split()
+        )
+
+
 def test_failed_cells_make_the_exit_code_1_and_are_shown_once(folder):
     result = call("run", "troubled", "--store", "s.db", code=1)
     assert "12 of 24 cells done, 12 failed" in result.stdout
@@ -88,9 +199,13 @@ def test_failed_cells_make_the_exit_code_1_and_are_shown_once(folder):
         (("run", "tiny", "--store", "s.db", "--datasets", "three"), "no datasets three"),
         (("run", "tiny", "--store", "s.db", "--rates", "many"), "many"),
         (("run", "tiny", "--store", "s.db", "--repetitions", "5:2"), "5:2"),
-        (("run", "tiny", "--store", "s.db", "--repetitions", "9"), "no repetitions 3, 4"),
+        (
+            ("run", "tiny", "--store", "s.db", "--repetitions", "9"),
+            "no repetitions 3 to 8; it has 0 to 2",
+        ),
         (("run", "tiny", "--store", "s.db", "--jobs", "0"), "--jobs"),
         (("run", "tiny", "--store", "one.npz"), "not a store of results"),
+        (("run", "tiny", "--store", "absent/s.db"), "no folder"),
         (("run", "tiny"), "--store"),
         (("status", "--store", "absent.db"), "absent.db"),
         (("status", "--store", "one.npz"), "not a store"),
@@ -164,15 +279,54 @@ def test_export_and_merge_bring_results_together(folder):
     assert "18 new rows of a.db" in result.stdout
     assert "6 new rows of b.db" in result.stdout
     assert "24 rows: t.parquet" in call("export", "--store", "all.db", "-o", "t.parquet").stdout
-    assert "0 rows" in call(
-        "export", "--store", "all.db", "-o", "t.csv", "--protocol", "troubled"
-    ).stdout  # fmt: skip
+    absent = ("export", "--store", "all.db", "-o", "t.csv", "--protocol", "troubled")
+    told = " ".join(call(*absent, code=2).output.split())
+    assert "all.db has no rows of protocol 'troubled'; it has 'tiny'." in told
+    assert not (folder / "t.csv").exists()
     assert "24 new rows" in call("merge", "back.db", "t.parquet").stdout
     with Store("all.db", read_only=True) as store, Store("back.db", read_only=True) as back:
         assert store.rows() == back.rows()
     assert "t.txt" in call("export", "--store", "all.db", "-o", "t.txt", code=2).output
     (folder / "t.csv").write_text("a,b\n1,2\n")
     assert "lacks the columns" in call("merge", "all.db", "t.csv", code=2).output
+
+
+MAKEFILE = Path(__file__).parents[1] / "Makefile"
+
+
+@pytest.mark.skipif(
+    not (shutil.which("make") and MAKEFILE.exists()), reason="needs make, and a checkout"
+)
+@pytest.mark.parametrize(
+    ("codes", "calls", "good"),
+    [
+        ("0 0", ["run", "run", "report"], True),
+        ("1 0", ["run", "run", "report"], False),
+        ("0 1", ["run", "run", "report"], False),
+        ("2 0", ["run"], False),
+    ],
+)
+def test_failed_cells_keep_no_report_from_being_made(tmp_path, codes, calls, good):
+    shutil.copy(MAKEFILE, tmp_path)
+    folder = tmp_path / ".venv" / "test"
+    (folder / "bin").mkdir(parents=True)
+    stand_in = folder / "bin" / "dm2l"
+    stand_in.write_text(
+        "#!/bin/bash\n"
+        'echo "$2" >> calls\n'
+        "[[ $2 == report ]] && exit 0\n"
+        f"codes=({codes}); exit ${{codes[$(wc -l < calls) - 1]}}\n"
+    )
+    stand_in.chmod(0o755)
+    (tmp_path / "requirements").mkdir()
+    for name in ("requirements/test.txt", "pyproject.toml"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    (folder / f".ready-{platform.python_version()}").touch()
+    command = ["make", "reproduce-quick", f"PYTHON={sys.executable}"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode == 0) == good, result.stderr
+    assert (tmp_path / "calls").read_text().split() == calls
 
 
 @pytest.mark.parametrize(

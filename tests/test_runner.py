@@ -33,8 +33,10 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.experiments import (
     METRICS,
     Cell,
+    HolesAreNegatives,
     Method,
     Protocol,
+    StagedSearch,
     Store,
     get_protocol,
     protocols,
@@ -49,6 +51,7 @@ from dm2l.experiments._protocol import split_rows
 from dm2l.masks import hide_per_row
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
+from fatal import Fatal
 
 RIDGE = Method("ridge", MaskedRidgeClassifier(alpha=1.0))
 SEARCH = Method("search", DM2LClassifierCV(lambda_ds=[0.0, 0.5], alphas=[0.1, 10.0], cv=2))
@@ -383,8 +386,11 @@ def test_open_random_states_get_the_seed_and_others_keep_theirs():
 
 
 def test_chosen_parameters_and_iterations_are_kept(data):
-    inside = Method("inside", make_pipeline(StandardScaler(), SEARCH.estimator))
-    protocol = tiny(SEARCH, inside, RIDGE, datasets=("one",))
+    pipeline = make_pipeline(StandardScaler(), SEARCH.estimator)
+    staged = make_pipeline(StandardScaler(), StagedSearch(SEARCH.estimator))
+    found = (pipeline, staged, HolesAreNegatives(pipeline), HolesAreNegatives(staged))
+    inside = [Method(f"inside {number}", model) for number, model in enumerate(found)]
+    protocol = tiny(SEARCH, *inside, RIDGE, datasets=("one",))
     for cell in protocol.cells(repetitions=1, rates=[0.4]):
         row = run_cell(protocol, cell)
         if cell.method == "ridge":
@@ -732,6 +738,56 @@ def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, 
         assert lasting(killed.rows(), "machine") == lasting(undisturbed.rows(), "machine")
         assert set(killed.states()) == set(protocol.cells())
         assert len({row["run"] for row in killed.rows()}) == len(counts)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_cells_that_end_their_process_fail_and_stop_no_other(data, store):
+    protocol = tiny(Method("fatal", Fatal()), RIDGE, datasets=("one",))
+    steps = []
+    end = run(protocol, store, n_jobs=2, progress=steps.append)
+    assert (end.done, end.failed, end.total) == (4, 4, 8)
+    assert len(steps) == 9
+    assert set(store.states()) == set(protocol.cells())
+    for row in store.rows():
+        assert row["status"] == ("failed" if row["method"] == "fatal" else "done")
+        assert row["n_train"] == 36
+    (error,) = {row["error"] for row in store.rows(status="failed")}
+    assert "SIGKILL" in error
+    assert run(protocol, store, n_jobs=2).failed == 4
+    # The last one, too, has a process of its own.
+    assert run(protocol, store, methods=["fatal"], rates=[0.4], repetitions=1, n_jobs=2,
+               retry_failed=True).failed == 1  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_process_that_is_killed_once_costs_nothing_but_time(data, store, tmp_path):
+    unlucky = Method("unlucky", Fatal(file=str(tmp_path / "killed")))
+    end = run(tiny(unlucky, RIDGE), store, n_jobs=2)
+    assert (end.done, end.failed) == (16, 0)
+    with Store(tmp_path / "alone.db") as other:
+        run(tiny(unlucky, RIDGE), other)
+        assert lasting(store.rows()) == lasting(other.rows())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_processes_killed_from_outside_lose_and_repeat_no_row(data, store):
+    psutil = pytest.importorskip("psutil")
+    before = set(psutil.Process().children(recursive=True))
+    killed = []
+
+    def kill(step):
+        for process in set(psutil.Process().children(recursive=True)) - before:
+            if len(killed) < 3 and "popen_loky" in " ".join(process.cmdline()):
+                process.kill()
+                killed.append(process)
+
+    end = run(tiny(), store, n_jobs=2, progress=kill)
+    assert len(killed) == 3
+    assert (end.done, end.failed) == (16, 0)
+    assert set(store.states()) == set(tiny().cells())
 
 
 BEATING = """

@@ -180,6 +180,45 @@ def test_table_without_a_column_is_refused_by_its_name(store, tmp_path):
     assert store.rows() == []
 
 
+def test_whole_numbers_may_be_spelled_as_pandas_does(store, tmp_path):
+    pd = pytest.importorskip("pandas")
+    store.add(CELL, done(n_train=24))
+    store.add(replace(CELL, repetition=1), failed())  # a hole: the column becomes float
+    store.export(tmp_path / "t.csv")
+    pd.read_csv(tmp_path / "t.csv").to_csv(tmp_path / "pandas.csv", index=False)
+    assert "24.0" in (tmp_path / "pandas.csv").read_text()
+    with Store(":memory:") as other:
+        other.merge(tmp_path / "pandas.csv")
+        assert other.rows() == store.rows()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "word"),
+    [("n_train", "24.5", "whole number"), ("rate", "a lot", "number"), ("chosen", "{a", "JSON")],
+)
+def test_value_that_makes_no_sense_is_named_with_its_place(store, tmp_path, column, value, word):
+    for repetition in range(2):
+        store.add(replace(CELL, repetition=repetition), done())
+    store.export(tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    lines[1][column] = value
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    expected = rf"t\.csv, row 2, column {column}: '{value}' is no {word}\."
+    with Store(":memory:") as other, pytest.raises(ValueError, match=expected):
+        other.merge(tmp_path / "t.csv")
+
+
+def test_kind_of_a_table_goes_by_the_end_of_its_name_in_capitals_too(store, tmp_path):
+    store.add(CELL, done())
+    store.export(tmp_path / "T.CSV")
+    with Store.from_table(tmp_path / "T.CSV") as other:
+        assert other.rows() == store.rows()
+
+
 def test_export_that_breaks_leaves_the_file_as_it_was(store, tmp_path, monkeypatch):
     from dm2l.experiments import _store
 
@@ -298,7 +337,7 @@ def test_reading_makes_no_file_and_changes_nothing(tmp_path):
         store.add(CELL, done())
     with (
         Store(tmp_path / "store.db", read_only=True) as store,
-        pytest.raises(sqlite3.OperationalError, match="readonly"),
+        pytest.raises(PermissionError, match=r"store\.db: .*readonly"),
     ):
         store.add(replace(CELL, repetition=1), done())
 
@@ -310,6 +349,51 @@ def test_store_in_a_folder_that_cannot_be_written_can_be_read(tmp_path, monkeypa
     with Store(tmp_path / "store.db", read_only=True) as store:
         assert len(store.rows()) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["store.db"]
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A store whose rows are all in the file beside it: the process was killed."""
+    if not hasattr(signal, "SIGKILL"):
+        pytest.skip("needs signals")
+    path = tmp_path / "store.db"
+    result = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert result.returncode == -signal.SIGKILL
+    return path
+
+
+def test_rows_of_a_killed_process_are_read_where_nothing_can_be_written(killed, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with Store(killed, read_only=True) as store:
+        assert len(store.rows()) == 1
+
+
+def test_rows_that_cannot_be_read_are_not_passed_over(killed, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    index = killed.with_name("store.db-shm")
+    index.unlink()
+    index.symlink_to(
+        "absent/index"
+    )  # SQLite cannot make its index, as in a folder that cannot be written
+    with pytest.raises(PermissionError, match=r"Rows wait in store\.db-wal.*Copy store\.db"):
+        Store(killed, read_only=True)
+
+
+def test_what_sqlite_cannot_do_is_said_with_the_path(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*absent for the store new\.db"):
+        Store(tmp_path / "absent" / "new.db")
+    whole, cut = tmp_path / "whole.db", tmp_path / "cut.db"
+    with Store(whole) as store:
+        for repetition in range(50):
+            store.add(replace(CELL, repetition=repetition), done(error="x" * 500))
+    cut.write_bytes(whole.read_bytes()[:20000])
+    with Store(":memory:") as store, pytest.raises(ValueError, match=r"cut\.db .*damaged"):
+        store.merge(cut)
+    with Store(":memory:") as store, pytest.raises(ValueError, match=r"results\.run"):
+        store.add(CELL, {"status": "done"})
+    store.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store.rows()
 
 
 @pytest.mark.parametrize(
@@ -377,11 +461,8 @@ with store._transaction():
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-def test_kill_within_a_transaction_leaves_the_rows_before_it(tmp_path):
-    path = tmp_path / "store.db"
-    result = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert result.returncode == -signal.SIGKILL
-    with Store(path) as store:
+def test_kill_within_a_transaction_leaves_the_rows_before_it(killed):
+    with Store(killed) as store:
         assert [cell.repetition for cell in store.states()] == [0]
         assert store.add(replace(CELL, repetition=1), done())
+    assert [p.name for p in killed.parent.iterdir()] == ["store.db"]

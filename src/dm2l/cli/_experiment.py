@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dm2l.cli._modules import module_option
 from dm2l.experiments import Protocol, Step, Store, get_protocol, protocols, run, status
 
 # Exit codes; for wrong arguments click has 2.
@@ -25,19 +26,44 @@ INTERRUPTED = 130
 _MISUSE = (ValueError, OSError, ModuleNotFoundError)
 
 
-def _listed(kind: Callable[[str], Any] = str) -> Callable[..., list[Any] | None]:
-    """Values of an option that may be given several times, with commas in each."""
+def _rates(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> list[float] | None:
+    """Numbers of an option that may be given several times, with commas in each."""
+    parts = [part for value in values for part in value.split(",") if part.strip()]
+    try:
+        return [float(part) for part in parts] or None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
-    def read(
-        _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
-    ) -> list[Any] | None:
-        parts = [part.strip() for value in values for part in value.split(",")]
-        try:
-            return [kind(part) for part in parts if part] or None
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
 
-    return read
+def _names(values: Iterable[str], known: Iterable[str]) -> list[str] | None:
+    """Names with commas between them; where a known name has commas itself, it is one name."""
+    spelled = {_spaced(name.split(",")): name for name in known}
+    found = []
+    for value in values:
+        parts = [part for part in value.split(",") if part.strip()]
+        while parts:
+            several = (n for n in range(len(parts), 1, -1) if _spaced(parts[:n]) in spelled)
+            length = next(several, 1)
+            name = _spaced(parts[:length])
+            found.append(spelled.get(name, name))
+            del parts[:length]
+    return found or None
+
+
+def _spaced(parts: Iterable[str]) -> str:
+    return ", ".join(part.strip() for part in parts)
+
+
+def _cells(protocol: Protocol, selection: dict[str, Any]) -> dict[str, Any]:
+    """What the options choose, as arguments of ``Protocol.cells``."""
+    known = {
+        "datasets": protocol.datasets,
+        "masks": protocol.masks,
+        "methods": [method.name for method in protocol.methods],
+    }
+    return selection | {name: _names(selection[name], known[name]) for name in known}
 
 
 def _range(_context: click.Context, _option: click.Parameter, value: str | None) -> range | None:
@@ -56,13 +82,12 @@ def _range(_context: click.Context, _option: click.Parameter, value: str | None)
 
 def _selection(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that choose cells of a protocol, named as the arguments of ``Protocol.cells``."""
-    names: dict[str, Any] = {"multiple": True, "metavar": "A,B,...", "callback": _listed()}
-    numbers = {**names, "callback": _listed(float)}
+    names: dict[str, Any] = {"multiple": True, "metavar": "A,B,..."}
     several = "The first N repetitions; A:B for number A up to, but without, B."
     for option in (
         click.option("--repetitions", metavar="N", callback=_range, help=several),
         click.option("--masks", help="Only these masks.", **names),
-        click.option("--rates", help="Only these rates.", **numbers),
+        click.option("--rates", help="Only these rates.", callback=_rates, **names),
         click.option("--methods", help="Only these methods.", **names),
         click.option("--datasets", help="Only these data sets.", **names),
     ):
@@ -91,6 +116,7 @@ def experiment() -> None:
 @experiment.command("run")
 @click.argument("protocol")
 @_store_option()
+@module_option
 @_selection
 @click.option(
     "--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core."
@@ -126,7 +152,6 @@ def run_protocol(
         raise click.BadParameter("0 processes do nothing; -1 is one a core.", param_hint="--jobs")
     console = Console(stderr=True)
     arguments = {
-        **selection,
         "n_jobs": jobs,
         "device": device,
         "backend": backend,
@@ -136,9 +161,10 @@ def run_protocol(
         raise click.UsageError("--cluster is the address of a dask or ray cluster: say --backend.")
     try:
         chosen = get_protocol(protocol)
+        selection = _cells(chosen, selection)
         with Store(path) as store, _connected(backend, cluster):
             try:
-                step = _watch(console, chosen, store, arguments)
+                step = _watch(console, chosen, store, arguments | selection)
             except KeyboardInterrupt:
                 counts = status(chosen, store, **selection)
                 _say(
@@ -213,6 +239,7 @@ def _watch(console: Console, protocol: Protocol, store: Store, arguments: dict[s
 @experiment.command("status")
 @click.argument("names", nargs=-1, metavar="[PROTOCOL]...")
 @_store_option(exists=True)
+@module_option
 @_selection
 @click.option("--json", "as_json", is_flag=True, help="Print the status as JSON.")
 def show_status(names: tuple[str, ...], path: Path, as_json: bool, **selection: Any) -> None:
@@ -241,7 +268,8 @@ def show_status(names: tuple[str, ...], path: Path, as_json: bool, **selection: 
 def _counts(store: Store, name: str, selection: dict[str, Any]) -> dict[str, Any]:
     states = store.states(name)
     if name in protocols() or not states:
-        counts = status(get_protocol(name), store, **selection)
+        protocol = get_protocol(name)
+        counts = status(protocol, store, **_cells(protocol, selection))
     else:  # registered elsewhere: what is pending is known only there
         groups: dict[tuple[str, str], Counter[str]] = {}
         for cell, state in states.items():
@@ -306,6 +334,10 @@ def export(path: Path, output: Path, protocol: str | None) -> None:
     """
     try:
         with Store(path, read_only=True) as store:
+            stored = dict.fromkeys(cell.protocol for cell in store.states())
+            if protocol is not None and protocol not in stored:
+                known = ", ".join(map(repr, stored)) or "none at all"
+                raise ValueError(f"{path} has no rows of protocol {protocol!r}; it has {known}.")
             count = store.export(output, protocol)
     except _MISUSE as error:
         raise click.UsageError(str(error)) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from dm2l.cli._modules import module_option
 from dm2l.experiments import CONVENTIONS, Store
 from dm2l.experiments._results import read_results
 from dm2l.report import Figure, report, store_figures, study, study_figures, write_tables
@@ -32,6 +33,7 @@ _MISUSE = (ValueError, OSError)
     type=click.Path(dir_okay=False, path_type=Path),
     help="The HTML file to write.",
 )
+@module_option
 @click.option(
     "--protocol",
     metavar="NAME",

@@ -27,6 +27,7 @@ from dm2l.experiments._store import CONVENTIONS
 FOLDERS = ("DM2L_DATA", "DM2L_CACHE")  # where load_dataset looks
 _MOST_WARNINGS = 20  # texts kept of one cell
 _LONGEST_TEXT = 1000
+_INSIDE = ("best_estimator_", "search_", "estimator_")  # where models keep the one they fitted
 
 # -- data ---------------------------------------------------------------------------------------
 
@@ -180,12 +181,13 @@ def seeded(estimator: Any, seed: int) -> Any:
 
 
 def _fitted(model: Any, name: str) -> Any:
-    """An attribute of a fitted model, or of the one inside a pipeline or a search."""
+    """An attribute of a fitted model, or of the one inside a pipeline, a search, another one."""
     while model is not None:
         if hasattr(model, name):
             return getattr(model, name)
         steps = getattr(model, "steps", None)
-        model = steps[-1][1] if steps else getattr(model, "best_estimator_", None)
+        inner = (getattr(model, place) for place in _INSIDE if hasattr(model, place))
+        model = steps[-1][1] if steps else next(inner, None)
     return None
 
 
@@ -253,7 +255,18 @@ def attempt(protocol: Protocol, cell: Cell, device: str | None) -> dict[str, Any
     try:
         row = _fit(method, cell, sample, device)
     except Exception as error:  # whatever a method of anybody raises is its result
-        text = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
-        row = {**sample.facts, "status": "failed", "error": text}
-        row |= {"parameters": plain(method.estimator), "peak_memory": _peak_memory()}
+        text = f"{type(error).__name__}: {error}"
+        row = _failed(method, sample, text) | {"peak_memory": _peak_memory()}
     return {**row, "seconds": time.perf_counter() - start}
+
+
+def lost(protocol: Protocol, cell: Cell, error: Exception) -> dict[str, Any]:
+    """The row of a cell that ended the process it was in."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return _failed(protocol.method(cell.method, cell.dataset), _draw(protocol, cell), text)
+
+
+def _failed(method: Method, sample: _Sample, text: str) -> dict[str, Any]:
+    parameters = plain(method.estimator)
+    row = {"status": "failed", "error": text[:_LONGEST_TEXT], "parameters": parameters}
+    return {**sample.facts, **row}

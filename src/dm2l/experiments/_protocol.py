@@ -345,10 +345,18 @@ class Protocol:
         wanted = known if chosen is None else list(chosen)
         if unknown := [value for value in wanted if value not in known]:
             raise ValueError(
-                f"Protocol {self.name!r} has no {what} {', '.join(map(str, unknown))}; it has "
-                f"{', '.join(map(str, known))}."
+                f"Protocol {self.name!r} has no {what} {_listing(unknown)}; it has "
+                f"{_listing(known)}."
             )
         return [value for value in known if value in wanted]
+
+
+def _listing(values: list[Any]) -> str:
+    """All values, or the first and the last of whole numbers in a row."""
+    first, last = values[0], values[-1]
+    if isinstance(first, int) and len(values) > 2 and values == list(range(first, last + 1)):
+        return f"{first} to {last}"
+    return ", ".join(repr(value) if "," in str(value) else str(value) for value in values)
 
 
 def split_rows(
@@ -377,7 +385,9 @@ _registered: dict[str, Protocol] = {}
 
 
 def register(protocol: Protocol) -> None:
-    """Make a protocol known by its name, to the command line too.
+    """Make a protocol known by its name, as long as this process lasts.
+
+    The command line imports the modules that ``--module`` names, and so knows what they register.
 
     Parameters
     ----------
@@ -444,6 +454,7 @@ def get_protocol(name: str) -> Protocol:
     if name not in known:
         listing = f"Known: {', '.join(sorted(known))}." if known else "None is known."
         raise ValueError(
-            f"There is no protocol {name!r}. {listing} dm2l.experiments.register adds one."
+            f"There is no protocol {name!r}. {listing} dm2l.experiments.register adds one, for the "
+            "command line in a file that --module names."
         )
     return known[name]

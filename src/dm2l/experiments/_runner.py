@@ -12,7 +12,8 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,12 +21,15 @@ from joblib import effective_n_jobs, parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
 import dm2l
-from dm2l.experiments._cell import FOLDERS, attempt, folders, load
+from dm2l.experiments._cell import FOLDERS, attempt, folders, load, lost
+from dm2l.experiments._processes import Task, TerminatedWorkerError, shared
 from dm2l.experiments._protocol import Cell, Protocol
 from dm2l.experiments._store import Store
 from dm2l.nuclear import one_blas_thread
 
 GROUP = 4  # cells for each process that ray gets at a time
+
+Result = tuple[Cell, dict[str, Any]]
 
 
 # -- many cells ---------------------------------------------------------------------------------
@@ -83,7 +87,9 @@ def run(
 
     Every result is stored the moment it is there. However a run ends, the next one goes on where
     it stopped, and the table is the same in the end. What a method raises is stored as a failure
-    and stops no other cell.
+    and stops no other cell. With several processes of this machine, neither does the end of one
+    of them, by lack of memory for example: its cell is run again when the others are done, with
+    no other beside it, and is a failure if that ends its process too.
 
     Parameters
     ----------
@@ -148,9 +154,7 @@ def run(
         before["failed"] = 0
     _connect(backend)
     n_jobs = _count(n_jobs, backend)
-    if backend == "loky":
-        n_jobs = max(1, min(n_jobs, len(pending)))
-    work = Work(store, protocol.name, pending, n_jobs)
+    work = Work(store, protocol.name, pending, max(1, min(n_jobs, len(pending))))
     step = Step(None, None, None, before["done"], before["failed"], len(cells), work.seconds)
     if progress is not None:
         progress(step)
@@ -162,20 +166,22 @@ def run(
     same = {"protocol": protocol.name, "split": protocol.split}
     store.check([{**same, "dataset": name, "data": sets[name]} for name in sets], "this run")
     identifier = store.add_run(versions=_versions(), machine=_machine(device))
-    for cell, row in _results(protocol, pending, n_jobs, device, backend, sets):
-        store.add(cell, {**row, "run": identifier}, retried=retry_failed)
-        work.finish(cell, row)
-        step = Step(
-            cell=cell,
-            status=row["status"],
-            error=row.get("error"),
-            done=step.done + (row["status"] == "done"),
-            failed=step.failed + (row["status"] == "failed"),
-            total=step.total,
-            remaining=work.seconds,
-        )
-        if progress is not None:
-            progress(step)
+    # Closed, and the processes ended, however this ends.
+    with closing(_results(protocol, pending, n_jobs, device, backend, sets)) as results:
+        for cell, row in results:
+            store.add(cell, {**row, "run": identifier}, retried=retry_failed)
+            work.finish(cell, row)
+            step = Step(
+                cell=cell,
+                status=row["status"],
+                error=row.get("error"),
+                done=step.done + (row["status"] == "done"),
+                failed=step.failed + (row["status"] == "failed"),
+                total=step.total,
+                remaining=work.seconds,
+            )
+            if progress is not None:
+                progress(step)
     return step
 
 
@@ -213,7 +219,7 @@ def _results(
     device: str | None,
     backend: str,
     sets: dict[str, str],
-) -> Iterator[tuple[Cell, dict[str, Any]]]:
+) -> Generator[Result, None, None]:
     """Cells with their rows, as they come."""
     here = backend == "loky"
     if here and n_jobs == 1:
@@ -221,21 +227,42 @@ def _results(
             yield cell, attempt(protocol, cell, device)
         return
     caller = (os.getpid() if here else None, folders())
-    tasks = (
-        delayed(_work)(_only(protocol, cell), cell, device, sets[cell.dataset], *caller)
-        for cell in cells
-    )
-    threads = {"inner_max_num_threads": 1} if here else {}
+
+    def arguments(cell: Cell) -> Task:
+        return _only(protocol, cell), cell, device, sets[cell.dataset], *caller
+
+    if here:
+        yield from _here(protocol, cells, n_jobs, arguments)
+        return
+    tasks = (delayed(_work)(*arguments(cell)) for cell in cells)
     # joblib's backend for ray gives nothing before all is there, so it gets a few cells at a time.
     # A batch would keep finished cells waiting, and lose them when the process is killed.
     order = "list" if backend == "ray" else "generator_unordered"
-    with parallel_config(backend=backend, **threads):
+    with parallel_config(backend=backend):
         parallel = Parallel(n_jobs=n_jobs, return_as=order, batch_size=1)
     if backend != "ray":
         yield from parallel(tasks)
         return
     while few := list(itertools.islice(tasks, GROUP * n_jobs)):
         yield from parallel(few)
+
+
+def _here(
+    protocol: Protocol, cells: list[Cell], n_jobs: int, arguments: Callable[[Cell], Task]
+) -> Iterator[Result]:
+    """Rows of all cells; those whose process died come last, one at a time."""
+    died = []
+    for task, result in shared(_work, map(arguments, cells), min(n_jobs, len(cells))):
+        if isinstance(result, TerminatedWorkerError):
+            died.append(task)
+        else:
+            yield result
+    # Where memory was short, the system may have ended the wrong process. Now there is but one.
+    for (_, cell, *_), result in shared(_work, died, 1):
+        if isinstance(result, TerminatedWorkerError):
+            yield cell, lost(protocol, cell, result)
+        else:
+            yield result
 
 
 def _only(protocol: Protocol, cell: Cell) -> Protocol:
@@ -251,7 +278,7 @@ def _work(
     data: str,
     parent: int | None,
     folders: tuple[str | None, ...],
-) -> tuple[Cell, dict[str, Any]]:
+) -> Result:
     """A cell in a process of its own, which may be older than the caller's environment."""
     if parent is not None:
         _serve(parent)
@@ -300,7 +327,13 @@ def _machine(device: str | None) -> dict[str, Any]:
             raise ModuleNotFoundError(
                 f"device={device!r} needs torch: pip install 'dm2l[gpu]'", name="torch"
             ) from error
-        torch.zeros(1, device=device)  # a device that is not there stops the run before any fit
+        # A device that is not there stops the run before any fit. Without its libraries torch
+        # asserts, under a name that it does not know it has another error.
+        try:
+            torch.zeros(1, device=device)
+        except (AssertionError, RuntimeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ValueError(f"torch has no device {device!r} here: {reason}") from error
         if device.startswith("cuda"):
             name = torch.cuda.get_device_name(device)
     return {"cpus": os.cpu_count(), "platform": platform.platform(), "device": name}

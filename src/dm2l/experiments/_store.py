@@ -75,7 +75,9 @@ class Store:
     """Rows of results in a SQLite file that several processes may use at a time.
 
     A row is on the disk, whole, once :meth:`add` returns, and what is cut short before leaves
-    nothing. The file must not lie on a network file system, whose locks SQLite cannot trust.
+    nothing. The file must not lie on a network file system, whose locks SQLite cannot trust. As
+    long as it is open, and after a kill until it is opened again, rows may still be in a second
+    file beside it, whose name ends in ``-wal``.
 
     Parameters
     ----------
@@ -101,14 +103,13 @@ class Store:
         self.path = str(path)
         if read_only and not Path(self.path).is_file():
             raise FileNotFoundError(f"There is no store {self.path}.")
-        self._db = _connect(self.path, read_only)
-        try:
-            self._prepare(read_only)
-        except BaseException as error:
-            self._db.close()
-            if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-                raise ValueError(f"{self.path} is not a store of results: {error}.") from error
-            raise
+        with self._named():
+            self._db = _connect(self.path, read_only)
+            try:
+                self._prepare(read_only)
+            except BaseException:
+                self._db.close()
+                raise
 
     def _prepare(self, read_only: bool) -> None:
         tables = self._one("SELECT count(*) FROM sqlite_master")
@@ -149,17 +150,32 @@ class Store:
     def _one(self, sql: str) -> Any:
         return self._db.execute(sql).fetchone()[0]
 
+    def _all(self, sql: str, values: Iterable[Any] = ()) -> list[Any]:
+        with self._named():
+            return self._db.execute(sql, list(values)).fetchall()
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         # All of it inside: an interrupt may come between any two lines.
+        with self._named():
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What SQLite has to say, with the path."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
             yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+        except sqlite3.DatabaseError as error:
+            if not hasattr(error, "sqlite_errorcode"):  # not of SQLite: a store that is closed
+                raise
+            raise _explained(error, self.path) from error
 
     def __enter__(self) -> Self:
         return self
@@ -245,8 +261,8 @@ class Store:
         int
             How many rows were new.
         """
-        if Path(other).suffix in _READERS:
-            rows = _READERS[Path(other).suffix](Path(other))
+        if _suffix(other) in _READERS:
+            rows = _READERS[_suffix(other)](Path(other))
         else:
             with Store(other, read_only=True) as store:
                 rows = store.rows()
@@ -268,7 +284,7 @@ class Store:
             Where the rows come from, for the message.
         """
         columns = ("protocol", "dataset", "split", "data")
-        stored = self._db.execute(f"SELECT DISTINCT {', '.join(columns)} FROM results")
+        stored = self._all(f"SELECT DISTINCT {', '.join(columns)} FROM results")
         first: dict[str, Any] = {}
         for row in [*(dict(zip(columns, found, strict=True)) for found in stored), *rows]:
             protocol, dataset = repr(row["protocol"]), repr(row["dataset"])
@@ -299,7 +315,7 @@ class Store:
         """
         where, values = ("", []) if protocol is None else (" WHERE protocol = ?", [protocol])
         sql = f"SELECT {', '.join(_KEY)}, status FROM results{where} ORDER BY {_ORDER}"
-        return {Cell(*key): status for *key, status in self._db.execute(sql, values)}
+        return {Cell(*key): status for *key, status in self._all(sql, values)}
 
     def durations(self, protocol: str) -> dict[tuple[str, str], tuple[int, float]]:
         """How many cells were done, and in how many seconds, by data set and method.
@@ -319,7 +335,7 @@ class Store:
             " WHERE protocol = ? AND status = 'done' AND seconds IS NOT NULL"
             " GROUP BY dataset, method"
         )
-        found = self._db.execute(sql, [protocol])
+        found = self._all(sql, [protocol])
         return {(dataset, method): (count, total) for dataset, method, count, total in found}
 
     def rows(
@@ -357,7 +373,7 @@ class Store:
         chosen = {column: values for column, values in tests.items() if values is not None}
         where = [f"{c} IN ({', '.join('?' * len(v))})" for c, v in chosen.items()] or ["1"]
         columns = {**_COLUMNS, **_RUN_COLUMNS}
-        cursor = self._db.execute(
+        stored = self._all(
             f"SELECT {', '.join(columns)} FROM results LEFT JOIN runs ON runs.id = results.run"
             f" WHERE {' AND '.join(where)} ORDER BY {_ORDER}",
             [value for values in chosen.values() for value in values],
@@ -367,7 +383,7 @@ class Store:
                 column: json.loads(value) if type_ == "JSON" and value is not None else value
                 for (column, type_), value in zip(columns.items(), found, strict=True)
             }
-            for found in cursor
+            for found in stored
         ]
         if not isinstance(protocol, Protocol):
             return rows
@@ -417,13 +433,13 @@ class Store:
             Number of rows.
         """
         path = Path(path)
-        if path.suffix not in _WRITERS:
+        if _suffix(path) not in _WRITERS:
             raise ValueError(
                 f"A table is a .csv or a .parquet file, by the end of its name; got {str(path)!r}."
             )
         rows = [_flat(row) for row in self.rows(protocol, **selection)]
         with whole_file(path) as partial:
-            _WRITERS[path.suffix](partial, rows)
+            _WRITERS[_suffix(path)](partial, rows)
         return len(rows)
 
     @classmethod
@@ -444,7 +460,7 @@ class Store:
         Store
             The store.
         """
-        if Path(table).suffix not in _READERS:
+        if _suffix(table) not in _READERS:
             raise ValueError(f"A table is a .csv or a .parquet file; got {str(table)!r}.")
         store = cls(path)
         try:
@@ -460,10 +476,37 @@ def _connect(path: str, read_only: bool) -> sqlite3.Connection:
     if not read_only:
         return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
     file = Path(path).resolve()
-    # Where nothing can be written, the usual shared index of the log cannot be made either.
-    still = "" if os.access(file.parent, os.W_OK) else "&immutable=1"
-    uri = f"{file.as_uri()}?mode=ro{still}"
+    # Where nothing can be written, the usual shared index of the log cannot be made either. As
+    # "immutable" a file is read without its log: only where there is none.
+    still = not os.access(file.parent, os.W_OK) and not _log(file)
+    uri = f"{file.as_uri()}?mode=ro{'&immutable=1' if still else ''}"
     return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+
+
+def _log(file: Path) -> str | None:
+    """Name of the file with rows that are not in the store itself yet."""
+    log = file.with_name(f"{file.name}-wal")
+    return log.name if log.is_file() and log.stat().st_size else None
+
+
+def _explained(error: sqlite3.DatabaseError, path: str) -> Exception:
+    """The same as an error of Python, with the path and what can be done."""
+    kind = error.sqlite_errorcode & 0xFF  # the rest are details of it
+    file = Path(path).resolve()
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return ValueError(f"{path} is not a store of results, or it is damaged: {error}.")
+    if kind == sqlite3.SQLITE_CONSTRAINT:
+        return ValueError(f"{path} does not take a row: {error}.")
+    if kind not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return OSError(f"{path}: {error}.")
+    if not file.parent.is_dir():
+        return FileNotFoundError(f"There is no folder {file.parent} for the store {file.name}.")
+    if kind == sqlite3.SQLITE_CANTOPEN and (log := _log(file)):
+        return PermissionError(
+            f"{path}: {error}. Rows wait in {log}, which SQLite can read only in a folder that it "
+            f"can write to. Copy {file.name} and {log} to one, and use the copy."
+        )
+    return PermissionError(f"{path}: {error}. A store is written to only where its folder can be.")
 
 
 def _insist(action: Callable[[], Any]) -> None:
@@ -503,14 +546,18 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return flat | {column: metrics[c].get(name) for column, (c, name) in _METRIC_COLUMNS.items()}
 
 
-def _nested(flat: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _nested(flat: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     if missing := set(_table_types()) - set(flat):
         raise ValueError(f"{path} lacks the columns {sorted(missing)} of a table of results.")
-    casts: dict[str, Any] = {"REAL": float, "INTEGER": int, "JSON": json.loads, "TEXT": str}
-    row: dict[str, Any] = {
-        column: None if flat[column] in (None, "") else casts[type_](flat[column])
-        for column, type_ in _table_types().items()
-    }
+    row: dict[str, Any] = {}
+    for column, type_ in _table_types().items():
+        value = flat[column]
+        try:
+            row[column] = None if value in (None, "") else _CASTS[type_](value)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, row {number}, column {column}: {value!r} is no {_WORDS[type_]}."
+            ) from error
     values = {column: row.pop(column) for column in _METRIC_COLUMNS}
     row["metrics"] = None
     if row["status"] == "done":
@@ -518,6 +565,27 @@ def _nested(flat: Mapping[str, Any], path: Path) -> dict[str, Any]:
         for column, (convention, name) in _METRIC_COLUMNS.items():
             row["metrics"][convention][name] = values[column]
     return row
+
+
+def _whole(value: Any) -> int:
+    """A whole number, spelled 24.0 too, as pandas does in a column with holes."""
+    number = float(value)
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+_CASTS: dict[str, Callable[[Any], Any]] = {
+    "REAL": float,
+    "INTEGER": _whole,
+    "JSON": json.loads,
+    "TEXT": str,
+}
+_WORDS = {"REAL": "number", "INTEGER": "whole number", "JSON": "JSON"}
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return Path(path).suffix.lower()
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -529,7 +597,7 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
     with path.open(newline="", encoding="utf-8") as file:
-        return [_nested(row, path) for row in csv.DictReader(file)]
+        return [_nested(row, path, number) for number, row in enumerate(csv.DictReader(file), 1)]
 
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -541,7 +609,8 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
     _, parquet = _pyarrow()
-    return [_nested(row, path) for row in parquet.read_table(path).to_pylist()]
+    rows = parquet.read_table(path).to_pylist()
+    return [_nested(row, path, number) for number, row in enumerate(rows, 1)]
 
 
 def _pyarrow() -> tuple[Any, Any]:
