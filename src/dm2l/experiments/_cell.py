@@ -263,10 +263,10 @@ def attempt(protocol: Protocol, cell: Cell, device: str | None) -> dict[str, Any
 def lost(protocol: Protocol, cell: Cell, error: Exception) -> dict[str, Any]:
     """The row of a cell that ended the process it was in."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return _failed(protocol.method(cell.method, cell.dataset), _draw(protocol, cell), text)
+    return _failed(protocol.method(cell.method, cell.dataset), draw(protocol, cell), text)
 
 
-def _failed(method: Method, sample: _Sample, text: str) -> dict[str, Any]:
+def _failed(method: Method, sample: Sample, text: str) -> dict[str, Any]:
     parameters = plain(method.estimator)
     row = {"status": "failed", "error": text[:_LONGEST_TEXT], "parameters": parameters}
     return {**sample.facts, **row}
