@@ -136,6 +136,18 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         list(RowBlocks.from_svmlight(tmp_path / "rows.svm", D, labels=[0, 1]))
 
 
+def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("# head\n#\n#\n1 1:1\n \n# note\n0 2:3\n 1:4\n \n\n\n")
+    blocks = list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+    X = sp.vstack([block.X for block in blocks]).toarray()
+    np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
+    assert [len(block.T) for block in blocks] == [2, 2, 1]
+    path.write_text("1 1:1\n0 2:1\n1 0:1\n")
+    with pytest.raises(ValueError, match=r"rows\.svm, line 3: .*index 0, but they go from 1 to 2"):
+        list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+
+
 def test_numbers_of_parquet_keep_their_precision(data, tmp_path):
     X, Y = data
     for dtype, expected in ((np.float32, np.float32), (np.float64, np.float64)):

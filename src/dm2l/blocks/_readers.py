@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from dm2l.datasets._columns import as_patterns, choose_labels, match_columns, require, truth
+from dm2l.datasets._svmlight import SvmlightRows, open_svmlight
 
 # Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
 # handed back to the system and has to be got anew for every block.
@@ -319,15 +317,11 @@ class SvmlightReader:
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         for path in self._files:
-            with path.open("rb") as file:
-                while lines := list(itertools.islice(file, self._rows)):
-                    X, listed = load_svmlight_file(
-                        BytesIO(b"".join(lines)),
-                        n_features=self._n_features,
-                        multilabel=True,
-                        zero_based=self._zero_based,
-                    )
-                    yield sp.csr_array(X), self._labels(listed, path)
+            with open_svmlight(path) as file:
+                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
+                while (block := rows.take(self._rows))[1]:
+                    X, listed, _ = block
+                    yield X, self._labels(listed, path)
 
     def _labels(self, listed: list[tuple[float, ...]], path: Path) -> NDArray[np.float64]:
         Y = np.full((len(listed), len(self._place)), self._absent)
