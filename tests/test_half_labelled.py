@@ -417,6 +417,113 @@ def test_files_of_numbers_say_themselves_what_is_a_label(tmp_path):
         model.inputs(read_table(tmp_path / "t.svm"))
 
 
+def _answers(model, table):
+    return model.answer(model.inputs(table)[0])
+
+
+def test_a_model_counts_features_as_the_svmlight_file_it_was_fitted_to(tmp_path):
+    rng = np.random.RandomState(0)
+    X = (rng.uniform(size=(40, 5)) < 0.5) * rng.normal(size=(40, 5)).round(2)
+    X[1:, 0], X[0, 0] = 0, 1
+    Y = (X[:, 1:3] > 0) * 1
+    zero, rest, one = (tmp_path / f"{name}.svm" for name in ("zero", "rest", "one"))
+    dump_svmlight_file(X, Y, str(zero), multilabel=True)
+    dump_svmlight_file(X[1:], Y[1:], str(rest), multilabel=True)  # shows no index 0
+    dump_svmlight_file(X, Y, str(one), multilabel=True, zero_based=False)
+    model = fit_table(read_table(zero), QUICK, estimate_folds=0)
+    save_bundle(model, tmp_path / "m.dm2l")
+    model = load_bundle(tmp_path / "m.dm2l")
+    expected = _answers(model, read_for(model, zero)).scores
+    for labels in (True, False):
+        found = _answers(model, read_for(model, rest, labels=labels)).scores
+        np.testing.assert_array_equal(found, expected[1:])
+    with pytest.raises(ValueError, match=r"one\.svm, line \d+: .* index 5, .*from 0 to 4"):
+        read_for(model, one)
+    other = fit_table(read_table(one), QUICK, estimate_folds=0)
+    np.testing.assert_allclose(_answers(other, read_for(other, one)).scores, expected)
+    with pytest.raises(ValueError, match=r"zero\.svm, line 1: .* index 0, .*from 1 to 5"):
+        read_for(other, zero)
+    # A file from before this was remembered goes by the indices that occur.
+    del model.classifier.table_["zero_based"]
+    save_model(model.pipeline, tmp_path / "old.dm2l")
+    again = load_bundle(tmp_path / "old.dm2l")
+    assert again.zero_based is None
+    np.testing.assert_array_equal(_answers(again, read_for(again, zero)).scores, expected)
+
+
+def _matrix_files(folder, X, Y):
+    """The same numbers in every form that holds matrices, with labels and without."""
+    np.savez(folder / "with.npz", X=X, Y=Y)
+    np.savez(folder / "without.npz", X=X)
+    savemat(folder / "with.mat", {"X": X.T, "Y": Y})
+    savemat(folder / "without.mat", {"X": X})
+    dump_svmlight_file(X, Y, str(folder / "with.svm"), multilabel=True)
+    dump_svmlight_file(X, np.zeros_like(Y), str(folder / "without.svm"), multilabel=True)
+    head = [f"@attribute f{j} numeric" for j in range(X.shape[1])]
+    labels = ["@attribute l1 {0,1}", "@attribute l2 {no,yes}"]
+    words = np.column_stack([Y[:, 0].astype(str), np.where(Y[:, 1] == 1, "yes", "no")])
+    for name, columns, cells in (
+        ("with.arff", [*labels, *head], np.column_stack([words, X.astype(str)])),
+        ("without.arff", head[::-1], X[:, ::-1].astype(str)),
+    ):
+        rows = [",".join(row) for row in cells]
+        (folder / name).write_text("\n".join(["@relation r", *columns, "@data", *rows]))
+        rows = ["{" + ",".join(f"{j} {v}" for j, v in enumerate(row)) + "}" for row in cells]
+        sparse = folder / name.replace(".", "_sparse.")
+        sparse.write_text("\n".join(["@relation r", *columns, "@data", *rows]))
+
+
+@pytest.mark.parametrize("form", [".npz", ".mat", ".svm", ".arff", "_sparse.arff"])
+def test_rows_to_be_predicted_need_no_labels(tmp_path, form):
+    rng = np.random.RandomState(0)
+    X, Y = rng.normal(size=(30, 4)).round(3), rng.randint(2, size=(30, 2))
+    _matrix_files(tmp_path, X, Y)
+    table = read_table(tmp_path / f"with{form}", "l?" if "arff" in form else None)
+    model = fit_table(table, QUICK, estimate_folds=0)
+    expected = _answers(model, table).scores
+    for name in ("with", "without"):
+        found = read_for(model, tmp_path / f"{name}{form}", labels=False)
+        assert (found.label_names, found.Y.shape) == ([], (30, 0))
+        np.testing.assert_allclose(_answers(model, found).scores, expected)
+
+
+def test_matrices_of_another_width_or_with_other_names_are_refused(tmp_path):
+    rng = np.random.RandomState(0)
+    X, Y = rng.normal(size=(30, 4)).round(3), rng.randint(2, size=(30, 2))
+    _matrix_files(tmp_path, X, Y)
+    np.savez(tmp_path / "wide.npz", X=np.column_stack([X, X]))
+    model = fit_table(read_table(tmp_path / "with.npz"), QUICK, estimate_folds=0)
+    with pytest.raises(ValueError, match=r"wide\.npz has 8 features, the model takes 4"):
+        model.inputs(read_for(model, tmp_path / "wide.npz", labels=False))
+    path = tmp_path / "without_sparse.arff"
+    model = fit_table(read_table(tmp_path / "with_sparse.arff", "l?"), QUICK, estimate_folds=0)
+    path.write_text(path.read_text().replace("f2", "f9"))
+    with pytest.raises(ValueError, match="lacks 1 of the 4 columns that the model takes: 'f2'"):
+        model.inputs(read_for(model, path, labels=False))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["l1,l2"], ["l1", "l2"]),
+        ("l2,l1", ["l2", "l1"]),
+        (["2"], ["f2", "f3"]),
+        (["l?"], ["l1", "l2"]),
+        (["l1", "l2"], ["l1", "l2"]),
+    ],
+)
+def test_labels_of_arff_files_are_named_as_those_of_tables(tmp_path, labels, expected):
+    X, Y = np.eye(4), np.eye(4, 2, dtype=int)
+    _matrix_files(tmp_path, X.astype(int), Y)
+    assert read_table(tmp_path / "with.arff", labels).label_names == expected
+
+
+def test_an_arff_file_has_an_encoding_too(write):
+    text = "@relation r\n@attribute größe numeric\n@attribute l {0,1}\n@data\n1,0\n2,1\n"
+    path = write(text, "t.arff", "latin-1")
+    assert read_table(path, "l", encoding="latin-1").feature_names == ["größe"]
+
+
 # ------------------------------------------------------------------------------- fitting, measures
 
 

@@ -20,7 +20,7 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import Table, TableModel, Wishes, load_bundle, read_for, read_table
 from dm2l.tables._kinds import KINDS
-from dm2l.tables._reading import MATRIX_FORMATS
+from dm2l.tables._matrices import MATRIX_FORMATS
 
 Command = Callable[..., Any]
 

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l.datasets._columns import label_targets, make_bunch
+from dm2l.datasets._columns import label_targets, make_bunch, no_labels
 from dm2l.files import whole_file
 
 
-def read_npz(path: str | Path) -> Bunch:
+def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     """Read a data set from one archive.
 
     The archive holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR), ``Y``, and
@@ -23,6 +23,9 @@ def read_npz(path: str | Path) -> Bunch:
     ----------
     path : str or Path
         The archive. Pickled objects in it are refused.
+    features_only : bool, default=False
+        Whether labels are passed over, so that ``Y`` need not be there; ``target`` then has no
+        columns.
 
     Returns
     -------
@@ -50,10 +53,16 @@ def read_npz(path: str | Path) -> Bunch:
     """
     with np.load(path, allow_pickle=False) as archive:
         found = {key: archive[key] for key in archive.files}
-    if "Y" not in found or not ({"X", "X_data"} & set(found)):
-        raise ValueError(f"{path} needs X (or X_data, ...) and Y, has {sorted(found)}.")
-    data, names = _features(found, path), _strings(found.get("label_names"))
-    target = label_targets(found["Y"], names, str(path))
+    if not ({"X", "X_data"} & set(found)) or ("Y" not in found and not features_only):
+        needed = "X (or X_data, ...)" + ("" if features_only else " and Y")
+        raise ValueError(f"{path} needs {needed}, has {sorted(found)}.")
+    data = _features(found, path)
+    names: list[str] | None
+    if features_only:
+        names, target = [], no_labels(data)
+    else:
+        names = _strings(found.get("label_names"))
+        target = label_targets(found["Y"], names, str(path))
     if data.ndim != 2 or target.ndim != 2 or data.shape[0] != len(target):
         raise ValueError(f"{path}: X of shape {data.shape} and Y of shape {target.shape} differ.")
     source = found.get("source")

@@ -111,6 +111,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     return np.where(missing, np.nan, (values == 1).astype(np.float64))
 
 
+def no_labels(data: Any) -> NDArray[np.int8]:
+    """The labels of rows that come without."""
+    return np.empty((data.shape[0], 0), dtype=np.int8)
+
+
 def make_bunch(data: Any, target: NDArray[Any], **known: Any) -> Bunch:
     """The Bunch of every reader: what the file does not say is None."""
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))

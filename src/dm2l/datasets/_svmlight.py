@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l.datasets._columns import make_bunch
+from dm2l.datasets._columns import make_bunch, no_labels
 
 Base = bool | Literal["auto"]
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -28,6 +28,7 @@ def read_svmlight(
     *,
     labels: Sequence[float] | None = None,
     absent_label: Literal["negative", "missing"] = "negative",
+    features_only: bool = False,
 ) -> Bunch:
     r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
 
@@ -50,6 +51,9 @@ def read_svmlight(
         ascending order.
     absent_label : {"negative", "missing"}, default="negative"
         The format lists positives only. What it means that a label is not listed.
+    features_only : bool, default=False
+        Whether labels are passed over, as for rows that are to be predicted; ``target`` then has
+        no columns.
 
     Returns
     -------
@@ -83,6 +87,8 @@ def read_svmlight(
         raise ValueError(f"absent_label must be 'negative' or 'missing', got {absent_label!r}.")
     with open_svmlight(path) as file:
         data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
+    if features_only:
+        return make_bunch(data, no_labels(data), target_names=[], zero_based=base)
     numbers = sorted({number for row in listed for number in row})
     if labels is None:
         columns = numbers

@@ -7,18 +7,13 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from dm2l.datasets import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.datasets._columns import require
 from dm2l.tables._answers import HOLES
 from dm2l.tables._cells import plain, records
+from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
 from dm2l.tables._memory import CSV_FACTOR, PARQUET_FACTOR, check_size
 from dm2l.tables._output import PARQUET, TEXT
 from dm2l.tables._table import Table, find_labels, split_columns
-
-MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
 # pandas compares letter by letter; columns of text are looked at once more.
 _SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
@@ -35,6 +30,8 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     n_features: int | None = None,
+    zero_based: bool | None = None,
+    features_only: bool = False,
 ) -> Table:
     r"""Read a table, with its label columns if ``labels`` says which they are.
 
@@ -45,7 +42,8 @@ def read_table(
         are numbers and which mostly say themselves what is a label.
     labels : int, str or list of str, default=None
         Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
-        with commas, or the number of last columns. None: no column is a label.
+        with commas, or the number of last columns. None: no column is a label, or those of which
+        the file says so itself.
     missing : iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
     as_text : collection of str, default=()
@@ -58,6 +56,10 @@ def read_table(
         Encoding of a text file.
     n_features : int, default=None
         Features of a .svm file, where it shows fewer.
+    zero_based : bool, default=None
+        Whether the first feature of a .svm file has index 0; None: if index 0 occurs.
+    features_only : bool, default=False
+        Whether the file is read without labels, even where it says itself what is one.
 
     Returns
     -------
@@ -87,8 +89,17 @@ def read_table(
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if features_only:
+        labels = None
     if suffix in MATRIX_FORMATS:
-        return _read_matrix(path, suffix, labels, n_features)
+        return read_matrix(
+            path,
+            labels,
+            n_features=n_features,
+            zero_based=zero_based,
+            features_only=features_only,
+            encoding=encoding,
+        )
     if suffix in PARQUET:
         return _read_parquet(path, labels, missing)
     if suffix not in TEXT:
@@ -186,33 +197,3 @@ def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
     frame.columns = names
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     return split_columns(path, frame, names, chosen, missing)
-
-
-def _read_matrix(path: Path, suffix: str, labels: Any, n_features: int | None) -> Table:
-    if suffix == ".arff":
-        number = isinstance(labels, str) and labels.isdecimal()
-        bunch = read_arff(path, int(labels) if number else labels)
-    elif suffix == ".npz":
-        bunch = read_npz(path)
-    elif suffix == ".mat":
-        bunch = read_mat(path)
-    else:
-        bunch = read_svmlight(path, n_features)
-    X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
-    names = bunch.feature_names or [f"x{j + 1}" for j in range(X.shape[1])]
-    label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
-    if labels is not None and suffix != ".arff":
-        chosen = find_labels(label_names, labels, f"the labels of {path}")
-        label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
-    frame = None
-    if not sp.issparse(X):
-        frame = require("pandas", "io").DataFrame(X, columns=list(names))
-    return Table(
-        path=path,
-        frame=frame,
-        matrix=X if frame is None else None,
-        feature_names=list(names),
-        label_names=label_names,
-        Y=Y,
-        bunch=bunch,
-    )

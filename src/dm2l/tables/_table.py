@@ -58,6 +58,11 @@ class Table:
         """The features in the one container they are in."""
         return self.matrix if self.frame is None else self.frame
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether the file has no names of its features, so that their places have to tell."""
+        return self.bunch is not None and self.bunch.feature_names is None
+
 
 def table_from_frame(
     frame: Any, labels: int | str | Iterable[str] | None = None, *, missing: Iterable[Any] = ()
@@ -108,6 +113,11 @@ def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
                 prefix = part not in names and not (part[-1].isalnum() or part[-1] in "*?]")
                 wanted.append(f"{part}*" if prefix else part)
     return choose_labels(names, wanted, where)
+
+
+def made_up_names(size: int) -> list[str]:
+    """Names of the features of a file that has none."""
+    return [f"x{j + 1}" for j in range(size)]
 
 
 def split_columns(
