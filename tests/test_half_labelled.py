@@ -518,6 +518,27 @@ def test_labels_of_arff_files_are_named_as_those_of_tables(tmp_path, labels, exp
     assert read_table(tmp_path / "with.arff", labels).label_names == expected
 
 
+@pytest.mark.parametrize("row", ["{},{},{}", "{{0 {},1 {},2 {}}}"])
+def test_a_model_knows_values_in_any_order_of_declaration(write, row):
+    rng = np.random.RandomState(0)
+    colours, sizes = np.array(["red", "blue"]), np.array(["s", "m", "l"])
+    cells = [(colours[rng.randint(2)], sizes[rng.randint(3)]) for _ in range(40)]
+    rows = [row.format(*pair, int(pair == ("red", "m") or pair[1] == "l")) for pair in cells]
+
+    def file(name, colour, size):
+        head = f"@attribute colour {{{colour}}}\n@attribute size {{{size}}}\n@attribute y {{0,1}}"
+        return write("\n".join(["@relation r", head, "@data", *rows]), name)
+
+    first, second = file("a.arff", "red,blue", "s,m,l"), file("b.arff", "blue,red", "l,s,m")
+    model = fit_table(read_table(first, "y"), QUICK, estimate_folds=0)
+    expected = _answers(model, read_for(model, first)).scores
+    np.testing.assert_allclose(_answers(model, read_for(model, second)).scores, expected)
+    third = file("c.arff", "red,white", "s,m,l")
+    third.write_text(third.read_text().replace(" blue", " white").replace("\nblue", "\nwhite"))
+    with pytest.raises(ValueError, match=r"lacks 1 of the 4 columns .*'colour=red'"):
+        model.inputs(read_for(model, third))
+
+
 def test_an_arff_file_has_an_encoding_too(write):
     text = "@relation r\n@attribute größe numeric\n@attribute l {0,1}\n@data\n1,0\n2,1\n"
     path = write(text, "t.arff", "latin-1")

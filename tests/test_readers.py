@@ -75,7 +75,8 @@ def test_dense_and_sparse_rows_say_the_same(write, text, sparse):
     bunch = read_arff(write(text), labels=2)
     check(bunch, X_WEATHER, Y_WEATHER, sparse)
     assert bunch.target_names == ["rain", "wind"]
-    assert bunch.feature_names == ["pressure", "sky=clear", "sky=grey", "sky=dark", "season"]
+    names = ["pressure", "sky=clear", "sky=grey", "sky=dark", "season=winter"]
+    assert bunch.feature_names == names
     assert bunch.relation == "weather"
     assert [bunch[key] for key in ("train_index", "test_index", "source")] == [None] * 3
 
@@ -83,7 +84,28 @@ def test_dense_and_sparse_rows_say_the_same(write, text, sparse):
 def test_an_unlisted_entry_of_a_sparse_row_is_the_first_declared_value(write):
     head = "@relation r\n@attribute f {1,0}\n@attribute g {b,a}\n@attribute y {1,0}\n@data\n"
     bunch = read_arff(write(head + "{}\n{0 0,1 a,2 0}\n{2 1}\n"), labels=1)
-    check(bunch, [[1, 0], [0, 1], [1, 0]], [[1], [0], [1]], sparse=True)
+    check(bunch, [[1, 1], [0, 0], [1, 1]], [[1], [0], [1]], sparse=True)
+    assert bunch.feature_names == ["f", "g=b"]
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "number"),
+    [
+        (("red", "blue"), "f=red", (1, 0)),
+        (("NO", "YES"), "f=YES", (0, 1)),
+        (("-1", "1"), "f=1", (0, 1)),
+        (("0", "1"), "f", (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("row", ["{},1", "{{0 {},1 1}}"])
+def test_two_values_have_the_same_numbers_in_any_order_of_declaration(
+    write, values, name, number, row
+):
+    for declared in (values, values[::-1]):
+        head = f"@relation r\n@attribute f {{{','.join(declared)}}}\n@attribute y {{0,1}}\n@data\n"
+        bunch = read_arff(write(head + "\n".join(row.format(value) for value in values)), labels=1)
+        check(bunch, [[number[0]], [number[1]]], [[1], [1]], sparse=row.startswith("{{"))
+        assert bunch.feature_names == [name]
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ def read_arff(
     """Read a multi-label ARFF file of Mulan or MEKA.
 
     Rows may be dense or sparse (``{index value, ...}``); in a sparse row an entry that is not
-    listed is 0, or the first declared value of a nominal attribute. A nominal feature with two
-    values becomes one column of 0/1, one with more becomes one column a value (``name=value``).
-    ``?`` is NaN, in a label as in a feature.
+    listed is 0, or the first declared value of a nominal attribute. A nominal feature becomes
+    one column of 0/1 a value, named ``name=value``; of two values only the later in the alphabet
+    gets one, and ``{0,1}`` is a number. ``?`` is NaN, in a label as in a feature.
 
     Parameters
     ----------
