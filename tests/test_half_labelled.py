@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -350,6 +351,9 @@ def test_separators_decimal_commas_marks_and_encodings(write):
         ("x,a\n", "no rows"),
         ("x,a,x\n1,1,2\n", "several columns named 'x'"),
         ("x,a\n1,0\n1,0,5\n", "no table.*line 3"),
+        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
+        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", r"row 2 \(line 4\) has 1 cells, the header has 3"),
+        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', r"row 2 \(line 4\) has 2 cells, the header has 3"),
         ('x,a\n1,0\n"1,0\n', "no table"),
         ("a\n1\n", "no features"),
     ],
@@ -357,6 +361,23 @@ def test_separators_decimal_commas_marks_and_encodings(write):
 def test_what_is_no_table_is_refused(write, text, match):
     with pytest.raises(ValueError, match=match):
         read_table(write(text), ["a"])
+
+
+def test_blanks_at_the_end_of_a_row_are_cells(write):
+    path = write('größe,y,a\n1,2,\n3,,\n\n6,"",0\n', encoding="utf-16")
+    np.testing.assert_array_equal(
+        read_table(path, "a", encoding="utf-16").Y.ravel(), [np.nan, np.nan, 0]
+    )
+
+
+def test_names_are_distinct_in_every_form(tmp_path):
+    head = "@relation r\n@attribute x numeric\n@attribute x numeric\n@attribute a {0,1}\n@data\n"
+    (tmp_path / "t.arff").write_text(head + "1,2,1\n3,4,0\n")
+    twice = pa.table([[1.0, 2.0], [3.0, 4.0], [0, 1]], names=["x", "x", "a"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    for name in ("t.arff", "t.parquet"):
+        with pytest.raises(ValueError, match=f"{name} has several columns named 'x'"):
+            read_table(tmp_path / name, "a")
 
 
 def test_unknown_suffix_is_refused_with_those_that_are_known(write):
@@ -791,8 +812,9 @@ def test_columns_in_the_way_and_ragged_rows_are_refused(write, tmp_path):
     table = read_table(path, "a")
     with pytest.raises(ValueError, match=r"'a__look' already; .*--details"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
-    path = write("x,a,b\n1,1,0\n2\n")
+    path = write("x,a,b\n1,1,0\n2,,\n")
     table = read_table(path, "a")
+    write("x,a,b\n1,1,0\n2\n")
     with pytest.raises(ValueError, match="row 2 has 1 cells, the header has 3"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
     with pytest.raises(ValueError, match=r"written as \.csv"):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
+import lzma
 import os
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -30,6 +34,8 @@ from dm2l.datasets import (
     read_svmlight,
     write_npz,
 )
+from dm2l.datasets._csv_rows import CsvRows
+from dm2l.tables._cells import records
 
 NAN = float("nan")
 
@@ -632,6 +638,13 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         ("f,y\n1,0\n2,7\n", {"labels": 1}, "label 'y' holds '7' in row 1"),
         ("f,y\n1,0\n2,1,3\n", {"labels": 1}, "is no table"),
         ("f,y\n1,0,9\n2,1,3\n", {"labels": 1}, "is no table"),
+        (
+            "f,g,y\n\n1,2,1\n3,4\n5\n",
+            {"labels": 1},
+            r"row 2 \(line 4\) has 2 cells, the header has 3",
+        ),
+        ('f,g,y\n1,2,1\n""\n', {"labels": 1}, r"row 2 \(line 3\) has 1 cells"),
+        ("f,y,y\n1,0,0\n", {"labels": ["y"]}, "several columns named 'y'"),
         ("", {"labels": 1}, "is empty; a header line is needed"),
         ("f,y\n", {"labels": 1}, "has a header and no rows"),
         (TABLE, {"labels": "skin_*"}, "no column 'skin_\\*'.*Columns: name, mass"),
@@ -643,6 +656,57 @@ def test_a_table_that_cannot_be_used_is_explained(write, text, options, message)
     with pytest.raises(ValueError, match=message) as caught:
         read_csv(write(text, "set.csv"), **options)
     assert "set.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz", ".zip"])
+def test_short_rows_are_found_in_packed_tables_too(tmp_path, ending):
+    path = tmp_path / f"set.csv{ending}"
+
+    def write(text):
+        if ending == ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("set.csv", text)
+        else:
+            packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+            path.write_bytes(packers.get(ending, bytes)(text.encode()))
+
+    write("f,y\n1,1\n2,\n")
+    check(read_csv(path, 1), [[1], [2]], [[1], [NAN]], sparse=False)
+    write("f,y\n1,1\n2\n")
+    with pytest.raises(ValueError, match=r"row 2 \(line 3\) has 1 cells, the header has 2"):
+        read_csv(path, 1)
+
+
+def test_long_texts_quotes_and_blank_lines_are_no_wrong_rows(write):
+    text = "x" * 200_000
+    rows = f'f,note,y\n\n1,"{text}, ""so""\n1,2,3,4",1\n  \n2, "a,b" ,\n3,5" pipe,0\n\n'
+    limit = csv.field_size_limit()
+    bunch = read_csv(write(rows, "set.csv"), "y", drop="note")
+    check(bunch, [[1], [2], [3]], [[1], [NAN], [0]], sparse=False)
+    assert csv.field_size_limit() == limit
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.sampled_from('ab"",,,;\t \n\n\r'), min_size=1, max_size=40),
+    st.sampled_from(",;\t"),
+    st.booleans(),
+)
+def test_rows_are_counted_as_the_cells_of_the_text_are(text, sep, mark):
+    try:
+        found = [record for record in records(text, sep) if not record.blank]
+    except ValueError:  # a quote is not closed
+        return
+    sizes = [len(record.cells) for record in found]
+    wrong = [i for i, size in enumerate(sizes) if size != sizes[0]]
+    rows = CsvRows(io.StringIO("\ufeff" * mark + text, newline=""), "t.csv", sep)
+    assert len(rows.header) == (sizes[0] if sizes else 0)
+    if wrong:
+        with pytest.raises(ValueError, match=rf"row {wrong[0]} .* has {sizes[wrong[0]]} cells"):
+            rows.check()
+    else:
+        rows.check(1)
+        rows.check()
 
 
 FRAME = pd.DataFrame(

@@ -6,6 +6,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dm2l.datasets._columns import as_patterns, choose_labels, match_columns, require, truth
+from dm2l.datasets._csv_rows import CsvRows, open_rows
 from dm2l.datasets._svmlight import SvmlightRows, open_svmlight
+from dm2l.datasets._table import check_names
 
 # Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
 # handed back to the system and has to be got anew for every block.
@@ -240,7 +243,12 @@ class CsvReader:
     ) -> None:
         self._pandas = require("pandas", "io")
         self._files = files
-        self._options = {"sep": sep, "index_col": False, "skipinitialspace": True}
+        self._options: dict[str, Any] = {
+            "sep": sep,
+            "index_col": False,
+            "skipinitialspace": True,
+        }
+        self._whole: set[Path] = set()  # files whose rows are known to be as long as the header
         names = self._header(files[0])
         columns = _Columns(names, labels, drop, str(files[0]))
         for path in files[1:]:
@@ -249,21 +257,34 @@ class CsvReader:
         self._rows = default_rows(len(names)) if rows is None else check_rows(rows)
 
     def _header(self, path: Path) -> list[str]:
+        check_names(path, self._options["sep"])
         return [str(n) for n in self._pandas.read_csv(path, nrows=0, **self._options).columns]
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         dtype = dict.fromkeys(self._label_names, str)
         for path in self._files:
-            with self._pandas.read_csv(
-                path,
-                usecols=self.feature_names + self._label_names,
-                dtype=dtype,
-                na_values=["?"],
-                chunksize=self._rows,
-                **self._options,
-            ) as chunks:
+            with (
+                self._rows_of(path) as rows,
+                self._pandas.read_csv(
+                    path,
+                    usecols=self.feature_names + self._label_names,
+                    dtype=dtype,
+                    na_values=["?"],
+                    chunksize=self._rows,
+                    **self._options,
+                ) as chunks,
+            ):
                 for frame in chunks:
+                    if rows is not None:
+                        rows.check(len(frame))
                     yield self._features(frame, path), self._labels(frame, path)
+            self._whole.add(path)
+
+    def _rows_of(self, path: Path) -> AbstractContextManager[CsvRows | None]:
+        """Rows to be counted while pandas reads them, in the first pass."""
+        if path in self._whole or len(self._options["sep"]) != 1:
+            return nullcontext()
+        return open_rows(path, self._options["sep"], skipinitialspace=True)
 
     def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
         table = np.empty((len(frame), len(self.feature_names)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -48,6 +49,14 @@ def match_columns(names: Sequence[str], patterns: Iterable[str], where: str) -> 
             raise ValueError(f"{where} has {len(exact)} columns named {pattern!r}; rename them.")
         found.update(dict.fromkeys(hits))
     return list(found)
+
+
+def check_distinct(names: Iterable[str], where: str) -> None:
+    """Refuse columns of the same name."""
+    double = sorted(name for name, count in Counter(names).items() if count > 1)
+    if double:
+        listed = ", ".join(map(repr, double[:5]))
+        raise ValueError(f"{where} has several columns named {listed}; rename them.")
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:

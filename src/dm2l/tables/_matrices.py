@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from dm2l.datasets import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.datasets._arff import attribute_names
-from dm2l.datasets._columns import require
+from dm2l.datasets._columns import check_distinct, require
 from dm2l.tables._table import Table, find_labels, made_up_names
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
@@ -30,6 +30,7 @@ def read_matrix(
     bunch = _read(path, labels, n_features, zero_based, features_only, encoding)
     X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
     names = list(bunch.feature_names or made_up_names(X.shape[1]))
+    check_distinct(names, str(path))
     label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
     if labels is not None and path.suffix.lower() != ".arff":
         chosen = find_labels(label_names, labels, f"the labels of {path}")

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from dm2l.datasets._columns import require
+from dm2l.datasets._columns import check_distinct, require
+from dm2l.datasets._csv_rows import open_rows
 from dm2l.tables._answers import HOLES
 from dm2l.tables._cells import plain, records
 from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
@@ -151,11 +152,7 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
     except ValueError as error:
         raise ValueError(f"{path} has no readable header: {error}.") from error
     names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(first.cells)]
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise ValueError(
-            f"{path} has several columns named {', '.join(map(repr, double[:5]))}; rename them."
-        )
+    check_distinct(names, str(path))
     return names, separator
 
 
@@ -165,7 +162,7 @@ def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: An
         # Rows longer than the header: pandas would cut them off and only warn.
         warnings.simplefilter("error", pandas.errors.ParserWarning)
         try:
-            return pandas.read_csv(
+            frame = pandas.read_csv(
                 path,
                 names=names,
                 header=0,
@@ -180,6 +177,10 @@ def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: An
             raise ValueError(_not_encoded(path, options["encoding"], error)) from error
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
             raise ValueError(f"{path} is no table: {str(error).strip()}.") from error
+    if frame.iloc[:, -1].isna().any():  # a short row ends in holes
+        with open_rows(path, options["sep"], options["encoding"]) as rows:
+            rows.check()
+    return frame
 
 
 def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
@@ -194,6 +195,7 @@ def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
         check_size(path, size, PARQUET_FACTOR)
         frame = file.read().to_pandas(ignore_metadata=True)
     names = [str(name) for name in frame.columns]
+    check_distinct(names, str(path))
     frame.columns = names
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     return split_columns(path, frame, names, chosen, missing)
