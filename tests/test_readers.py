@@ -60,6 +60,15 @@ def check(bunch, data, target, sparse):
     np.testing.assert_array_equal(bunch.target, np.array(target, dtype=float))
 
 
+def _refusal(read, path):
+    """What a reader says against a file; None if it takes it."""
+    try:
+        read(path)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 # --------------------------------------------------------------------------------------------- ARFF
 
 HEAD = """@relation weather
@@ -495,6 +504,24 @@ def test_matlab_version_7_3_is_refused_with_the_way_out(tmp_path):
         read_mat(tmp_path / "new.mat")
 
 
+@pytest.mark.parametrize("options", [{"format": "4"}, {}, {"do_compression": True}])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_matlab_file_that_ends_early_is_refused_by_name(tmp_path, options, sparse):
+    X = sp.csc_matrix(X_MAT) if sparse else X_MAT
+    savemat(tmp_path / "whole.mat", {"X": X, "Y": Y_MAT}, **options)
+    content = (tmp_path / "whole.mat").read_bytes()
+    path = tmp_path / "part.mat"
+    for size in (0, 5, *(len(content) * k // 20 for k in range(1, 20)), len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(ValueError, match=r"part\.mat"):
+            read_mat(path)
+    path.write_text("hello")
+    with pytest.raises(ValueError, match=r"part\.mat is no MATLAB file, or a damaged one"):
+        read_mat(path)
+    with pytest.raises(FileNotFoundError):
+        read_mat(tmp_path / "none.mat")
+
+
 # ----------------------------------------------------------------------------------------- svmlight
 
 
@@ -837,6 +864,33 @@ def test_an_archive_that_does_not_fit_together_is_refused(tmp_path, parts, messa
     np.savez(tmp_path / "set.npz", **parts)
     with pytest.raises(ValueError, match=message):
         read_npz(tmp_path / "set.npz")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_archive_is_refused_by_name_and_without_advice_to_trust_it(tmp_path, save):
+    save(tmp_path / "whole.npz", X=np.eye(30), Y=np.eye(30))
+    content = (tmp_path / "whole.npz").read_bytes()
+    path = tmp_path / "part.npz"
+    flipped = [bytearray(content) for _ in range(0, 300, 4)]
+    for i, one in enumerate(flipped):
+        one[4 * i] ^= 255
+    np.save(tmp_path / "array.npy", np.eye(2))
+    array = (tmp_path / "array.npy").read_bytes()
+    refused = 0
+    for broken in (b"", b"hello", array, content[:100], content[:-5], *flipped):
+        path.write_bytes(broken)
+        message = _refusal(read_npz, path)
+        if message is not None:
+            refused += 1
+            assert "part.npz is no " in message
+            assert "unsafely" not in message
+    assert refused > 50
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X", "hello")
+    with pytest.raises(ValueError, match=r"part\.npz is no npz archive: 'X' in it is no array"):
+        read_npz(path)
+    with pytest.raises(FileNotFoundError):
+        read_npz(tmp_path / "none.npz")
 
 
 def test_an_archive_may_have_holes(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tokenize
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,18 @@ from sklearn.utils import Bunch
 
 from dm2l.datasets._columns import label_targets, make_bunch, no_labels
 from dm2l.files import whole_file
+
+# What numpy raises for an archive that is damaged or holds Python objects.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    SyntaxError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+)
 
 
 def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
@@ -51,8 +66,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     >>> tiny.data.shape, tiny.target.tolist(), tiny.source
     ((2, 2), [[1, 0], [0, 1]], None)
     """
-    with np.load(path, allow_pickle=False) as archive:
-        found = {key: archive[key] for key in archive.files}
+    found = _members(Path(path))
     if not ({"X", "X_data"} & set(found)) or ("Y" not in found and not features_only):
         needed = "X (or X_data, ...)" + ("" if features_only else " and Y")
         raise ValueError(f"{path} needs {needed}, has {sorted(found)}.")
@@ -115,6 +129,23 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
             parts[keys.get(key, key)] = np.asarray(bunch[key])
     with whole_file(path) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **parts)
+
+
+def _members(path: Path) -> dict[str, Any]:
+    """Arrays of an archive by their names."""
+    with path.open("rb") as file:
+        if file.read(4) not in (b"PK\3\4", b"PK\5\6"):  # numpy would take it for a pickle
+            raise ValueError(f"{path} is no npz archive, or only a part of one.")
+        file.seek(0)
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                found = {key: archive[key] for key in archive.files}
+        except _DAMAGE as error:
+            raise ValueError(f"{path} is no readable npz archive: {error}") from error
+    strange = [key for key, value in found.items() if not isinstance(value, np.ndarray)]
+    if strange:
+        raise ValueError(f"{path} is no npz archive: {strange[0]!r} in it is no array.")
+    return found
 
 
 def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 from sklearn.utils import Bunch
 
 from dm2l.datasets._columns import label_targets, make_bunch, no_labels
+
+# What scipy raises for a file that ends too early or holds something else.
+_DAMAGE = (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error)
 
 # In lower case; a pair is a part for training and one for testing.
 _FEATURES: tuple[tuple[str, ...], ...] = (
@@ -84,7 +89,8 @@ def read_mat(
     """
     path = Path(path)
     try:
-        found = loadmat(path)
+        with path.open("rb") as file:
+            found = _load(file, path)
     except NotImplementedError as error:
         raise ValueError(
             f"{path} is a MATLAB file of version 7.3 (HDF5), which is not read here. In MATLAB, "
@@ -120,6 +126,15 @@ def read_mat(
         train_index=np.arange(cut) if len(pairs) > 1 else None,
         test_index=np.arange(cut, n) if len(pairs) > 1 else None,
     )
+
+
+def _load(file: IO[bytes], path: Path) -> dict[str, Any]:
+    try:
+        return dict(loadmat(file))
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} is no MATLAB file, or a damaged one: {str(error).rstrip('.')}."
+        ) from error
 
 
 def _keys(
