@@ -345,6 +345,36 @@ def test_separators_decimal_commas_marks_and_encodings(write):
 
 
 @pytest.mark.parametrize(
+    ("header", "separator"),
+    [
+        ('"a, mm";b;y', ";"),
+        ('"a, mm, ""p"", q";b;y', ";"),
+        ('b;"a, mm\n, q";y', ";"),
+        ("b|a;c|y", "|"),
+        ('"a;b";"c;d",e,y', ","),
+        ('5" pipe, 6" pipe, y', ","),
+        ('a\t"b,c"\ty', "\t"),
+    ],
+)
+def test_separators_inside_quotes_do_not_count(write, header, separator):
+    path = write(f"{header}\n" + separator.join("111"))
+    assert read_table(path).separator == separator
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n"])
+def test_a_separator_is_one_character(write, separator):
+    with pytest.raises(ValueError, match="A separator is one character"):
+        read_table(write("x,a\n1,0\n"), "a", separator=separator)
+
+
+@pytest.mark.parametrize("encoding", ["foo", "hex"])
+def test_an_encoding_is_one_of_text(write, encoding):
+    for name in ("t.csv", "t.arff"):
+        with pytest.raises(ValueError, match=f"'{encoding}' is no encoding of text"):
+            read_table(write("x,a\n1,0\n", name), "a", encoding=encoding)
+
+
+@pytest.mark.parametrize(
     ("text", "match"),
     [
         ("", "is empty"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -19,6 +20,9 @@ from dm2l.tables._table import Table, find_labels, split_columns
 # pandas compares letter by letter; columns of text are looked at once more.
 _SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
 _SPELT_HOLES.append("NaN")
+
+_SEPARATORS = ",;\t|"
+_QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*(?:""[^"]*)*"')
 
 
 def read_table(
@@ -50,7 +54,7 @@ def read_table(
     as_text : collection of str, default=()
         Columns that are taken as text even if they hold numbers only.
     separator : str, default=None
-        What separates columns of a text file; None goes by the header.
+        The character that separates columns of a text file; None goes by the header.
     decimal : str, default="."
         The decimal point of a text file.
     encoding : str, default="utf-8"
@@ -92,6 +96,7 @@ def read_table(
     suffix = path.suffix.lower()
     if features_only:
         labels = None
+    check_encoding(encoding)
     if suffix in MATRIX_FORMATS:
         return read_matrix(
             path,
@@ -106,6 +111,7 @@ def read_table(
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
+    check_separator(separator)
     check_size(path, path.stat().st_size, CSV_FACTOR)
     names, separator = _header(path, separator, encoding)
     chosen = [] if labels is None else find_labels(names, labels, str(path))
@@ -114,6 +120,25 @@ def read_table(
     return split_columns(
         path, frame, names, chosen, missing, separator=separator, encoding=encoding
     )
+
+
+def check_separator(separator: str | None) -> None:
+    """Refuse what cannot separate columns."""
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
+            f"{separator!r}."
+        )
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that is none of text."""
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        raise ValueError(
+            f"{encoding!r} is no encoding of text; there are utf-8, latin-1, cp1252 and many more."
+        ) from error
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:
@@ -146,7 +171,8 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
     if separator is None:
         usual = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
         # Spreadsheets of countries with a decimal comma write semicolons.
-        separator = usual if usual in head else max(",;\t|", key=head.count)
+        bare = _QUOTED.sub("", head)
+        separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
     try:
         first = next(records(head, separator))
     except ValueError as error:
