@@ -163,6 +163,8 @@ def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
 def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
     paths = journey[0]
     table, model = paths["in.csv"], paths["model.dm2l"]
+    bare = table.with_name("bare.csv")
+    pd.read_csv(table).drop(columns=LABELS).to_csv(bare, index=False)
     wrong_usage = (
         (inspect_command, (table,), "--labels"),
         (inspect_command, (tmp_path / "none.csv", "--labels", "a"), "does not exist"),
@@ -180,16 +182,16 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
             (model, table, "-o", tmp_path / "a.csv", "--details", tmp_path / "a.csv"),
             "two outputs",
         ),
-    )
-    for command, arguments, part in wrong_usage:
-        result = invoke(command, *arguments)
-        assert result.exit_code == 2, arguments
-        assert part in result.stderr
-    wrong_data = (
         (inspect_command, (table, "--labels", "tapic_*"), "no column 'tapic_*'"),
-        (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
-        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
-        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (inspect_command, (table, "--labels", "99"), "labels=99"),
+        (inspect_command, (table, "--labels", "topic_*", "--kind", "q=text"), "column 'q'"),
+        (inspect_command, (table, "--labels", "topic_*", "--drop", "q"), "no column 'q'"),
+        (
+            fit_command,
+            (table, "--labels", "topic_*", "--drop", "q", "-o", tmp_path / "m"),
+            "no column 'q'",
+        ),
+        (evaluate_command, (table, "--labels", "topic_*", "--kind", "q=text"), "column 'q'"),
         (predict_command, (model, table, "-o", tmp_path / "a.csv", "--keep", "q"), "no column 'q'"),
         (
             predict_command,
@@ -197,6 +199,20 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
             "'topic_bug' cannot be kept",
         ),
         (explain_command, (model, "--label", "q"), "no label 'q'"),
+    )
+    for command, arguments, part in wrong_usage:
+        result = invoke(command, *arguments)
+        assert result.exit_code == 2, arguments
+        assert part in result.stderr
+    wrong_data = (
+        (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
+        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
+        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (
+            complete_command,
+            (model, bare, "-o", tmp_path / "a.csv"),
+            "lacks labels of the model: ",
+        ),
     )
     for command, arguments, part in wrong_data:
         result = invoke(command, *arguments)

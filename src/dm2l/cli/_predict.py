@@ -46,9 +46,11 @@ def predict_command(
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
         for name in keep:
             if table.frame is None or name not in table.frame.columns:
-                raise ValueError(f"{path} has no column {name!r} to keep.")
+                raise click.UsageError(f"{path} has no column {name!r} to keep.")
             if name in ("row", *model.label_names):
-                raise ValueError(f"{name!r} cannot be kept: predictions have a column named so.")
+                raise click.UsageError(
+                    f"{name!r} cannot be kept: predictions have a column named so."
+                )
             missing = table.frame[name].isna()
             columns[name] = table.frame[name].astype(object).where(~missing, None).tolist()
         tell("predicting")

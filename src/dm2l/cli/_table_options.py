@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.datasets._columns import ColumnRequestError
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import Table, TableModel, Wishes, load_bundle, read_for, read_table
@@ -210,12 +211,14 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
 
 @contextmanager
 def data_problems() -> Iterator[None]:
-    """Exit code 1 with the message of what is wrong with the data; warnings as lines."""
+    """Exit code 1 with what is wrong with the data, 2 with the arguments; warnings as lines."""
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
         try:
             yield
+        except ColumnRequestError as error:
+            raise click.UsageError(str(error)) from error
         except (ValueError, OSError, ImportError) as error:
             raise click.ClickException(str(error)) from error
         finally:

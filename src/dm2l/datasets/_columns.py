@@ -18,6 +18,10 @@ MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _TRUTH_WORDS = {"false": 0.0, "no": 0.0, "true": 1.0, "yes": 1.0}
 
 
+class ColumnRequestError(ValueError):
+    """Columns were asked for that are not there: the fault is the question's, not the table's."""
+
+
 def require(module: str, extra: str) -> Any:
     """Import an optional module, or say which extra brings it."""
     try:
@@ -41,7 +45,7 @@ def match_columns(names: Sequence[str], patterns: Iterable[str], where: str) -> 
         exact = places.get(pattern, [])
         hits = exact or [j for j, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not hits:
-            raise ValueError(
+            raise ColumnRequestError(
                 f"{where} has no column {pattern!r}, nor one that matches it as a pattern. "
                 f"{_listing(names)}"
             )
@@ -63,14 +67,14 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those it names."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
-            raise ValueError(
+            raise ColumnRequestError(
                 f"labels={labels} asks for that many last columns as labels; {where} has "
                 f"{len(names)} columns, of which 1 to {len(names) - 1} can be labels."
             )
         return list(range(len(names) - int(labels), len(names)))
     patterns = [labels] if isinstance(labels, str) else list(labels) if iterable(labels) else []
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ValueError(
+        raise ColumnRequestError(
             f"labels= takes names or patterns of label columns, or the number of last columns "
             f"that are labels; got {labels!r}."
         )

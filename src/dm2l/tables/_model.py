@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.classifier import DM2LClassifier
+from dm2l.datasets._columns import ColumnRequestError
 from dm2l.tables._fitting import fit_pipeline
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import Estimate, estimate_rows
@@ -230,16 +231,19 @@ def read_for(
     Table
         What the model takes.
     """
-    return read_table(
-        path,
-        model.label_names if labels else None,
-        missing=[*model.missing, *missing],
-        as_text=[*model.text_columns, *as_text],
-        n_features=len(model.feature_names),
-        zero_based=model.zero_based,
-        features_only=not labels,
-        **reading,
-    )
+    try:
+        return read_table(
+            path,
+            model.label_names if labels else None,
+            missing=[*model.missing, *missing],
+            as_text=[*model.text_columns, *as_text],
+            n_features=len(model.feature_names),
+            zero_based=model.zero_based,
+            features_only=not labels,
+            **reading,
+        )
+    except ColumnRequestError as error:  # it is the model that asks
+        raise ValueError(f"The table lacks labels of the model: {error}") from error
 
 
 def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
