@@ -136,6 +136,18 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         list(RowBlocks.from_svmlight(tmp_path / "rows.svm", D, labels=[0, 1]))
 
 
+def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("# head\n#\n#\n1 1:1\n \n# note\n0 2:3\n 1:4\n \n\n\n")
+    blocks = list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+    X = sp.vstack([block.X for block in blocks]).toarray()
+    np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
+    assert [len(block.T) for block in blocks] == [2, 2, 1]
+    path.write_text("1 1:1\n0 2:1\n1 0:1\n")
+    with pytest.raises(ValueError, match=r"rows\.svm, line 3: .*index 0, but they go from 1 to 2"):
+        list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+
+
 def test_numbers_of_parquet_keep_their_precision(data, tmp_path):
     X, Y = data
     for dtype, expected in ((np.float32, np.float32), (np.float64, np.float64)):
@@ -305,6 +317,35 @@ def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
     path.write_text("a,tag\n1,perhaps\n")
     with pytest.raises(ValueError, match="label 'tag' holds 'perhaps'"):
         list(RowBlocks.from_csv(path, labels="tag"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,y\n1,2,1\n3,4\n5,6,0\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
+        ("a,b,y\n1,2,1\n3,4,5,1\n5,6,0\n", r"row 2 \(line 3\) has 4 cells, the header has 3"),
+        ("a,b,y\n1,2,1,\n3,4,0,\n", r"row 1 \(line 2\) has 4 cells, the header has 3"),
+        ('a,b,y\n\n1,2,1\n"3",4,0\n5\n', r"row 3 \(line 5\) has 1 cells, the header has 3"),
+        ("a,y,y\n1,0,0\n", "several columns named 'y'"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 2, 50])
+def test_csv_rows_that_do_not_fit_the_header_are_refused(tmp_path, text, message, rows):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        list(RowBlocks.from_csv(path, labels=["y"], rows=rows))
+
+
+def test_csv_rows_with_quotes_and_blank_lines_fit_the_header(tmp_path):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text('a,note,y\n1,"x, y\n\n1,2",yes\n\n2,,\n   \n')
+    second.write_text('a,note,y\n3,5" pipe,no\n4, "p,q" ,no\n')
+    source = RowBlocks.from_csv([first, second], labels="y", drop="note", rows=1)
+    for _ in range(2):
+        blocks = list(source)
+        np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]).ravel(), [1, 2, 3, 4])
+        np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]).ravel(), [1, 0, -1, -1])
 
 
 @pytest.mark.parametrize("rows", [0, -1, 2.5, "many"])

@@ -166,6 +166,8 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
     table, model = paths["in.csv"], paths["model.dm2l"]
     taken = table.with_name("taken.csv")
     taken.write_bytes(table.read_bytes().replace(b"ticket", b"topic_bug__score", 1))
+    bare = table.with_name("bare.csv")
+    pd.read_csv(table).drop(columns=LABELS).to_csv(bare, index=False)
     wrong_usage = (
         (inspect_command, (table,), "--labels"),
         (inspect_command, (tmp_path / "none.csv", "--labels", "a"), "does not exist"),
@@ -174,21 +176,25 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (fit_command, (table, "--labels", "t", "-o", tmp_path / "no" / "m"), "no folder"),
         (fit_command, (table, "--labels", "t", "-o", tmp_path / "m", "--kind", "a=b"), "'a=b'"),
         (complete_command, (model, table, "-o", paths["out.csv"]), "--force"),
+        (inspect_command, (table, "--labels", "t", "--separator", ""), "one character"),
+        (inspect_command, (table, "--labels", "t", "--separator", ";;"), "one character"),
+        (inspect_command, (table, "--labels", "t", "--decimal", "xx"), "one character"),
+        (inspect_command, (table, "--labels", "t", "--encoding", "foo"), "'foo' is no encoding"),
         (
             complete_command,
             (model, table, "-o", tmp_path / "a.csv", "--details", tmp_path / "a.csv"),
             "two outputs",
         ),
-    )
-    for command, arguments, part in wrong_usage:
-        result = invoke(command, *arguments)
-        assert result.exit_code == 2, arguments
-        assert part in result.stderr
-    wrong_data = (
         (inspect_command, (table, "--labels", "tapic_*"), "no column 'tapic_*'"),
-        (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
-        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
-        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (inspect_command, (table, "--labels", "99"), "labels=99"),
+        (inspect_command, (table, "--labels", "topic_*", "--kind", "q=text"), "column 'q'"),
+        (inspect_command, (table, "--labels", "topic_*", "--drop", "q"), "no column 'q'"),
+        (
+            fit_command,
+            (table, "--labels", "topic_*", "--drop", "q", "-o", tmp_path / "m"),
+            "no column 'q'",
+        ),
+        (evaluate_command, (table, "--labels", "topic_*", "--kind", "q=text"), "column 'q'"),
         (predict_command, (model, table, "-o", tmp_path / "a.csv", "--keep", "q"), "no column 'q'"),
         (
             predict_command,
@@ -202,11 +208,41 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         ),
         (explain_command, (model, "--label", "q"), "no label 'q'"),
     )
+    for command, arguments, part in wrong_usage:
+        result = invoke(command, *arguments)
+        assert result.exit_code == 2, arguments
+        assert part in result.stderr
+    wrong_data = (
+        (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
+        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
+        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (
+            complete_command,
+            (model, bare, "-o", tmp_path / "a.csv"),
+            "labels of the model: ",
+        ),
+    )
     for command, arguments, part in wrong_data:
         result = invoke(command, *arguments)
         assert result.exit_code == 1, arguments
         assert part in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_none_is_a_data_problem(tmp_path):
+    for name in ("a.mat", "a.npz", "a.svm", "a.arff", "a.parquet"):
+        (tmp_path / name).write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + b"\x0e" * 9)
+        result = invoke(inspect_command, tmp_path / name, "--labels", "a")
+        assert result.exit_code == 1, name
+        assert f"Error: {tmp_path / name}" in result.stderr
+
+
+def test_a_tab_is_a_separator_that_can_be_typed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\ta\n1,2\t1\n3,4\t0\n5,6\t\n")
+    result = succeed(inspect_command, path, "--labels", "a", "--separator", "\\t", "--json")
+    assert json.loads(result.stdout)["uses"][0]["name"] == "x,y"
+    assert json.loads(result.stdout)["n_rows"] == 3
 
 
 def test_force_overwrites_and_leaves_nothing_else_behind(journey, tmp_path):

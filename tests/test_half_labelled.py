@@ -392,12 +392,45 @@ def test_separators_decimal_commas_marks_and_encodings(write):
 
 
 @pytest.mark.parametrize(
+    ("header", "separator"),
+    [
+        ('"a, mm";b;y', ";"),
+        ('"a, mm, ""p"", q";b;y', ";"),
+        ('b;"a, mm\n, q";y', ";"),
+        ("b|a;c|y", "|"),
+        ('"a;b";"c;d",e,y', ","),
+        ('5" pipe, 6" pipe, y', ","),
+        ('a\t"b,c"\ty', "\t"),
+    ],
+)
+def test_separators_inside_quotes_do_not_count(write, header, separator):
+    path = write(f"{header}\n" + separator.join("111"))
+    assert read_table(path).separator == separator
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n"])
+def test_a_separator_is_one_character(write, separator):
+    with pytest.raises(ValueError, match="A separator is one character"):
+        read_table(write("x,a\n1,0\n"), "a", separator=separator)
+
+
+@pytest.mark.parametrize("encoding", ["foo", "hex"])
+def test_an_encoding_is_one_of_text(write, encoding):
+    for name in ("t.csv", "t.arff"):
+        with pytest.raises(ValueError, match=f"'{encoding}' is no encoding of text"):
+            read_table(write("x,a\n1,0\n", name), "a", encoding=encoding)
+
+
+@pytest.mark.parametrize(
     ("text", "match"),
     [
         ("", "is empty"),
         ("x,a\n", "no rows"),
         ("x,a,x\n1,1,2\n", "several columns named 'x'"),
         ("x,a\n1,0\n1,0,5\n", "no table.*line 3"),
+        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
+        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", r"row 2 \(line 4\) has 1 cells, the header has 3"),
+        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', r"row 2 \(line 4\) has 2 cells, the header has 3"),
         ('x,a\n1,0\n"1,0\n', "no table"),
         ("a\n1\n", "no features"),
     ],
@@ -405,6 +438,23 @@ def test_separators_decimal_commas_marks_and_encodings(write):
 def test_what_is_no_table_is_refused(write, text, match):
     with pytest.raises(ValueError, match=match):
         read_table(write(text), ["a"])
+
+
+def test_blanks_at_the_end_of_a_row_are_cells(write):
+    path = write('größe,y,a\n1,2,\n3,,\n\n6,"",0\n', encoding="utf-16")
+    np.testing.assert_array_equal(
+        read_table(path, "a", encoding="utf-16").Y.ravel(), [np.nan, np.nan, 0]
+    )
+
+
+def test_names_are_distinct_in_every_form(tmp_path):
+    head = "@relation r\n@attribute x numeric\n@attribute x numeric\n@attribute a {0,1}\n@data\n"
+    (tmp_path / "t.arff").write_text(head + "1,2,1\n3,4,0\n")
+    twice = pa.table([[1.0, 2.0], [3.0, 4.0], [0, 1]], names=["x", "x", "a"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    for name in ("t.arff", "t.parquet"):
+        with pytest.raises(ValueError, match=f"{name} has several columns named 'x'"):
+            read_table(tmp_path / name, "a")
 
 
 def test_unknown_suffix_is_refused_with_those_that_are_known(write):
@@ -518,6 +568,134 @@ def test_files_of_numbers_say_themselves_what_is_a_label(tmp_path):
         assert answer.scores.shape == (30, 2), name
     with pytest.raises(ValueError, match="fitted to a table with columns"):
         model.inputs(read_table(tmp_path / "t.svm"))
+
+
+def _answers(model, table):
+    return model.answer(model.inputs(table)[0])
+
+
+def test_a_model_counts_features_as_the_svmlight_file_it_was_fitted_to(tmp_path):
+    rng = np.random.RandomState(0)
+    X = (rng.uniform(size=(40, 5)) < 0.5) * rng.normal(size=(40, 5)).round(2)
+    X[1:, 0], X[0, 0] = 0, 1
+    Y = (X[:, 1:3] > 0) * 1
+    zero, rest, one = (tmp_path / f"{name}.svm" for name in ("zero", "rest", "one"))
+    dump_svmlight_file(X, Y, str(zero), multilabel=True)
+    dump_svmlight_file(X[1:], Y[1:], str(rest), multilabel=True)  # shows no index 0
+    dump_svmlight_file(X, Y, str(one), multilabel=True, zero_based=False)
+    model = fit_table(read_table(zero), QUICK, estimate_folds=0)
+    save_bundle(model, tmp_path / "m.dm2l")
+    model = load_bundle(tmp_path / "m.dm2l")
+    expected = _answers(model, read_for(model, zero)).scores
+    for labels in (True, False):
+        found = _answers(model, read_for(model, rest, labels=labels)).scores
+        np.testing.assert_array_equal(found, expected[1:])
+    with pytest.raises(ValueError, match=r"one\.svm, line \d+: .* index 5, .*from 0 to 4"):
+        read_for(model, one)
+    other = fit_table(read_table(one), QUICK, estimate_folds=0)
+    np.testing.assert_allclose(_answers(other, read_for(other, one)).scores, expected)
+    with pytest.raises(ValueError, match=r"zero\.svm, line 1: .* index 0, .*from 1 to 5"):
+        read_for(other, zero)
+    # A file from before this was remembered goes by the indices that occur.
+    del model.classifier.table_["zero_based"]
+    save_model(model.pipeline, tmp_path / "old.dm2l")
+    again = load_bundle(tmp_path / "old.dm2l")
+    assert again.zero_based is None
+    np.testing.assert_array_equal(_answers(again, read_for(again, zero)).scores, expected)
+
+
+def _matrix_files(folder, X, Y):
+    """The same numbers in every form that holds matrices, with labels and without."""
+    np.savez(folder / "with.npz", X=X, Y=Y)
+    np.savez(folder / "without.npz", X=X)
+    savemat(folder / "with.mat", {"X": X.T, "Y": Y})
+    savemat(folder / "without.mat", {"X": X})
+    dump_svmlight_file(X, Y, str(folder / "with.svm"), multilabel=True)
+    dump_svmlight_file(X, np.zeros_like(Y), str(folder / "without.svm"), multilabel=True)
+    head = [f"@attribute f{j} numeric" for j in range(X.shape[1])]
+    labels = ["@attribute l1 {0,1}", "@attribute l2 {no,yes}"]
+    words = np.column_stack([Y[:, 0].astype(str), np.where(Y[:, 1] == 1, "yes", "no")])
+    for name, columns, cells in (
+        ("with.arff", [*labels, *head], np.column_stack([words, X.astype(str)])),
+        ("without.arff", head[::-1], X[:, ::-1].astype(str)),
+    ):
+        rows = [",".join(row) for row in cells]
+        (folder / name).write_text("\n".join(["@relation r", *columns, "@data", *rows]))
+        rows = ["{" + ",".join(f"{j} {v}" for j, v in enumerate(row)) + "}" for row in cells]
+        sparse = folder / name.replace(".", "_sparse.")
+        sparse.write_text("\n".join(["@relation r", *columns, "@data", *rows]))
+
+
+@pytest.mark.parametrize("form", [".npz", ".mat", ".svm", ".arff", "_sparse.arff"])
+def test_rows_to_be_predicted_need_no_labels(tmp_path, form):
+    rng = np.random.RandomState(0)
+    X, Y = rng.normal(size=(30, 4)).round(3), rng.randint(2, size=(30, 2))
+    _matrix_files(tmp_path, X, Y)
+    table = read_table(tmp_path / f"with{form}", "l?" if "arff" in form else None)
+    model = fit_table(table, QUICK, estimate_folds=0)
+    expected = _answers(model, table).scores
+    for name in ("with", "without"):
+        found = read_for(model, tmp_path / f"{name}{form}", labels=False)
+        assert (found.label_names, found.Y.shape) == ([], (30, 0))
+        np.testing.assert_allclose(_answers(model, found).scores, expected)
+
+
+def test_matrices_of_another_width_or_with_other_names_are_refused(tmp_path):
+    rng = np.random.RandomState(0)
+    X, Y = rng.normal(size=(30, 4)).round(3), rng.randint(2, size=(30, 2))
+    _matrix_files(tmp_path, X, Y)
+    np.savez(tmp_path / "wide.npz", X=np.column_stack([X, X]))
+    model = fit_table(read_table(tmp_path / "with.npz"), QUICK, estimate_folds=0)
+    with pytest.raises(ValueError, match=r"wide\.npz has 8 features, the model takes 4"):
+        model.inputs(read_for(model, tmp_path / "wide.npz", labels=False))
+    path = tmp_path / "without_sparse.arff"
+    model = fit_table(read_table(tmp_path / "with_sparse.arff", "l?"), QUICK, estimate_folds=0)
+    path.write_text(path.read_text().replace("f2", "f9"))
+    with pytest.raises(ValueError, match="lacks 1 of the 4 columns that the model takes: 'f2'"):
+        model.inputs(read_for(model, path, labels=False))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["l1,l2"], ["l1", "l2"]),
+        ("l2,l1", ["l2", "l1"]),
+        (["2"], ["f2", "f3"]),
+        (["l?"], ["l1", "l2"]),
+        (["l1", "l2"], ["l1", "l2"]),
+    ],
+)
+def test_labels_of_arff_files_are_named_as_those_of_tables(tmp_path, labels, expected):
+    X, Y = np.eye(4), np.eye(4, 2, dtype=int)
+    _matrix_files(tmp_path, X.astype(int), Y)
+    assert read_table(tmp_path / "with.arff", labels).label_names == expected
+
+
+@pytest.mark.parametrize("row", ["{},{},{}", "{{0 {},1 {},2 {}}}"])
+def test_a_model_knows_values_in_any_order_of_declaration(write, row):
+    rng = np.random.RandomState(0)
+    colours, sizes = np.array(["red", "blue"]), np.array(["s", "m", "l"])
+    cells = [(colours[rng.randint(2)], sizes[rng.randint(3)]) for _ in range(40)]
+    rows = [row.format(*pair, int(pair == ("red", "m") or pair[1] == "l")) for pair in cells]
+
+    def file(name, colour, size):
+        head = f"@attribute colour {{{colour}}}\n@attribute size {{{size}}}\n@attribute y {{0,1}}"
+        return write("\n".join(["@relation r", head, "@data", *rows]), name)
+
+    first, second = file("a.arff", "red,blue", "s,m,l"), file("b.arff", "blue,red", "l,s,m")
+    model = fit_table(read_table(first, "y"), QUICK, estimate_folds=0)
+    expected = _answers(model, read_for(model, first)).scores
+    np.testing.assert_allclose(_answers(model, read_for(model, second)).scores, expected)
+    third = file("c.arff", "red,white", "s,m,l")
+    third.write_text(third.read_text().replace(" blue", " white").replace("\nblue", "\nwhite"))
+    with pytest.raises(ValueError, match=r"lacks 1 of the 4 columns .*'colour=red'"):
+        model.inputs(read_for(model, third))
+
+
+def test_an_arff_file_has_an_encoding_too(write):
+    text = "@relation r\n@attribute größe numeric\n@attribute l {0,1}\n@data\n1,0\n2,1\n"
+    path = write(text, "t.arff", "latin-1")
+    assert read_table(path, "l", encoding="latin-1").feature_names == ["größe"]
 
 
 # ------------------------------------------------------------------------------- fitting, measures
@@ -766,8 +944,9 @@ def test_columns_in_the_way_and_ragged_rows_are_refused(write, tmp_path):
     table = read_table(path, "a")
     with pytest.raises(ValueError, match=r"'a__look' already; .*--details"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
-    path = write("x,a,b\n1,1,0\n2\n")
+    path = write("x,a,b\n1,1,0\n2,,\n")
     table = read_table(path, "a")
+    write("x,a,b\n1,1,0\n2\n")
     with pytest.raises(ValueError, match="row 2 has 1 cells, the header has 3"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
     with pytest.raises(ValueError, match=r"written as \.csv"):

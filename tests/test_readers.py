@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
+import lzma
 import os
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -28,6 +34,8 @@ from dm2l.datasets import (
     read_svmlight,
     write_npz,
 )
+from dm2l.datasets._csv_rows import CsvRows
+from dm2l.tables._cells import records
 
 NAN = float("nan")
 
@@ -52,6 +60,15 @@ def check(bunch, data, target, sparse):
     np.testing.assert_array_equal(bunch.target, np.array(target, dtype=float))
 
 
+def _refusal(read, path):
+    """What a reader says against a file; None if it takes it."""
+    try:
+        read(path)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 # --------------------------------------------------------------------------------------------- ARFF
 
 HEAD = """@relation weather
@@ -73,7 +90,8 @@ def test_dense_and_sparse_rows_say_the_same(write, text, sparse):
     bunch = read_arff(write(text), labels=2)
     check(bunch, X_WEATHER, Y_WEATHER, sparse)
     assert bunch.target_names == ["rain", "wind"]
-    assert bunch.feature_names == ["pressure", "sky=clear", "sky=grey", "sky=dark", "season"]
+    names = ["pressure", "sky=clear", "sky=grey", "sky=dark", "season=winter"]
+    assert bunch.feature_names == names
     assert bunch.relation == "weather"
     assert [bunch[key] for key in ("train_index", "test_index", "source")] == [None] * 3
 
@@ -81,7 +99,28 @@ def test_dense_and_sparse_rows_say_the_same(write, text, sparse):
 def test_an_unlisted_entry_of_a_sparse_row_is_the_first_declared_value(write):
     head = "@relation r\n@attribute f {1,0}\n@attribute g {b,a}\n@attribute y {1,0}\n@data\n"
     bunch = read_arff(write(head + "{}\n{0 0,1 a,2 0}\n{2 1}\n"), labels=1)
-    check(bunch, [[1, 0], [0, 1], [1, 0]], [[1], [0], [1]], sparse=True)
+    check(bunch, [[1, 1], [0, 0], [1, 1]], [[1], [0], [1]], sparse=True)
+    assert bunch.feature_names == ["f", "g=b"]
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "number"),
+    [
+        (("red", "blue"), "f=red", (1, 0)),
+        (("NO", "YES"), "f=YES", (0, 1)),
+        (("-1", "1"), "f=1", (0, 1)),
+        (("0", "1"), "f", (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("row", ["{},1", "{{0 {},1 1}}"])
+def test_two_values_have_the_same_numbers_in_any_order_of_declaration(
+    write, values, name, number, row
+):
+    for declared in (values, values[::-1]):
+        head = f"@relation r\n@attribute f {{{','.join(declared)}}}\n@attribute y {{0,1}}\n@data\n"
+        bunch = read_arff(write(head + "\n".join(row.format(value) for value in values)), labels=1)
+        check(bunch, [[number[0]], [number[1]]], [[1], [1]], sparse=row.startswith("{{"))
+        assert bunch.feature_names == [name]
 
 
 @pytest.mark.parametrize(
@@ -465,6 +504,24 @@ def test_matlab_version_7_3_is_refused_with_the_way_out(tmp_path):
         read_mat(tmp_path / "new.mat")
 
 
+@pytest.mark.parametrize("options", [{"format": "4"}, {}, {"do_compression": True}])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_matlab_file_that_ends_early_is_refused_by_name(tmp_path, options, sparse):
+    X = sp.csc_matrix(X_MAT) if sparse else X_MAT
+    savemat(tmp_path / "whole.mat", {"X": X, "Y": Y_MAT}, **options)
+    content = (tmp_path / "whole.mat").read_bytes()
+    path = tmp_path / "part.mat"
+    for size in (0, 5, *(len(content) * k // 20 for k in range(1, 20)), len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(ValueError, match=r"part\.mat"):
+            read_mat(path)
+    path.write_text("hello")
+    with pytest.raises(ValueError, match=r"part\.mat is no MATLAB file, or a damaged one"):
+        read_mat(path)
+    with pytest.raises(FileNotFoundError):
+        read_mat(tmp_path / "none.mat")
+
+
 # ----------------------------------------------------------------------------------------- svmlight
 
 
@@ -484,6 +541,35 @@ def test_svmlight_reads_what_scikit_learn_writes(tmp_path, zero_based):
     assert bunch.target_names == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize("comment", [None, "made by hand\nand dumped"])
+@pytest.mark.parametrize("ending", ["svm", "svm.gz", "svm.bz2"])
+def test_svmlight_keeps_rows_with_neither_labels_nor_features(tmp_path, comment, ending):
+    X, Y = np.eye(7, 4), np.eye(7, 2, dtype=int)
+    X[[0, 3, 4, 6]] = 0
+    Y[0], Y[1] = 0, 1
+    path = tmp_path / "set.svm"
+    dump_svmlight_file(X, Y, str(path), multilabel=True, zero_based=False, comment=comment)
+    packers = {"svm": bytes, "svm.gz": gzip.compress, "svm.bz2": bz2.compress}
+    packed = tmp_path / f"packed.{ending}"
+    packed.write_bytes(packers[ending](path.read_bytes()))
+    bunch = read_svmlight(packed, n_features=4)
+    check(bunch, X, Y, sparse=True)
+    assert not bunch.zero_based
+
+
+def test_svmlight_comments_and_empty_lines_at_the_ends_are_no_rows(write):
+    text = "\n# head\n\n1 1:2 # first\r\n  # between\n \t\r\n1 2:3\n\n\r\n"
+    check(read_svmlight(write(text, "set.svm")), [[2, 0], [0, 0], [0, 3]], [[1], [0], [1]], True)
+
+
+def test_svmlight_says_which_index_is_the_first_and_keeps_to_what_it_is_told(write):
+    path = write("1 0:1 2:1\n2 1:5\n", "zero.svm")
+    assert read_svmlight(path).zero_based
+    other = write("1 1:5\n2 2:1\n", "other.svm")
+    assert not read_svmlight(other).zero_based
+    check(read_svmlight(other, 3, zero_based=True), [[0, 5, 0], [0, 0, 1]], np.eye(2), sparse=True)
+
+
 def test_svmlight_columns_are_the_labels_asked_for(write):
     path = write("10,3 1:1\n1:2\n3 2:4\n", "set.svm")
     assert read_svmlight(path).target_names == ["3", "10"]
@@ -499,11 +585,31 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
         ("1,2 1:1\n", {"labels": [1, 2, 2]}, "names a label twice"),
         ("1,2 1:1\n", {"absent_label": "maybe"}, "got 'maybe'"),
         ("1:1\n2:1\n", {}, "lists no label at all"),
+        ("hello\n", {}, "line 1: could not convert"),
+        ("1 1:1\n# note\n2 1:x\n", {}, "line 3: could not convert"),
+        ("1 1:1\n2 2:1 1:1\n", {}, "line 2: .*sorted"),
+        ("1 1:1\n\n\n# note\n2 1:1\n", {}, "line 2: empty, between rows"),
+        (
+            "1 1:1\n \n2 0:1\n",
+            {"zero_based": False},
+            r"line 3: a feature has the index 0, but they go from 1 on \(zero_based=False\)",
+        ),
+        (
+            "1 1:1\n2 2:1 4:1\n",
+            {"n_features": 3},
+            "line 2: a feature has the index 4, but they go from 1 to 3",
+        ),
+        (
+            "1 1:1\n2 0:1 3:1\n",
+            {"n_features": 3},
+            "line 2: a feature has the index 3, but they go from 0 to 2",
+        ),
     ],
 )
-def test_svmlight_labels_that_do_not_fit_are_refused(write, text, options, message):
-    with pytest.raises(ValueError, match=message):
+def test_svmlight_files_that_do_not_fit_are_refused(write, text, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
         read_svmlight(write(text, "set.svm"), **options)
+    assert "set.svm" in str(caught.value) or "absent_label" in options
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -559,6 +665,13 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         ("f,y\n1,0\n2,7\n", {"labels": 1}, "label 'y' holds '7' in row 1"),
         ("f,y\n1,0\n2,1,3\n", {"labels": 1}, "is no table"),
         ("f,y\n1,0,9\n2,1,3\n", {"labels": 1}, "is no table"),
+        (
+            "f,g,y\n\n1,2,1\n3,4\n5\n",
+            {"labels": 1},
+            r"row 2 \(line 4\) has 2 cells, the header has 3",
+        ),
+        ('f,g,y\n1,2,1\n""\n', {"labels": 1}, r"row 2 \(line 3\) has 1 cells"),
+        ("f,y,y\n1,0,0\n", {"labels": ["y"]}, "several columns named 'y'"),
         ("", {"labels": 1}, "is empty; a header line is needed"),
         ("f,y\n", {"labels": 1}, "has a header and no rows"),
         (TABLE, {"labels": "skin_*"}, "no column 'skin_\\*'.*Columns: name, mass"),
@@ -570,6 +683,57 @@ def test_a_table_that_cannot_be_used_is_explained(write, text, options, message)
     with pytest.raises(ValueError, match=message) as caught:
         read_csv(write(text, "set.csv"), **options)
     assert "set.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz", ".zip"])
+def test_short_rows_are_found_in_packed_tables_too(tmp_path, ending):
+    path = tmp_path / f"set.csv{ending}"
+
+    def write(text):
+        if ending == ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("set.csv", text)
+        else:
+            packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+            path.write_bytes(packers.get(ending, bytes)(text.encode()))
+
+    write("f,y\n1,1\n2,\n")
+    check(read_csv(path, 1), [[1], [2]], [[1], [NAN]], sparse=False)
+    write("f,y\n1,1\n2\n")
+    with pytest.raises(ValueError, match=r"row 2 \(line 3\) has 1 cells, the header has 2"):
+        read_csv(path, 1)
+
+
+def test_long_texts_quotes_and_blank_lines_are_no_wrong_rows(write):
+    text = "x" * 200_000
+    rows = f'f,note,y\n\n1,"{text}, ""so""\n1,2,3,4",1\n  \n2, "a,b" ,\n3,5" pipe,0\n\n'
+    limit = csv.field_size_limit()
+    bunch = read_csv(write(rows, "set.csv"), "y", drop="note")
+    check(bunch, [[1], [2], [3]], [[1], [NAN], [0]], sparse=False)
+    assert csv.field_size_limit() == limit
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.sampled_from('ab"",,,;\t \n\n\r'), min_size=1, max_size=40),
+    st.sampled_from(",;\t"),
+    st.booleans(),
+)
+def test_rows_are_counted_as_the_cells_of_the_text_are(text, sep, mark):
+    try:
+        found = [record for record in records(text, sep) if not record.blank]
+    except ValueError:  # a quote is not closed
+        return
+    sizes = [len(record.cells) for record in found]
+    wrong = [i for i, size in enumerate(sizes) if size != sizes[0]]
+    rows = CsvRows(io.StringIO("\ufeff" * mark + text, newline=""), "t.csv", sep)
+    assert len(rows.header) == (sizes[0] if sizes else 0)
+    if wrong:
+        with pytest.raises(ValueError, match=rf"row {wrong[0]} .* has {sizes[wrong[0]]} cells"):
+            rows.check()
+    else:
+        rows.check(1)
+        rows.check()
 
 
 FRAME = pd.DataFrame(
@@ -700,6 +864,33 @@ def test_an_archive_that_does_not_fit_together_is_refused(tmp_path, parts, messa
     np.savez(tmp_path / "set.npz", **parts)
     with pytest.raises(ValueError, match=message):
         read_npz(tmp_path / "set.npz")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_archive_is_refused_by_name_and_without_advice_to_trust_it(tmp_path, save):
+    save(tmp_path / "whole.npz", X=np.eye(30), Y=np.eye(30))
+    content = (tmp_path / "whole.npz").read_bytes()
+    path = tmp_path / "part.npz"
+    flipped = [bytearray(content) for _ in range(0, 300, 4)]
+    for i, one in enumerate(flipped):
+        one[4 * i] ^= 255
+    np.save(tmp_path / "array.npy", np.eye(2))
+    array = (tmp_path / "array.npy").read_bytes()
+    refused = 0
+    for broken in (b"", b"hello", array, content[:100], content[:-5], *flipped):
+        path.write_bytes(broken)
+        message = _refusal(read_npz, path)
+        if message is not None:
+            refused += 1
+            assert "part.npz is no " in message
+            assert "unsafely" not in message
+    assert refused > 50
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X", "hello")
+    with pytest.raises(ValueError, match=r"part\.npz is no npz archive: 'X' in it is no array"):
+        read_npz(path)
+    with pytest.raises(FileNotFoundError):
+        read_npz(tmp_path / "none.npz")
 
 
 def test_an_archive_may_have_holes(tmp_path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import BytesIO
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from dm2l.datasets._columns import as_patterns, choose_labels, match_columns, require, truth
+from dm2l.datasets._csv_rows import CsvRows, open_rows
+from dm2l.datasets._svmlight import SvmlightRows, open_svmlight
+from dm2l.datasets._table import check_names
 
 # Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
 # handed back to the system and has to be got anew for every block.
@@ -242,7 +243,12 @@ class CsvReader:
     ) -> None:
         self._pandas = require("pandas", "io")
         self._files = files
-        self._options = {"sep": sep, "index_col": False, "skipinitialspace": True}
+        self._options: dict[str, Any] = {
+            "sep": sep,
+            "index_col": False,
+            "skipinitialspace": True,
+        }
+        self._whole: set[Path] = set()  # files whose rows are known to be as long as the header
         names = self._header(files[0])
         columns = _Columns(names, labels, drop, str(files[0]))
         for path in files[1:]:
@@ -251,21 +257,34 @@ class CsvReader:
         self._rows = default_rows(len(names)) if rows is None else check_rows(rows)
 
     def _header(self, path: Path) -> list[str]:
+        check_names(path, self._options["sep"])
         return [str(n) for n in self._pandas.read_csv(path, nrows=0, **self._options).columns]
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         dtype = dict.fromkeys(self._label_names, str)
         for path in self._files:
-            with self._pandas.read_csv(
-                path,
-                usecols=self.feature_names + self._label_names,
-                dtype=dtype,
-                na_values=["?"],
-                chunksize=self._rows,
-                **self._options,
-            ) as chunks:
+            with (
+                self._rows_of(path) as rows,
+                self._pandas.read_csv(
+                    path,
+                    usecols=self.feature_names + self._label_names,
+                    dtype=dtype,
+                    na_values=["?"],
+                    chunksize=self._rows,
+                    **self._options,
+                ) as chunks,
+            ):
                 for frame in chunks:
+                    if rows is not None:
+                        rows.check(len(frame))
                     yield self._features(frame, path), self._labels(frame, path)
+            self._whole.add(path)
+
+    def _rows_of(self, path: Path) -> AbstractContextManager[CsvRows | None]:
+        """Rows to be counted while pandas reads them, in the first pass."""
+        if path in self._whole or len(self._options["sep"]) != 1:
+            return nullcontext()
+        return open_rows(path, self._options["sep"], skipinitialspace=True)
 
     def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
         table = np.empty((len(frame), len(self.feature_names)))
@@ -319,15 +338,11 @@ class SvmlightReader:
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         for path in self._files:
-            with path.open("rb") as file:
-                while lines := list(itertools.islice(file, self._rows)):
-                    X, listed = load_svmlight_file(
-                        BytesIO(b"".join(lines)),
-                        n_features=self._n_features,
-                        multilabel=True,
-                        zero_based=self._zero_based,
-                    )
-                    yield sp.csr_array(X), self._labels(listed, path)
+            with open_svmlight(path) as file:
+                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
+                while (block := rows.take(self._rows))[1]:
+                    X, listed, _ = block
+                    yield X, self._labels(listed, path)
 
     def _labels(self, listed: list[tuple[float, ...]], path: Path) -> NDArray[np.float64]:
         Y = np.full((len(listed), len(self._place)), self._absent)

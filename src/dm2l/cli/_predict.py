@@ -86,9 +86,9 @@ def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None
         )
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            raise ValueError(f"{table.path} has no column {name!r} to keep.")
+            raise click.UsageError(f"{table.path} has no column {name!r} to keep.")
         if name in count:
-            raise ValueError(
+            raise click.UsageError(
                 f"{name!r} cannot be kept: predictions have a column named so. Rename it in "
                 f"{table.path}."
             )

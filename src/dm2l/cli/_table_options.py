@@ -16,11 +16,13 @@ import numpy as np
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.datasets._columns import ColumnRequestError
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import Table, TableModel, Wishes, load_bundle, read_for, read_table
 from dm2l.tables._kinds import KINDS
-from dm2l.tables._reading import MATRIX_FORMATS
+from dm2l.tables._matrices import MATRIX_FORMATS
+from dm2l.tables._reading import check_encoding, check_separator
 
 Command = Callable[..., Any]
 
@@ -77,6 +79,29 @@ def _kind(
     return found
 
 
+def _separator(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    separator = "\t" if value == "\\t" else value
+    try:
+        check_separator(separator)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return separator
+
+
+def _decimal(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    if len(value) != 1:
+        raise click.BadParameter(f"A decimal point is one character; got {value!r}.")
+    return value
+
+
+def _encoding(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    try:
+        check_encoding(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
 reading_options = _options(
     click.option(
         "--missing",
@@ -85,9 +110,17 @@ reading_options = _options(
         help="A further mark of a label that was not observed, such as -1 or unknown. Blanks, ? "
         "and NA always are.",
     ),
-    click.option("--separator", help="What separates columns of a text file."),
-    click.option("--decimal", default=".", help="The decimal point of a text file."),
-    click.option("--encoding", default="utf-8", help="The encoding of a text file."),
+    click.option(
+        "--separator",
+        callback=_separator,
+        help="The character that separates columns of a text file; '\\t' is a tab.",
+    ),
+    click.option(
+        "--decimal", default=".", callback=_decimal, help="The decimal point of a text file."
+    ),
+    click.option(
+        "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."
+    ),
 )
 feature_options = _options(
     click.option(
@@ -179,12 +212,14 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
 
 @contextmanager
 def data_problems() -> Iterator[None]:
-    """Exit code 1 with the message of what is wrong with the data; warnings as lines."""
+    """Exit code 1 with what is wrong with the data, 2 with the arguments; warnings as lines."""
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
         try:
             yield
+        except ColumnRequestError as error:
+            raise click.UsageError(str(error)) from error
         except (ValueError, OSError, ImportError) as error:
             raise click.ClickException(str(error)) from error
         finally:

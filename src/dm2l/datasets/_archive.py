@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tokenize
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,23 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l.datasets._columns import label_targets, make_bunch
+from dm2l.datasets._columns import label_targets, make_bunch, no_labels
 from dm2l.files import whole_file
 
+# What numpy raises for an archive that is damaged or holds Python objects.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    SyntaxError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+)
 
-def read_npz(path: str | Path) -> Bunch:
+
+def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     """Read a data set from one archive.
 
     The archive holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR), ``Y``, and
@@ -23,6 +38,9 @@ def read_npz(path: str | Path) -> Bunch:
     ----------
     path : str or Path
         The archive. Pickled objects in it are refused.
+    features_only : bool, default=False
+        Whether labels are passed over, so that ``Y`` need not be there; ``target`` then has no
+        columns.
 
     Returns
     -------
@@ -48,12 +66,17 @@ def read_npz(path: str | Path) -> Bunch:
     >>> tiny.data.shape, tiny.target.tolist(), tiny.source
     ((2, 2), [[1, 0], [0, 1]], None)
     """
-    with np.load(path, allow_pickle=False) as archive:
-        found = {key: archive[key] for key in archive.files}
-    if "Y" not in found or not ({"X", "X_data"} & set(found)):
-        raise ValueError(f"{path} needs X (or X_data, ...) and Y, has {sorted(found)}.")
-    data, names = _features(found, path), _strings(found.get("label_names"))
-    target = label_targets(found["Y"], names, str(path))
+    found = _members(Path(path))
+    if not ({"X", "X_data"} & set(found)) or ("Y" not in found and not features_only):
+        needed = "X (or X_data, ...)" + ("" if features_only else " and Y")
+        raise ValueError(f"{path} needs {needed}, has {sorted(found)}.")
+    data = _features(found, path)
+    names: list[str] | None
+    if features_only:
+        names, target = [], no_labels(data)
+    else:
+        names = _strings(found.get("label_names"))
+        target = label_targets(found["Y"], names, str(path))
     if data.ndim != 2 or target.ndim != 2 or data.shape[0] != len(target):
         raise ValueError(f"{path}: X of shape {data.shape} and Y of shape {target.shape} differ.")
     source = found.get("source")
@@ -106,6 +129,23 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
             parts[keys.get(key, key)] = np.asarray(bunch[key])
     with whole_file(path) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **parts)
+
+
+def _members(path: Path) -> dict[str, Any]:
+    """Arrays of an archive by their names."""
+    with path.open("rb") as file:
+        if file.read(4) not in (b"PK\3\4", b"PK\5\6"):  # numpy would take it for a pickle
+            raise ValueError(f"{path} is no npz archive, or only a part of one.")
+        file.seek(0)
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                found = {key: archive[key] for key in archive.files}
+        except _DAMAGE as error:
+            raise ValueError(f"{path} is no readable npz archive: {error}") from error
+    strange = [key for key, value in found.items() if not isinstance(value, np.ndarray)]
+    if strange:
+        raise ValueError(f"{path} is no npz archive: {strange[0]!r} in it is no array.")
+    return found
 
 
 def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

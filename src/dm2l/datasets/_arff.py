@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,14 @@ def read_arff(
     *,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
+    features_only: bool = False,
 ) -> Bunch:
     """Read a multi-label ARFF file of Mulan or MEKA.
 
     Rows may be dense or sparse (``{index value, ...}``); in a sparse row an entry that is not
-    listed is 0, or the first declared value of a nominal attribute. A nominal feature with two
-    values becomes one column of 0/1, one with more becomes one column a value (``name=value``).
-    ``?`` is NaN, in a label as in a feature.
+    listed is 0, or the first declared value of a nominal attribute. A nominal feature becomes
+    one column of 0/1 a value, named ``name=value``; of two values only the later in the alphabet
+    gets one, and ``{0,1}`` is a number. ``?`` is NaN, in a label as in a feature.
 
     Parameters
     ----------
@@ -52,6 +54,9 @@ def read_arff(
         Attributes to leave out, by name or pattern: identifiers, texts, dates.
     encoding : str, default="utf-8"
         Encoding of the ARFF file.
+    features_only : bool, default=False
+        Whether every attribute is a feature, as in rows that are to be predicted; ``target`` then
+        has no columns.
 
     Returns
     -------
@@ -91,18 +96,11 @@ def read_arff(
            [nan,  1.]])
     """
     path = Path(path)
-    try:
-        # utf-8-sig also takes what an editor of Windows puts before the first line.
-        with path.open(encoding="utf-8-sig" if encoding == "utf-8" else encoding) as file:
-            lines = enumerate(file, start=1)
-            header = read_header(lines, str(path))
-            chosen = _label_positions(header, labels, xml, path)
-            codings = codings_of(header, chosen, as_patterns(drop), path)
-            matrix, sparse = _rows(lines, codings, path)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not encoded in {encoding}: {error}. Try encoding='latin-1'."
-        ) from error
+    with _lines(path, encoding) as lines:
+        header = read_header(lines, str(path))
+        chosen = [] if features_only else _label_positions(header, labels, xml, path)
+        codings = codings_of(header, chosen, as_patterns(drop), path)
+        matrix, sparse = _rows(lines, codings, path)
     order = [codings[j] for j in chosen]
     slots = [coding.start for coding in order if coding is not None]
     is_label = set(chosen)
@@ -121,6 +119,25 @@ def read_arff(
         feature_names=[name for coding in features for name in coding.names],
         relation=header.relation,
     )
+
+
+def attribute_names(path: Path, encoding: str) -> list[str]:
+    """Names of all attributes, in their order."""
+    with _lines(path, encoding) as lines:
+        return read_header(lines, str(path)).names
+
+
+@contextmanager
+def _lines(path: Path, encoding: str) -> Iterator[Iterator[tuple[int, str]]]:
+    """Numbered lines of a file."""
+    try:
+        # utf-8-sig also takes what an editor of Windows puts before the first line.
+        with path.open(encoding="utf-8-sig" if encoding == "utf-8" else encoding) as file:
+            yield enumerate(file, start=1)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not encoded in {encoding}: {error}. Try encoding='latin-1'."
+        ) from error
 
 
 def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: Path) -> list[int]:

@@ -80,7 +80,11 @@ def _coding(attribute: Attribute, start: int, is_label: bool, path: Path) -> Cod
     if len(values) > 2:
         codes = {value: (start + k, 1.0) for k, value in enumerate(values)}
         return Coding(start, tuple(f"{name}={v}" for v in values), codes, codes[values[0]])
-    # {0,1} and {1,0} mean the numbers they are; of any other two values the second is 1.
-    plain = set(values) <= {"0", "1"}
-    codes = {v: (start, float(v) if plain else float(k)) for k, v in enumerate(values)}
-    return Coding(start, (name,), codes, codes[values[0]])
+    if set(values) <= {"0", "1"}:  # the numbers they are
+        codes = {value: (start, float(value)) for value in values}
+        return Coding(start, (name,), codes, codes[values[0]])
+    # The later in the alphabet is 1, and the column says so: the order in which a file happens to
+    # declare them must not turn the numbers round.
+    one = max(values)
+    codes = {value: (start, float(value == one)) for value in values}
+    return Coding(start, (f"{name}={one}",), codes, codes[values[0]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -15,6 +16,10 @@ from sklearn.utils import Bunch
 # Marks of a missing entry that every text format knows, in lower case.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _TRUTH_WORDS = {"false": 0.0, "no": 0.0, "true": 1.0, "yes": 1.0}
+
+
+class ColumnRequestError(ValueError):
+    """Columns were asked for that are not there: the fault is the question's, not the table's."""
 
 
 def require(module: str, extra: str) -> Any:
@@ -40,7 +45,7 @@ def match_columns(names: Sequence[str], patterns: Iterable[str], where: str) -> 
         exact = places.get(pattern, [])
         hits = exact or [j for j, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not hits:
-            raise ValueError(
+            raise ColumnRequestError(
                 f"{where} has no column {pattern!r}, nor one that matches it as a pattern. "
                 f"{_listing(names)}"
             )
@@ -50,18 +55,26 @@ def match_columns(names: Sequence[str], patterns: Iterable[str], where: str) -> 
     return list(found)
 
 
+def check_distinct(names: Iterable[str], where: str) -> None:
+    """Refuse columns of the same name."""
+    double = sorted(name for name, count in Counter(names).items() if count > 1)
+    if double:
+        listed = ", ".join(map(repr, double[:5]))
+        raise ValueError(f"{where} has several columns named {listed}; rename them.")
+
+
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those it names."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
-            raise ValueError(
+            raise ColumnRequestError(
                 f"labels={labels} asks for that many last columns as labels; {where} has "
                 f"{len(names)} columns, of which 1 to {len(names) - 1} can be labels."
             )
         return list(range(len(names) - int(labels), len(names)))
     patterns = [labels] if isinstance(labels, str) else list(labels) if iterable(labels) else []
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ValueError(
+        raise ColumnRequestError(
             f"labels= takes names or patterns of label columns, or the number of last columns "
             f"that are labels; got {labels!r}."
         )
@@ -109,6 +122,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     if not missing.any():
         return (values == 1).astype(np.int8)
     return np.where(missing, np.nan, (values == 1).astype(np.float64))
+
+
+def no_labels(data: Any) -> NDArray[np.int8]:
+    """The labels of rows that come without."""
+    return np.empty((data.shape[0], 0), dtype=np.int8)
 
 
 def make_bunch(data: Any, target: NDArray[Any], **known: Any) -> Bunch:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 from sklearn.utils import Bunch
 
-from dm2l.datasets._columns import label_targets, make_bunch
+from dm2l.datasets._columns import label_targets, make_bunch, no_labels
+
+# What scipy raises for a file that ends too early or holds something else.
+_DAMAGE = (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error)
 
 # In lower case; a pair is a part for training and one for testing.
 _FEATURES: tuple[tuple[str, ...], ...] = (
@@ -40,6 +45,7 @@ def read_mat(
     Y: str | Sequence[str] | None = None,
     *,
     missing_label: float = np.nan,
+    features_only: bool = False,
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
 
@@ -57,6 +63,9 @@ def read_mat(
         ``train_target`` with ``test_target``.
     missing_label : float, default=nan
         Mark of a label that was not observed, ``0`` in files that hold -1, 0 and +1.
+    features_only : bool, default=False
+        Whether labels are passed over; ``target`` then has no columns. Features stand as they are,
+        one row a sample, unless a label matrix is there that says otherwise.
 
     Returns
     -------
@@ -80,7 +89,8 @@ def read_mat(
     """
     path = Path(path)
     try:
-        found = loadmat(path)
+        with path.open("rb") as file:
+            found = _load(file, path)
     except NotImplementedError as error:
         raise ValueError(
             f"{path} is a MATLAB file of version 7.3 (HDF5), which is not read here. In MATLAB, "
@@ -88,7 +98,10 @@ def read_mat(
         ) from error
     found = {key: value for key, value in found.items() if not key.startswith("__")}
     x_keys = _keys(found, X, _FEATURES, "X", path)
-    y_keys = _keys(found, Y, _LABELS, "Y", path)
+    if features_only and Y is None and len(_guesses(found, _LABELS)) != 1:
+        y_keys = x_keys  # nothing says that they should be turned
+    else:
+        y_keys = _keys(found, Y, _LABELS, "Y", path)
     if len(x_keys) != len(y_keys):
         raise ValueError(f"{path}: X={x_keys} and Y={y_keys} do not pair up.")
     pairs = [
@@ -109,10 +122,19 @@ def read_mat(
     n, cut = len(values), len(pairs[0][1])
     return make_bunch(
         data,
-        label_targets(values, None, str(path)),
+        no_labels(data) if features_only else label_targets(values, None, str(path)),
         train_index=np.arange(cut) if len(pairs) > 1 else None,
         test_index=np.arange(cut, n) if len(pairs) > 1 else None,
     )
+
+
+def _load(file: IO[bytes], path: Path) -> dict[str, Any]:
+    try:
+        return dict(loadmat(file))
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} is no MATLAB file, or a damaged one: {str(error).rstrip('.')}."
+        ) from error
 
 
 def _keys(
@@ -128,14 +150,19 @@ def _keys(
         if absent or len(keys) not in (1, 2):
             raise ValueError(f"{path} has no variable(s) {absent or keys}; it has {sorted(found)}.")
         return keys
-    lower = {key.lower(): key for key in sorted(found)}
-    guesses = [keys for keys in usual if all(key in lower for key in keys)]
+    guesses = _guesses(found, usual)
     if len(guesses) != 1:
         what = "several that could be it" if guesses else "no variable of a usual name"
         raise ValueError(
             f"{path}: {what} for {argument}; it has {sorted(found)}. Name it with {argument}=."
         )
-    return tuple(lower[key] for key in guesses[0])
+    return guesses[0]
+
+
+def _guesses(found: dict[str, Any], usual: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+    """Variables of usual names."""
+    lower = {key.lower(): key for key in sorted(found)}
+    return [tuple(lower[k] for k in keys) for keys in usual if all(k in lower for k in keys)]
 
 
 def _matrix(found: dict[str, Any], key: str, path: Path) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 
 from dm2l.datasets._columns import (
     as_patterns,
+    check_distinct,
     choose_labels,
     label_targets,
     make_bunch,
@@ -20,6 +21,7 @@ from dm2l.datasets._columns import (
     require,
     truth,
 )
+from dm2l.datasets._csv_rows import open_rows
 
 _EXTRA = "io"
 
@@ -46,7 +48,8 @@ def read_csv(
     drop : str or list of str, default=()
         Columns to leave out, by name or pattern.
     sep : str, default=","
-        What separates the columns.
+        What separates the columns. If it is one character, rows with more or fewer cells than the
+        header are refused; pandas fills up short ones for any other.
 
     Returns
     -------
@@ -85,6 +88,7 @@ def read_csv(
         warnings.simplefilter("error", pandas.errors.ParserWarning)
         try:
             names = [str(name) for name in pandas.read_csv(path, nrows=0, **options).columns]
+            check_names(path, sep)
             chosen = choose_labels(names, labels, str(path))
             frame = pandas.read_csv(
                 path,
@@ -97,7 +101,17 @@ def read_csv(
             raise ValueError(f"{path} is no table: {error}") from error
         except pandas.errors.EmptyDataError:
             raise ValueError(f"{path} is empty; a header line is needed.") from None
+    if len(sep) == 1 and frame.iloc[:, -1].isna().any():  # a short row ends in holes
+        with open_rows(path, sep, skipinitialspace=True) as rows:
+            rows.check()
     return _bunch(pandas, frame, chosen, missing_label, as_patterns(drop), str(path))
+
+
+def check_names(path: str | Path, sep: str) -> None:
+    """Refuse a header with a name twice, of which pandas would make two names."""
+    if len(sep) == 1:
+        with open_rows(path, sep, skipinitialspace=True) as rows:
+            check_distinct(filter(None, rows.header), str(path))
 
 
 def read_parquet(

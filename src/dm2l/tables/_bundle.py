@@ -58,6 +58,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
         "feature_names": list(model.feature_names),
         "label_names": list(model.label_names),
         "missing": list(model.missing),
+        "zero_based": model.zero_based,
         "settings": asdict(model.settings),
         "correlation": model.correlation,
         "estimate": None,
@@ -121,4 +122,5 @@ def load_bundle(path: str | Path) -> TableModel:
             estimate["repetitions"],
         ),
         missing=record["missing"],
+        zero_based=record.get("zero_based"),  # not in older files
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.arrays import to_numpy
+from dm2l.datasets._columns import ColumnRequestError
 from dm2l.tables._model import TableModel
 
 SAMPLE, SHUFFLES = 300, 5
@@ -72,7 +73,7 @@ def explain_model(
     """
     names = model.label_names
     if label is not None and label not in names:
-        raise ValueError(f"The model has no label {label!r}; it has {', '.join(names)}.")
+        raise ColumnRequestError(f"The model has no label {label!r}; it has {', '.join(names)}.")
     if model.classifier.kernel == "linear":
         weights = to_numpy(model.classifier.coef_)
         columns = [feature.name for feature in model.features]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.datasets._columns import match_columns, require, truth
+from dm2l.datasets._columns import ColumnRequestError, match_columns, require, truth
 from dm2l.tables._answers import HOLES
 from dm2l.tables._table import refuse_repeated
 
@@ -112,7 +112,9 @@ def column_kinds(
         if kind not in KINDS:
             raise ValueError(f"{name!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
         if name not in names:
-            raise ValueError(f"There is no feature column {name!r} whose kind could be {kind!r}.")
+            raise ColumnRequestError(
+                f"There is no feature column {name!r} whose kind could be {kind!r}."
+            )
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
     uses = []
     for j, name in enumerate(names):

@@ -14,10 +14,10 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.tables._fitting import fit_pipeline
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import Estimate, estimate_rows
-from dm2l.tables._preparation import Feature, features_of, typed_frame
+from dm2l.tables._preparation import Feature, check_columns, features_of, typed_frame
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
-from dm2l.tables._table import LabelNames, Table
+from dm2l.tables._table import LabelNames, Table, made_up_names
 
 
 class Answer(NamedTuple):
@@ -48,6 +48,9 @@ class TableModel:
         Of the scores on the rows it was fitted to.
     estimate : Estimate or None
         Quality on rows that the models of a cross-validation had not seen.
+    zero_based : bool or None
+        Whether the first feature of the .svm file that it was fitted to has index 0; None if it
+        was fitted to no such file.
     """
 
     pipeline: Any
@@ -58,6 +61,7 @@ class TableModel:
     correlation: NDArray[np.float64]
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
+    zero_based: bool | None = None
 
     @property
     def classifier(self) -> DM2LClassifier:
@@ -76,17 +80,33 @@ class TableModel:
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Raw features of a table as the pipeline takes them, and what to warn about."""
-        if self.uses is not None and table.frame is not None:
-            return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
-        if self.uses is not None or table.frame is not None:
+        if self.uses is None and table.frame is None:
+            return self._columns(table), []
+        if self.uses is None or table.frame is None:
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
             raise ValueError(f"This model was fitted to {kind}, {table.path} is none.")
-        if table.matrix.shape[1] != len(self.feature_names):
+        if table.unnamed:
+            self._check_width(table)
+        return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
+
+    def _columns(self, table: Table) -> Any:
+        """The columns of a sparse matrix, by name if both the model and the table know names."""
+        wanted, present = self.feature_names, table.feature_names
+        if table.unnamed or wanted == made_up_names(len(wanted)):
+            self._check_width(table)
+            return table.matrix
+        check_columns(wanted, present, str(table.path))
+        if wanted == present:
+            return table.matrix
+        places = {name: j for j, name in enumerate(present)}
+        return table.matrix[:, [places[name] for name in wanted]]
+
+    def _check_width(self, table: Table) -> None:
+        if len(table.feature_names) != len(self.feature_names):
             raise ValueError(
-                f"{table.path} has {table.matrix.shape[1]} features, the model takes "
+                f"{table.path} has {len(table.feature_names)} features, the model takes "
                 f"{len(self.feature_names)}."
             )
-        return table.matrix, []
 
     def check_labels(self, table: Table) -> None:
         """Refuse a table that was read with other labels, or with these in another order."""
@@ -191,6 +211,7 @@ def fit_table(
         correlation=_correlation(pipeline[-1].decision_function(pipeline[:-1].transform(inputs))),
         estimate=estimate,
         missing=[str(mark) for mark in missing],
+        zero_based=None if table.bunch is None else table.bunch.get("zero_based"),
     )
 
 
@@ -203,7 +224,7 @@ def read_for(
     as_text: Sequence[str] = (),
     **reading: Any,
 ) -> Table:
-    """Read a table for a fitted model: its label columns, its columns of text, its marks.
+    """Read a table as the one that a model was fitted to: its labels, columns of text, marks.
 
     Parameters
     ----------
@@ -212,7 +233,7 @@ def read_for(
     path : str or Path
         The file.
     labels : bool, default=True
-        Whether the table has the model's label columns.
+        Whether the table has the model's label columns; if not, its features alone are read.
     missing, as_text, **reading
         As in :func:`read_table`; marks and columns of text of the model come on top.
 
@@ -227,6 +248,8 @@ def read_for(
         missing=[*model.missing, *missing],
         as_text=[*model.text_columns, *as_text],
         n_features=len(model.feature_names),
+        zero_based=model.zero_based,
+        features_only=not labels,
         **reading,
     )
 

@@ -54,6 +54,18 @@ def preparation(uses: Sequence[ColumnUse] | None) -> Any:
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
 
 
+def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
+    """Raise if columns are missing; all are named."""
+    known = set(present)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise ValueError(
+            f"{where} lacks {len(missing)} of the {len(wanted)} columns that the model takes: "
+            f"{', '.join(map(repr, missing))}. It has {', '.join(map(str, present[:12]))}"
+            f"{', ...' if len(present) > 12 else ''}. Add the missing ones, blank where unknown."
+        )
+
+
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
 ) -> tuple[Any, list[str]]:
@@ -68,15 +80,7 @@ def typed_frame(
     """
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
-    missing = [use.name for use in wanted if use.name not in frame.columns]
-    if missing:
-        listed = ", ".join(map(repr, missing))
-        raise ValueError(
-            f"{where} lacks {len(missing)} of the {len(wanted)} columns that the model takes: "
-            f"{listed}. It has {', '.join(map(str, frame.columns[:12]))}"
-            f"{', ...' if len(frame.columns) > 12 else ''}. Add the missing ones, blank where "
-            "unknown."
-        )
+    check_columns([use.name for use in wanted], list(frame.columns), where)
     columns, warnings = {}, []
     for use in wanted:
         column = frame[use.name]

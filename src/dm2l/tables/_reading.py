@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from dm2l.datasets import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.datasets._columns import require
+from dm2l.datasets._columns import check_distinct, require
+from dm2l.datasets._csv_rows import open_rows
 from dm2l.tables._answers import HOLES
 from dm2l.tables._cells import plain, records
+from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
 from dm2l.tables._memory import CSV_FACTOR, PARQUET_FACTOR, check_size
 from dm2l.tables._output import PARQUET, TEXT
 from dm2l.tables._table import Table, find_labels, split_columns
 
-MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
-
 # pandas compares letter by letter; columns of text are looked at once more.
 _SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
 _SPELT_HOLES.append("NaN")
+
+_SEPARATORS = ",;\t|"
+_QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*(?:""[^"]*)*"')
 
 
 def read_table(
@@ -35,6 +35,8 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     n_features: int | None = None,
+    zero_based: bool | None = None,
+    features_only: bool = False,
 ) -> Table:
     r"""Read a table, with its label columns if ``labels`` says which they are.
 
@@ -45,19 +47,24 @@ def read_table(
         are numbers and which mostly say themselves what is a label.
     labels : int, str or list of str, default=None
         Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
-        with commas, or the number of last columns. None: no column is a label.
+        with commas, or the number of last columns. None: no column is a label, or those of which
+        the file says so itself.
     missing : iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
     as_text : collection of str, default=()
         Columns that are taken as text even if they hold numbers only.
     separator : str, default=None
-        What separates columns of a text file; None goes by the header.
+        The character that separates columns of a text file; None goes by the header.
     decimal : str, default="."
         The decimal point of a text file.
     encoding : str, default="utf-8"
         Encoding of a text file.
     n_features : int, default=None
         Features of a .svm file, where it shows fewer.
+    zero_based : bool, default=None
+        Whether the first feature of a .svm file has index 0; None: if index 0 occurs.
+    features_only : bool, default=False
+        Whether the file is read without labels, even where it says itself what is one.
 
     Returns
     -------
@@ -87,13 +94,24 @@ def read_table(
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if features_only:
+        labels = None
+    check_encoding(encoding)
     if suffix in MATRIX_FORMATS:
-        return _read_matrix(path, suffix, labels, n_features)
+        return read_matrix(
+            path,
+            labels,
+            n_features=n_features,
+            zero_based=zero_based,
+            features_only=features_only,
+            encoding=encoding,
+        )
     if suffix in PARQUET:
         return _read_parquet(path, labels, missing)
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
+    check_separator(separator)
     check_size(path, path.stat().st_size, CSV_FACTOR)
     names, separator = _header(path, separator, encoding)
     chosen = [] if labels is None else find_labels(names, labels, str(path))
@@ -101,6 +119,25 @@ def read_table(
     frame = _read_text(path, names, text, sep=separator, decimal=decimal, encoding=encoding)
     written = {"separator": separator, "decimal": decimal, "encoding": encoding}
     return split_columns(path, frame, names, chosen, missing, **written)
+
+
+def check_separator(separator: str | None) -> None:
+    """Refuse what cannot separate columns."""
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
+            f"{separator!r}."
+        )
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that is none of text."""
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        raise ValueError(
+            f"{encoding!r} is no encoding of text; there are utf-8, latin-1, cp1252 and many more."
+        ) from error
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:
@@ -146,17 +183,14 @@ def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str]
     if separator is None:
         usual = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
         # Spreadsheets of countries with a decimal comma write semicolons.
-        separator = usual if usual in head else max(",;\t|", key=head.count)
+        bare = _QUOTED.sub("", head)
+        separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
     try:
         first = next(records(head, separator))
     except ValueError as error:
         raise ValueError(f"{path} has no readable header: {error}.") from error
     names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(first.cells)]
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise ValueError(
-            f"{path} has several columns named {', '.join(map(repr, double[:5]))}; rename them."
-        )
+    check_distinct(names, str(path))
     return names, separator
 
 
@@ -166,7 +200,7 @@ def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: An
         # Rows longer than the header: pandas would cut them off and only warn.
         warnings.simplefilter("error", pandas.errors.ParserWarning)
         try:
-            return pandas.read_csv(
+            frame = pandas.read_csv(
                 path,
                 names=names,
                 header=0,
@@ -181,6 +215,10 @@ def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: An
             raise ValueError(_not_encoded(path, options["encoding"], error)) from error
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
             raise ValueError(f"{path} is no table: {str(error).strip()}.") from error
+    if frame.iloc[:, -1].isna().any():  # a short row ends in holes
+        with open_rows(path, options["sep"], options["encoding"]) as rows:
+            rows.check()
+    return frame
 
 
 def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
@@ -195,36 +233,7 @@ def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
         check_size(path, size, PARQUET_FACTOR)
         frame = file.read().to_pandas(ignore_metadata=True)
     names = [str(name) for name in frame.columns]
+    check_distinct(names, str(path))
     frame.columns = names
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     return split_columns(path, frame, names, chosen, missing)
-
-
-def _read_matrix(path: Path, suffix: str, labels: Any, n_features: int | None) -> Table:
-    if suffix == ".arff":
-        number = isinstance(labels, str) and labels.isdecimal()
-        bunch = read_arff(path, int(labels) if number else labels)
-    elif suffix == ".npz":
-        bunch = read_npz(path)
-    elif suffix == ".mat":
-        bunch = read_mat(path)
-    else:
-        bunch = read_svmlight(path, n_features)
-    X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
-    names = bunch.feature_names or [f"x{j + 1}" for j in range(X.shape[1])]
-    label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
-    if labels is not None and suffix != ".arff":
-        chosen = find_labels(label_names, labels, f"the labels of {path}")
-        label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
-    frame = None
-    if not sp.issparse(X):
-        frame = require("pandas", "io").DataFrame(X, columns=list(names))
-    return Table(
-        path=path,
-        frame=frame,
-        matrix=X if frame is None else None,
-        feature_names=list(names),
-        label_names=label_names,
-        Y=Y,
-        bunch=bunch,
-    )

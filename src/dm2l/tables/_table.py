@@ -60,6 +60,11 @@ class Table:
         """The features in the one container they are in."""
         return self.matrix if self.frame is None else self.frame
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether the file has no names of its features, so that their places have to tell."""
+        return self.bunch is not None and self.bunch.feature_names is None
+
 
 def table_from_frame(
     frame: Any, labels: int | str | Iterable[str] | None = None, *, missing: Iterable[Any] = ()
@@ -139,6 +144,11 @@ def refuse_repeated(names: Sequence[str], where: str) -> None:
             f"{where} has several columns whose name reads {', '.join(map(repr, double[:5]))}; "
             "rename them."
         )
+
+
+def made_up_names(size: int) -> list[str]:
+    """Names of the features of a file that has none."""
+    return [f"x{j + 1}" for j in range(size)]
 
 
 def split_columns(
