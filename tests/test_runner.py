@@ -715,7 +715,8 @@ def stored(path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, jobs):
+def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, monkeypatch, jobs):
+    monkeypatch.setattr(protocol_module, "_registered", {})  # the program registers one
     program, path = tmp_path / "program.py", tmp_path / "killed.db"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), "run", "tiny", "--store", str(path)]
