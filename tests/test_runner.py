@@ -549,7 +549,7 @@ def test_run_stores_every_cell_once_and_runs_only_what_is_missing(data, store, s
 
 
 class Moody(MaskedRidgeClassifier):
-    error: Exception | None = ValueError("not today")
+    error: BaseException | None = ValueError("not today")
 
     def fit(self, X, Y, label_mask=None):
         if self.error is not None:
@@ -575,6 +575,9 @@ def test_failures_are_stored_stop_nothing_and_can_be_tried_again(data, store, mo
     monkeypatch.setattr(Moody, "error", MemoryError("too big"))
     assert run(protocol, store, retry_failed=True).failed == 4
     assert store.rows(methods=["moody"])[0]["error"] == "MemoryError: too big"
+    monkeypatch.setattr(Moody, "error", SystemExit(3))
+    assert run(protocol, store, retry_failed=True).failed == 4
+    assert store.rows(methods=["moody"])[0]["error"] == "SystemExit: 3"
     monkeypatch.setattr(Moody, "error", None)
     end = run(protocol, store, retry_failed=True)
     assert (end.done, end.failed) == (8, 0)
@@ -712,7 +715,8 @@ def stored(path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, jobs):
+def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, monkeypatch, jobs):
+    monkeypatch.setattr(protocol_module, "_registered", {})  # the program registers one
     program, path = tmp_path / "program.py", tmp_path / "killed.db"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), "run", "tiny", "--store", str(path)]

@@ -254,7 +254,7 @@ def attempt(protocol: Protocol, cell: Cell, device: str | None) -> dict[str, Any
     row: dict[str, Any]
     try:
         row = _fit(method, cell, sample, device)
-    except Exception as error:  # whatever a method of anybody raises is its result
+    except (Exception, SystemExit) as error:  # what a method of anybody raises is its result
         text = f"{type(error).__name__}: {error}"
         row = _failed(method, sample, text) | {"peak_memory": _peak_memory()}
     return {**row, "seconds": time.perf_counter() - start}
