@@ -475,9 +475,9 @@ def _frame(**columns):
     ids=["1 and '1'", "'1' twice"],
 )
 def test_columns_of_one_name_are_refused_with_it(frame):
-    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+    with pytest.raises(ValueError, match=r"several columns named '1'; rename"):
         table_from_frame(frame, ["y"])
-    with pytest.raises(ValueError, match=r"several columns whose name reads '1'; rename"):
+    with pytest.raises(ValueError, match=r"several columns named '1'; rename"):
         column_kinds(frame.drop(columns="y"))
 
 

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.datasets._columns import ColumnRequestError, match_columns, require, truth
+from dm2l.datasets._columns import (
+    ColumnRequestError,
+    check_distinct,
+    match_columns,
+    require,
+    truth,
+)
 from dm2l.tables._answers import HOLES
-from dm2l.tables._table import refuse_repeated
 
 KINDS = ("numeric", "boolean", "category", "text")
 LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
@@ -106,7 +111,7 @@ def column_kinds(
     'dates; turn them into numbers (year, weekday, days since) to use them'
     """
     names = [str(name) for name in frame.columns]
-    refuse_repeated(names, "The data frame")
+    check_distinct(names, "The data frame")
     wanted = dict(kinds or {})
     for name, kind in wanted.items():
         if kind not in KINDS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.datasets._columns import choose_labels
+from dm2l.datasets._columns import check_distinct, choose_labels
 from dm2l.tables._answers import Marks, read_answers
 
 
@@ -136,16 +135,6 @@ def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     return choose_labels(names, wanted, where)
 
 
-def refuse_repeated(names: Sequence[str], where: str) -> None:
-    """Refuse columns of one name."""
-    double = [name for name, count in Counter(names).items() if count > 1]
-    if double:
-        raise ValueError(
-            f"{where} has several columns whose name reads {', '.join(map(repr, double[:5]))}; "
-            "rename them."
-        )
-
-
 def made_up_names(size: int) -> list[str]:
     """Names of the features of a file that has none."""
     return [f"x{j + 1}" for j in range(size)]
@@ -157,7 +146,7 @@ def split_columns(
     """Part the columns of a data frame into features and labels."""
     if len(frame) == 0:
         raise ValueError(f"{path} has a header and no rows.")
-    refuse_repeated(names, str(path))
+    check_distinct(names, str(path))
     features = [j for j in range(len(names)) if j not in set(chosen)]
     if not features:
         raise ValueError(f"{path}: every column is a label; no features are left.")
