@@ -66,7 +66,8 @@ def _figures(name: str, rows: Sequence[Row], convention: str) -> Iterator[Figure
         for metric, title in _MEASURES.items():
             drawn = rate_figure(whole, metric, mask=mask, convention=convention)
             caption = f"{title} against the share of labels that stay observed ({mask} masks)."
-            yield Figure(f"{name}: {title.lower()}, {mask}", caption, to_svg(drawn))
+            small = title if title.startswith("AUC") else title.lower()
+            yield Figure(f"{name}: {small}, {mask}", caption, to_svg(drawn))
         for methods, dataset in itertools.product(_PAIRS, _PAIR_SETS):
             if set(methods) <= {row["method"] for row in whole if row["dataset"] == dataset}:
                 drawn = comparison_figure(
