@@ -481,13 +481,6 @@ def test_columns_of_one_name_are_refused_with_it(frame):
         column_kinds(frame.drop(columns="y"))
 
 
-def test_parquet_columns_of_one_name_are_refused(tmp_path):
-    path = tmp_path / "table.parquet"
-    pq.write_table(pa.table([[1.5], [2.5], [1]], names=["a", "a", "y"]), path)
-    with pytest.raises(ValueError, match=r"table.parquet has several .* 'a'; rename"):
-        read_table(path, "y")
-
-
 def test_names_of_a_frame_need_not_be_text():
     frame = pd.DataFrame({0: np.arange(60) % 7, 5: [True, False, None] * 20, 7: [0, 1, 1] * 20})
     table = table_from_frame(frame, [5, "7"])

@@ -231,9 +231,8 @@ def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
         groups = range(file.metadata.num_row_groups)
         size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
         check_size(path, size, PARQUET_FACTOR)
+        names = file.schema_arrow.names
+        check_distinct(names, str(path))
         frame = file.read().to_pandas(ignore_metadata=True)
-    names = [str(name) for name in frame.columns]
-    check_distinct(names, str(path))
-    frame.columns = names
     chosen = [] if labels is None else find_labels(names, labels, str(path))
     return split_columns(path, frame, names, chosen, missing)
