@@ -811,8 +811,8 @@ def test_studies_are_of_the_splits_of_the_protocols(studied):
 def test_command_draws_studies(filled, tmp_path, studied, monkeypatch):
     asked = []
 
-    def known(name, progress):
-        asked.append(name)
+    def known(name, repetitions, progress):
+        asked.append((name, repetitions))
         return studied[1]
 
     monkeypatch.setattr(_report, "study", known)
@@ -822,7 +822,7 @@ def test_command_draws_studies(filled, tmp_path, studied, monkeypatch):
     check(text)
     for title in ("ranks of the labels", "convergence", "sensitivity to lambda_d", "to sigma"):
         assert title in text
-    assert asked == ["tiny"]
+    assert asked == [("tiny", 1)]
 
 
 def test_a_study_of_unknown_data_is_refused(filled, tmp_path):

@@ -52,7 +52,7 @@ _MISUSE = (ValueError, OSError)
     metavar="DATASET",
     multiple=True,
     help="Add figures of a data set that need fits of their own: ranks of its labels, convergence, "
-    "sensitivity to lambda_d and sigma. Can be given several times; minutes each.",
+    "sensitivity to lambda_d and sigma (one repetition). Can be given several times; minutes each.",
 )
 @click.option(
     "--convention",
@@ -82,7 +82,7 @@ def report_results(
         )
     try:
         say = partial(click.echo, err=True)
-        studies = [study(name, progress=say) for name in studied]
+        studies = [study(name, repetitions=1, progress=say) for name in studied]
         with Store(path, read_only=True) as store:
             figures: list[Figure] = []
             if find_spec("matplotlib"):
