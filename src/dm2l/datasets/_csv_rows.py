@@ -93,6 +93,13 @@ class CsvRows:
                 yield line
 
 
+def refuse_short_rows(frame: Any, path: str | Path, sep: str, **options: Any) -> None:
+    """Raise if pandas has filled up a row of the file: such a row of the frame ends in a hole."""
+    if frame.iloc[:, -1].isna().any():
+        with open_rows(path, sep, **options) as rows:
+            rows.check()
+
+
 @contextmanager
 def open_rows(
     path: str | Path, sep: str, encoding: str = "utf-8", **options: Any

@@ -21,7 +21,7 @@ from dm2l.datasets._columns import (
     require,
     truth,
 )
-from dm2l.datasets._csv_rows import open_rows
+from dm2l.datasets._csv_rows import open_rows, refuse_short_rows
 
 _EXTRA = "io"
 
@@ -101,9 +101,8 @@ def read_csv(
             raise ValueError(f"{path} is no table: {error}") from error
         except pandas.errors.EmptyDataError:
             raise ValueError(f"{path} is empty; a header line is needed.") from None
-    if len(sep) == 1 and frame.iloc[:, -1].isna().any():  # a short row ends in holes
-        with open_rows(path, sep, skipinitialspace=True) as rows:
-            rows.check()
+    if len(sep) == 1:
+        refuse_short_rows(frame, path, sep, skipinitialspace=True)
     return _bunch(pandas, frame, chosen, missing_label, as_patterns(drop), str(path))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dm2l.datasets._columns import check_distinct, require
-from dm2l.datasets._csv_rows import open_rows
+from dm2l.datasets._csv_rows import refuse_short_rows
 from dm2l.tables._answers import HOLES
 from dm2l.tables._cells import plain, records
 from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
@@ -215,9 +215,7 @@ def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: An
             raise ValueError(_not_encoded(path, options["encoding"], error)) from error
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
             raise ValueError(f"{path} is no table: {str(error).strip()}.") from error
-    if frame.iloc[:, -1].isna().any():  # a short row ends in holes
-        with open_rows(path, options["sep"], options["encoding"]) as rows:
-            rows.check()
+    refuse_short_rows(frame, path, options["sep"], encoding=options["encoding"])
     return frame
 
 

@@ -99,6 +99,7 @@ def table_from_frame(
             )
         frame = frame.to_pandas()
     names = [str(name) for name in frame.columns]
+    check_distinct(names, "The data frame")
     chosen = [] if labels is None else find_labels(names, labels, "the data frame")
     named = frame.set_axis(names, axis=1).reset_index(drop=True)
     return split_columns(Path("data frame"), named, names, chosen, missing)
@@ -146,7 +147,6 @@ def split_columns(
     """Part the columns of a data frame into features and labels."""
     if len(frame) == 0:
         raise ValueError(f"{path} has a header and no rows.")
-    check_distinct(names, str(path))
     features = [j for j in range(len(names)) if j not in set(chosen)]
     if not features:
         raise ValueError(f"{path}: every column is a label; no features are left.")
