@@ -271,6 +271,24 @@ def _ones(X, offset):
     return np.column_stack([X - offset, np.ones(len(X))])
 
 
+def test_what_can_be_learnt_may_be_told_before_it_is_seen():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    T = rng.choice([-1, 0, 1], size=(40, 3)).astype(np.int8)
+    T[:20, 0], T[:, 2] = np.abs(T[:20, 0]), np.abs(T[:, 2])
+    learnable = np.array([True, True, False])
+    told = SufficientStatistics(3, 3)
+    for rows in (slice(0, 20), slice(20, 40)):
+        told.add(X[rows], T[rows], learnable)
+        assert len(told.rows.each()) == 1  # nothing waits
+    seen = gather(X, T * learnable)
+    seen.move(told.offset)
+    np.testing.assert_allclose(told.covered, seen.covered)
+    np.testing.assert_allclose(told.H, seen.H)
+    np.testing.assert_array_equal(told.positives, seen.positives)
+    assert told.weight == seen.weight == ((T[:, :2] != 0).any(axis=1)).sum()
+
+
 def test_statistics_refuse_what_does_not_belong():
     X, Y = make_data(5, n=50)
     T = signs_of(Y)
