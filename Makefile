@@ -68,7 +68,7 @@ docs-source:
 docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html; a warning fails
 	@rm -rf build/docs/html
 	$(SPHINX) --builder html build/docs/source/docs build/docs/html
-	.venv/docs/bin/python results/document.py --report build/docs/html/report.html
+	.venv/docs/bin/python -m dm2l_lab.paper.document --report build/docs/html/report.html
 	.venv/docs/bin/python docs/local_links.py build/docs/html
 
 docs-links: .venv/docs/$(READY) docs-source  ## whether the addresses in the documentation answer

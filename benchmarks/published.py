@@ -35,7 +35,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l.masks import hide_per_row
-from dm2l.nuclear import blas_threads, nuclear_norm, one_blas_thread
+from dm2l.nuclear import nuclear_norm
+from dm2l.threads import blas_threads, one_blas_thread
 
 DELTA = 0.005  # threshold of Algorithm 2
 RESTART = 20

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dm2l import DM2LClassifier
+from dm2l.baselines import HolesAreNegatives
 from dm2l.datasets import load_digit_attributes
-from dm2l.experiments import HolesAreNegatives
 from dm2l.masks import hide_uniform
 from dm2l.metrics import average_precision, f1_macro
 

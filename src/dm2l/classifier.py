@@ -19,7 +19,6 @@ from sklearn.utils import Tags
 from dm2l.approximation import FourierMap, NystroemMap
 from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.base import MissingLabelClassifier
-from dm2l.blocks import RowBlocks
 from dm2l.features import (
     FeatureMap,
     Features,
@@ -34,8 +33,10 @@ from dm2l.features import (
     float64,
 )
 from dm2l.labels import Signs
-from dm2l.nuclear import blas_thread_count, blas_threads, one_blas_thread
 from dm2l.objective import Objective
+from dm2l.scale import RowBlocks
+from dm2l.scale._strategy import choose
+from dm2l.scale._streaming import StreamedFits
 from dm2l.solvers import (
     Minimand,
     Preconditioner,
@@ -47,8 +48,7 @@ from dm2l.solvers import (
     solve_lbfgs,
     solve_published,
 )
-from dm2l.strategy import choose
-from dm2l.streaming import StreamedFits
+from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
 
 __all__ = ["DM2LClassifier", "Prepared"]
 
@@ -354,7 +354,7 @@ callable, default="linear"
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
             Inputs; no missing values. Or a source of row blocks with their labels, for more rows
-            than memory holds: see :class:`dm2l.blocks.RowBlocks`.
+            than memory holds: see :class:`dm2l.scale.RowBlocks`.
         Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
             looked; or one class per row. None with a source, which has its own.
@@ -363,7 +363,7 @@ callable, default="linear"
         strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
             Where rows are during the fit: all in memory; nowhere, after one pass that gathers
             sufficient statistics; or in the source, which every evaluation goes through twice.
-            "auto" goes by the cost model of :mod:`dm2l.strategy`. The result is the same, up to
+            "auto" goes by the cost model of :func:`dm2l.scale.choose`. The result is the same, up to
             the rounding of products in another order.
         memory : float, default=None
             Bytes that "auto" may count on; None: half of what is free.

@@ -33,7 +33,7 @@ from dm2l.arrays import (
     take_rows,
     to_numpy,
 )
-from dm2l.nuclear import WORTH_SHARING, one_blas_thread, run_all
+from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
 __all__ = [
     "FeatureMap",

@@ -12,37 +12,22 @@ give the sum; zero rows that fill a stack up to a common height change nothing.
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array, to_device
-from threadpoolctl import ThreadpoolController
 
 __all__ = [
-    "WORTH_SHARING",
     "Norm",
     "NormValue",
     "SmoothNorm",
-    "blas_thread_count",
-    "blas_threads",
     "nuclear_norm",
-    "one_blas_thread",
-    "run_all",
     "smooth_gram_norm",
     "smooth_nuclear_norm",
     "subgradient",
     "thresholded_nuclear_norm",
 ]
-
-
-# Multiplications from which on more than one thread pays.
-WORTH_SHARING = 1e8
 
 
 class NormValue(NamedTuple):
@@ -59,78 +44,6 @@ class NormValue(NamedTuple):
 
 
 Norm = Callable[..., NormValue]
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Context in which BLAS uses one thread.
-
-    In an ``eigh`` of a hundred rows threads bring nothing on an idle machine and cost dearly on a
-    busy one: 26 matrices of 153 x 153 took 53 ms with either on two idle cores, and on two busy
-    ones 416 ms with two threads and 58 ms with one (``benchmarks/blas.py``).
-
-    The limit is that of the process: it is set by the first of several threads that ask for it, and
-    ends with the last.
-    """
-    return _ONE_THREAD
-
-
-class _OneThread(AbstractContextManager[None]):
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limits = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limits.restore_original_limits()
-
-
-_ONE_THREAD = _OneThread()
-
-
-def blas_threads(size: float) -> AbstractContextManager[Any]:
-    """Context for products of ``size`` multiplications: small ones get one BLAS thread.
-
-    There a second thread waits more than it works (``benchmarks/blas.py``).
-    """
-    return one_blas_thread() if size < WORTH_SHARING else nullcontext()
-
-
-@functools.cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="dm2l")
-
-
-if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
-    """Results of all tasks, in their order, by so many threads.
-
-    Products and decompositions of numpy arrays let other threads run.
-    """
-    if workers == 1 or len(tasks) == 1:
-        return [task() for task in tasks]
-    return list(_pool(workers).map(lambda task: task(), tasks))
-
-
-def blas_thread_count() -> int:
-    """How many threads BLAS may use here."""
-    counts = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
-    return max(counts, default=1)
 
 
 def nuclear_norm(Z: Any) -> float:

@@ -20,15 +20,8 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
-from dm2l.nuclear import (
-    WORTH_SHARING,
-    Norm,
-    NormValue,
-    nuclear_norm,
-    one_blas_thread,
-    run_all,
-    subgradient,
-)
+from dm2l.nuclear import Norm, NormValue, nuclear_norm, subgradient
+from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
 __all__ = ["Evaluation", "Groups", "Objective"]
 

@@ -1,6 +1,7 @@
 """Methods that DM2L is compared with."""
 
 from dm2l.base import MissingLabelClassifier
+from dm2l.baselines._filling import HolesAreNegatives
 from dm2l.baselines._glocal import GLOCALClassifier
 from dm2l.baselines._leml import LEMLClassifier
 from dm2l.baselines._lsml import LSMLClassifier
@@ -10,6 +11,7 @@ from dm2l.baselines._one_vs_rest import OneVsRestMasked
 
 __all__ = [
     "GLOCALClassifier",
+    "HolesAreNegatives",
     "LEMLClassifier",
     "LSMLClassifier",
     "MLLRCClassifier",

@@ -10,8 +10,8 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l.baselines._linear import Holes, Inputs, IterativeBaseline, Targets, weighted_grams
+from dm2l.baselines._trust_region import trust_region_newton
 from dm2l.labels import Signs
-from dm2l.solvers import trust_region_newton
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import Features, LinearMap
 from dm2l.labels import Signs
-from dm2l.nuclear import blas_threads
 from dm2l.solvers import masked_ridge
+from dm2l.threads import blas_threads
 
 Holes = Literal["ignore", "neutral", "negative"]
 

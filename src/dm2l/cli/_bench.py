@@ -22,7 +22,7 @@ from dm2l import ConstantLabelWarning, DM2LClassifier, __version__
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.cli import _table_options as shared
 from dm2l.datasets import make_missing_multilabel
-from dm2l.nuclear import blas_thread_count
+from dm2l.threads import blas_thread_count
 
 RIDGE = "Ridge, holes as 0"
 

@@ -10,14 +10,14 @@ from dm2l.cli._bench import bench_command
 from dm2l.cli._complete import complete_command
 from dm2l.cli._demo import run_demo
 from dm2l.cli._evaluate import evaluate_command
-from dm2l.cli._experiment import experiment
 from dm2l.cli._explain import explain_command
 from dm2l.cli._fit import fit_command
 from dm2l.cli._inspect import inspect_command
 from dm2l.cli._predict import predict_command
-from dm2l.cli._report import report_results
 from dm2l.cli._review import review_command
 from dm2l.cli._suggest import suggest_command
+from dm2l_lab.cli._experiment import experiment
+from dm2l_lab.cli._report import report_results
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

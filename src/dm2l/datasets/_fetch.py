@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from sklearn.utils import Bunch
 
-from dm2l.datasets._archive import write_npz
 from dm2l.datasets._catalogue import DataSetCard
-from dm2l.datasets._columns import require
 from dm2l.datasets._content import content_hash
 from dm2l.datasets._folder import READERS, present, read
 from dm2l.datasets._unpack import unpack
+from dm2l.readers._archive import write_npz
+from dm2l.readers._columns import require
 
 VARIABLE = "DM2L_CACHE"
 _EXTRA = "data"

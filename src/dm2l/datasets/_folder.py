@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sklearn.utils import Bunch
 
-from dm2l.datasets._archive import read_npz
-from dm2l.datasets._arff import read_arff
-from dm2l.datasets._mat import read_mat
+from dm2l.readers._archive import read_npz
+from dm2l.readers._arff import read_arff
+from dm2l.readers._mat import read_mat
 
 # In order of preference, where a set is there in several forms.
 READERS: dict[str, Callable[[Path], Bunch]] = {

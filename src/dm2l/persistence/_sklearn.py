@@ -30,8 +30,8 @@ _OLDEST = (0, 16)
 _SCHEMA = "schema.json"
 _OWN = (
     "dm2l.persistence._sklearn.Slot",
-    "dm2l.experiments._filling.HolesAreNegatives",
-    "dm2l.experiments._scaling.UnitVarianceScaler",
+    "dm2l.baselines._filling.HolesAreNegatives",
+    "dm2l_lab._scaling.UnitVarianceScaler",
 )
 # By way of the one loader of skops that reads their members, which have been checked by then.
 _SPARSE_LOADER = "SparseMatrixNode"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.experiments._panels import FONT, SMALL_FONT
 from dm2l.plots._arrows import draw_arrows
 from dm2l.plots._canvas import (
     LINE,
@@ -20,6 +19,7 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
+from dm2l.plots._panels import FONT, SMALL_FONT
 from dm2l.tables import Implication
 from dm2l.tables._inspection import _MORE, _SURE
 from dm2l.tables._oddities import ROWS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from dm2l.experiments._diagrams import critical_difference_diagram
-from dm2l.experiments._ranks import average_ranks, friedman, nemenyi_critical_difference
 from dm2l.plots._canvas import Numbers, pyplot
+from dm2l.plots._diagrams import critical_difference_diagram
+from dm2l.plots._ranks import average_ranks, friedman, nemenyi_critical_difference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

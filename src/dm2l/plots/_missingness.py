@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.experiments._panels import COLOURS, FONT
 from dm2l.labels import Signs
 from dm2l.plots._canvas import (
     LINE,
@@ -21,6 +20,7 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
+from dm2l.plots._panels import COLOURS, FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

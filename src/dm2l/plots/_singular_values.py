@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from dm2l.arrays import to_numpy
-from dm2l.experiments._panels import COLOURS, series_styles
-from dm2l.experiments._studies import Spectrum
 from dm2l.labels import Signs
 from dm2l.metrics._units import read
 from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
+from dm2l.plots._panels import COLOURS, series_styles
+from dm2l_lab.paper._studies import Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

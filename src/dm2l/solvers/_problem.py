@@ -104,7 +104,7 @@ class Minimand(Protocol):
 class Problem:
     """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.
 
-    All rows are at hand, as one block; :class:`dm2l.solvers.GramProblem` is the same problem where
+    All rows are at hand, as one block; :class:`dm2l.scale.GramProblem` is the same problem where
     they are not.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.datasets._columns import MISSING_WORDS, truth
+from dm2l.readers._columns import MISSING_WORDS, truth
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
 HOLES = MISSING_WORDS | {"#n/a", "#na", "<na>"}

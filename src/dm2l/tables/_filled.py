@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l.datasets import write_npz
-from dm2l.datasets._columns import require
 from dm2l.files import whole_file
+from dm2l.readers import write_npz
+from dm2l.readers._columns import require
 from dm2l.tables._answers import Marks, Spelling, find_spelling
 from dm2l.tables._cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion

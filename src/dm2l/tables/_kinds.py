@@ -9,13 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.datasets._columns import (
-    ColumnRequestError,
-    check_distinct,
-    match_columns,
-    require,
-    truth,
-)
+from dm2l.readers._columns import ColumnRequestError, check_distinct, match_columns, require, truth
 from dm2l.tables._answers import HOLES
 
 KINDS = ("numeric", "boolean", "category", "text")

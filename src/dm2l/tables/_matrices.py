@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l.datasets import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.datasets._arff import attribute_names
-from dm2l.datasets._columns import check_distinct, require
+from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
+from dm2l.readers._arff import attribute_names
+from dm2l.readers._columns import check_distinct, require
 from dm2l.tables._table import Table, find_labels, made_up_names
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dm2l.datasets._columns import require
 from dm2l.files import whole_file
+from dm2l.readers._columns import require
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
 PARQUET = (".parquet", ".pq")

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dm2l.datasets._columns import check_distinct, require
-from dm2l.datasets._csv_rows import refuse_short_rows
+from dm2l.readers._columns import check_distinct, require
+from dm2l.readers._csv_rows import refuse_short_rows
 from dm2l.tables._answers import HOLES
 from dm2l.tables._cells import plain, records
 from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix

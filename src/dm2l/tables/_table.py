@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.datasets._columns import check_distinct, choose_labels
+from dm2l.readers._columns import check_distinct, choose_labels
 from dm2l.tables._answers import Marks, read_answers
 
 

@@ -1,0 +1,90 @@
+"""The careless way with missing labels, to measure what it costs."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+
+class HolesAreNegatives(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Fill every missing label with "no" and fit an estimator to what results.
+
+    What gradient boosters do with a missing label without saying so.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned, then fitted to labels without holes.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.baselines import HolesAreNegatives
+    >>> X, Y = np.eye(3), np.array([[1, np.nan], [0, 1], [np.nan, 0]])
+    >>> model = HolesAreNegatives(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y)
+    >>> filled = MaskedRidgeClassifier(alpha=1.0).fit(X, [[1, 0], [0, 1], [0, 0]])
+    >>> bool((model.decision_function(X) == filled.decision_function(X)).all())
+    True
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Fill the holes and fit.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        Y : array of shape (n, c)
+            Labels 0/1, NaN where missing.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self.estimator_ = clone(self.estimator).fit(X, np.nan_to_num(np.asarray(Y, dtype=float)))
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n, c)
+            Scores.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels that the fitted estimator predicts.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n, c)
+            Labels.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)

@@ -1,0 +1,171 @@
+"""The form of labels that arrive in blocks: none of them shows everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.labels._labels import Labels, Signs, observed_classes, parse_labels
+
+
+class LabelForm:
+    """Reads the labels of one block after another and holds them to one form.
+
+    The label contract is that of :func:`dm2l.labels.parse_labels`, block by block: a block may
+    have nothing observed, or no negative, but not another coding, other columns or other classes
+    than those before.
+
+    Parameters
+    ----------
+    missing_label : scalar, default=nan
+        Mark of a label that was not observed.
+    absent_label : {None, "missing", "negative"}, default=None
+        What nothing stored means in a sparse ``Y`` of positives only.
+    classes : array-like, default=None
+        All classes of a 1-D ``y``, which needs them.
+
+    Examples
+    --------
+    >>> from dm2l.labels._labels import LabelForm
+    >>> form = LabelForm()
+    >>> form.read([[1, float("nan")]]), form.read([[-1, 1]])
+    (array([[1, 0]], dtype=int8), array([[-1,  1]], dtype=int8))
+    >>> form.labels.negative
+    -1
+    """
+
+    def __init__(
+        self, missing_label: Any = np.nan, absent_label: Any = None, classes: Any = None
+    ) -> None:
+        self.missing_label = missing_label
+        self.absent_label = absent_label
+        self._classes = None if classes is None else np.unique(np.asarray(classes))
+        self._labels: Labels | None = None
+        self._coding: int | None = None  # what a negative was written as
+
+    @classmethod
+    def resumed(cls, labels: Labels, negatives: int, missing_label: Any, absent_label: Any) -> Any:
+        """The form of labels that were read before, of which so many were negative."""
+        form = cls(missing_label, absent_label, labels.classes)
+        form._labels = labels
+        if labels.kind == "multilabel" and (labels.negative or negatives):
+            form._coding = labels.negative
+        return form
+
+    @property
+    def labels(self) -> Labels:
+        """Form without any rows."""
+        if self._labels is None:
+            raise ValueError("No labels were read yet.")
+        return self._labels
+
+    def read(self, Y: Any, label_mask: Any = None) -> Signs:
+        """Signs of a block, int8 of shape (n, n_labels)."""
+        found = self._parse(Y, label_mask)
+        if found.classes is not None:
+            found = self._by_classes(Y, label_mask)
+        elif self._classes is not None and len(self._classes) != found.n_labels:
+            raise ValueError(
+                f"classes= names {len(self._classes)} classes, but Y has {found.n_labels} labels."
+            )
+        self._take(found, found.negative if (found.signs < 0).any() else None)
+        return found.signs
+
+    def join(self, other: LabelForm) -> None:
+        """Hold what was read elsewhere, from other blocks of the same rows, to this form.
+
+        Parameters
+        ----------
+        other : LabelForm
+            A copy of this form that has read further blocks.
+        """
+        self._take(other.labels, other._coding)
+
+    def _parse(self, Y: Any, label_mask: Any) -> Labels:
+        one_dimensional = Y is not None and np.ndim(Y) == 1
+        if one_dimensional and not sp.issparse(Y):
+            return self._by_classes(Y, label_mask)
+        absent = self.absent_label
+        if sp.issparse(Y) and self._coding == -1 and not (Y.tocsr().data < 0).any():
+            absent = "missing"  # positives only are not ambiguous among signed blocks
+        return parse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            absent_label=absent,
+            allow_empty=True,
+        )
+
+    def _by_classes(self, Y: Any, label_mask: Any) -> Labels:
+        if self._classes is None:
+            raise ValueError(
+                "A 1-D y needs classes=, all classes there are: a block may not show every one."
+            )
+        classes = self._classes
+        if label_mask is not None:
+            label_mask = np.ravel(label_mask)
+        values, observed = observed_classes(
+            np.ravel(Y), label_mask=label_mask, missing_label=self.missing_label
+        )
+        seen = np.array(values[observed].tolist()) if values.dtype == object else values[observed]
+        unknown = np.setdiff1d(seen, classes)
+        if len(unknown):
+            raise ValueError(
+                f"y holds {unknown.tolist()[0]!r}, which is not among classes={classes.tolist()}."
+            )
+        codes = np.searchsorted(classes, seen)
+        binary = len(classes) <= 2
+        T = np.zeros((len(values), 1 if binary else len(classes)), dtype=np.int8)
+        if binary:
+            T[observed, 0] = np.where(codes == len(classes) - 1, 1, -1)
+        else:
+            T[observed] = -1
+            T[np.flatnonzero(observed), codes] = 1
+        kind: Any = "binary" if binary else "multiclass"
+        return Labels(T, kind, classes, names=None, negative=0, dtype=classes.dtype)
+
+    def _take(self, found: Labels, coding: int | None) -> None:
+        """Hold what came, negatives written as ``coding``, to what is known, and know more."""
+        empty = replace(found, signs=found.signs[:0].copy())
+        known = self._labels
+        if known is None:
+            known = empty
+        if known.kind != found.kind or known.n_labels != found.n_labels:
+            raise ValueError(
+                f"This block has {found.n_labels} labels ({found.kind}), those before had "
+                f"{known.n_labels} ({known.kind})."
+            )
+        if not _same_names(known.names, found.names):
+            raise ValueError(
+                f"The labels of this block are {_shown(found.names)}, those before were "
+                f"{_shown(known.names)}."
+            )
+        if known.kind == "multilabel" and coding is not None:
+            if self._coding is not None and self._coding != coding:
+                raise ValueError(
+                    f"This block writes negatives as {coding}, those before as "
+                    f"{self._coding}. If one of them marks what was not observed, say so with "
+                    "missing_label."
+                )
+            self._coding = coding
+        dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
+        if known.kind != "multilabel":
+            dtype = known.dtype
+        self._labels = replace(
+            known,
+            negative=self._coding or 0,
+            dtype=dtype,
+            names=found.names if known.names is None else known.names,
+        )
+
+
+def _same_names(known: NDArray[np.object_] | None, found: NDArray[np.object_] | None) -> bool:
+    return known is None or found is None or list(known) == list(found)
+
+
+def _shown(names: NDArray[np.object_] | None) -> str:
+    return "not named" if names is None else ", ".join(map(repr, names[:5]))

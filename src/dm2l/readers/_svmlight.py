@@ -1,0 +1,190 @@
+"""Multi-label files in the svmlight (LIBSVM) format."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import Bunch
+
+from dm2l.readers._columns import make_bunch, no_labels
+
+Base = bool | Literal["auto"]
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+def read_svmlight(
+    path: str | Path,
+    n_features: int | None = None,
+    zero_based: Base = "auto",
+    *,
+    labels: Sequence[float] | None = None,
+    absent_label: Literal["negative", "missing"] = "negative",
+    features_only: bool = False,
+) -> Bunch:
+    r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
+
+    A line of blanks is a row with neither labels nor features, as scikit-learn writes it. Comments
+    (``#``) are no rows, nor are empty lines before the first and after the last row; an empty line
+    between rows may be a row that has lost its blank, and is refused.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one ending in ``.gz`` or ``.bz2`` is unpacked on the way.
+    n_features : int, default=None
+        Number of features; None takes the greatest index that occurs. Give it when a training
+        and a test file have to agree.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature has index 0; "auto" says yes if index 0 occurs. Give it, too,
+        when files have to agree.
+    labels : sequence of float, default=None
+        Numbers of the labels, in the order of the columns; None takes those that occur, in
+        ascending order.
+    absent_label : {"negative", "missing"}, default="negative"
+        The format lists positives only. What it means that a label is not listed.
+    features_only : bool, default=False
+        Whether labels are passed over, as for rows that are to be predicted; ``target`` then has
+        no columns.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (float64, CSR), ``target`` (int8 0/1, or float64 with NaN under
+        ``absent_label="missing"``), ``target_names`` (the numbers of the labels as text),
+        ``zero_based`` (whether the first feature has index 0); the other keys of
+        :func:`load_dataset` are None.
+
+    Raises
+    ------
+    ValueError
+        If the file is not understood; the message names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.readers import read_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "tiny.svm")
+    ...     _ = path.write_text("2,5 1:0.5 3:1\n5 2:2\n")
+    ...     tiny = read_svmlight(path)
+    >>> tiny.target_names, tiny.target.tolist()
+    (['2', '5'], [[1, 1], [0, 1]])
+    >>> tiny.data.toarray()
+    array([[0.5, 0. , 1. ],
+           [0. , 2. , 0. ]])
+    """
+    if absent_label not in ("negative", "missing"):
+        raise ValueError(f"absent_label must be 'negative' or 'missing', got {absent_label!r}.")
+    with open_svmlight(path) as file:
+        data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
+    if features_only:
+        return make_bunch(data, no_labels(data), target_names=[], zero_based=base)
+    numbers = sorted({number for row in listed for number in row})
+    if labels is None:
+        columns = numbers
+    else:
+        columns = [float(label) for label in labels]
+        unknown = sorted(set(numbers) - set(columns))
+        if unknown or len(set(columns)) < len(columns):
+            what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
+            raise ValueError(f"{path}: labels= {what}.")
+    if not columns:
+        raise ValueError(f"{path} lists no label at all; is it a multi-label svmlight file?")
+    place = {number: j for j, number in enumerate(columns)}
+    positive = np.zeros((len(listed), len(columns)), dtype=np.int8)
+    for i, row in enumerate(listed):
+        positive[i, [place[number] for number in row]] = 1
+    target = positive if absent_label == "negative" else np.where(positive == 1, 1.0, np.nan)
+    names = [f"{number:.15g}" for number in columns]
+    return make_bunch(data, target, target_names=names, zero_based=base)
+
+
+def open_svmlight(path: str | Path) -> IO[bytes]:
+    """The lines of a file, unpacked."""
+    opened: IO[bytes] = _OPENERS.get(Path(path).suffix, open)(path, "rb")
+    return opened
+
+
+class SvmlightRows(io.RawIOBase):
+    """The rows of an open file, all or some at a time.
+
+    scikit-learn's reader gets its lines from here, without the rows that it would pass over
+    because they have neither labels nor features; those are put in again.
+    """
+
+    def __init__(
+        self, file: IO[bytes], path: str | Path, n_features: int | None, zero_based: Base
+    ) -> None:
+        self._lines = enumerate(file, start=1)
+        self._path, self._n_features, self._zero_based = path, n_features, zero_based
+        self._line = 0  # the one being read
+        self._started = False
+        self._empty: int | None = None  # an empty line after the last row
+
+    def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
+        """The next rows, the labels that they list, and whether the first feature has index 0."""
+        self._rows = rows
+        self._places: list[int] = []  # lines of the rows
+        self._blank: list[bool] = []  # whether nothing stands there
+        try:
+            read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
+        except ValueError as error:
+            raise ValueError(f"{self._path}, line {self._line}: {error}") from error
+        blank = np.array(self._blank, dtype=bool)
+        lengths = np.zeros(len(blank), dtype=np.int64)
+        lengths[~blank] = np.diff(read.indptr)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        labels = iter(found)
+        listed = [() if nothing else next(labels) for nothing in self._blank]
+        indices, zero_based = self._from_zero(read.indices, indptr)
+        width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
+        data = sp.csr_array((read.data, indices, indptr), shape=(len(blank), width))
+        return data, listed, zero_based
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._rows is None or len(self._places) < self._rows:
+            self._line, line = next(self._lines, (self._line, b""))
+            if not line:
+                return
+            text = line.strip()
+            if not line.rstrip(b"\r\n"):
+                self._empty = self._empty or self._line
+            elif not text.startswith(b"#"):
+                if self._started and self._empty:
+                    self._line = self._empty
+                    raise ValueError(
+                        "empty, between rows. If it is a row without labels and features, write a "
+                        "blank there; else remove it."
+                    )
+                self._started, self._empty = True, None
+                self._places.append(self._line)
+                self._blank.append(not text)
+                if text:
+                    yield line
+
+    def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+        """Indices that begin at 0, and whether those of the file do."""
+        zero_based = self._zero_based
+        if zero_based == "auto":
+            zero_based = len(indices) > 0 and bool(indices.min() == 0)
+        base = 0 if zero_based else 1
+        last = np.inf if self._n_features is None else self._n_features - 1 + base
+        wrong = np.flatnonzero((indices < base) | (indices > last))
+        if len(wrong):
+            row = np.searchsorted(indptr, wrong[0], side="right") - 1
+            end = "on" if self._n_features is None else f"to {last}"
+            raise ValueError(
+                f"{self._path}, line {self._places[row]}: a feature has the index "
+                f"{indices[wrong[0]]}, but they go from {base} {end} (zero_based={zero_based})."
+            )
+        return indices - base, bool(zero_based)

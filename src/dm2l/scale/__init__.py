@@ -1,0 +1,34 @@
+"""More rows than memory: row blocks, sufficient statistics, and fits that go through them.
+
+``J`` depends on the features only through the Gram matrices ``H_j = Phi_Oj'Phi_Oj`` of the rows on
+which label ``j`` is observed, ``G_k = Phi_k'Phi_k`` of its observed positives, and ``G_C`` of all
+rows with an observed positive: ``||F_k||_* = tr((W'G_kW)^(1/2))``. They add up over blocks of rows,
+and a block can be taken away again. :mod:`dm2l.scale.cluster` has rows on a cluster.
+"""
+
+from dm2l.scale._gram_problem import GramProblem
+from dm2l.scale._passes import PassSums, gradient_sums, score_sums, sum_over_blocks, traffic
+from dm2l.scale._source import Block, RemoteBlocks, RowBlocks
+from dm2l.scale._statistics import SufficientStatistics
+from dm2l.scale._statistics_sums import StatisticsSums
+from dm2l.scale._strategy import STRATEGIES, available_memory, choose, free_memory
+from dm2l.scale._tally import Tally
+
+__all__ = [
+    "STRATEGIES",
+    "Block",
+    "GramProblem",
+    "PassSums",
+    "RemoteBlocks",
+    "RowBlocks",
+    "StatisticsSums",
+    "SufficientStatistics",
+    "Tally",
+    "available_memory",
+    "choose",
+    "free_memory",
+    "gradient_sums",
+    "score_sums",
+    "sum_over_blocks",
+    "traffic",
+]

@@ -1,0 +1,257 @@
+"""Sums over rows from passes over row blocks: two for every evaluation.
+
+Both are a map and a sum. :func:`score_sums` and :func:`gradient_sums` look at one block and the
+weights and give a few small arrays, whatever the number of rows; a *reducer* applies them to all
+blocks and adds up. The default is a loop; one that sends them to other machines moves, for each
+block and evaluation, what :func:`traffic` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dm2l.labels import Signs
+from dm2l.scale._gram_problem import Array, Scores
+from dm2l.scale._statistics_sums import shifted, tally_ranks, total_gram
+from dm2l.scale._tally import Tally
+
+Part = tuple[Any, ...]
+Reducer = Callable[[Callable[[Any], Part], Iterable[Any]], Part]
+
+
+def sum_over_blocks(function: Callable[[Any], Part], blocks: Iterable[Any]) -> Part:
+    """Sum of ``function(block)``, an array or number at a time: the plain reducer.
+
+    Parameters
+    ----------
+    function : callable
+        Gives a tuple of arrays or numbers for a block.
+    blocks : iterable
+        Blocks.
+
+    Returns
+    -------
+    tuple
+        The sums.
+
+    Examples
+    --------
+    >>> from dm2l.scale import sum_over_blocks
+    >>> sum_over_blocks(lambda block: (len(block), sum(block)), [[1, 2], [3]])
+    (3, 6)
+    """
+    total: Part = ()
+    for block in blocks:
+        part = function(block)
+        total = tuple(a + b for a, b in zip(total, part, strict=True)) if total else part
+    return total
+
+
+def traffic(n_features: int, n_labels: int) -> int:
+    """Numbers that an evaluation moves for each block, both ways and both passes together.
+
+    The weights go out twice, ``c + 1`` Gram matrices and the loss come in, as many factors go out
+    and the gradient comes in.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+        Features (with the ones column, if there is one) and labels.
+
+    Returns
+    -------
+    int
+        ``3 d c + 2 (c + 1) c^2 + 1``, independent of the number of rows.
+
+    Examples
+    --------
+    >>> from dm2l.scale import traffic
+    >>> traffic(201, 20)
+    28861
+    """
+    return 3 * n_features * n_labels + 2 * (n_labels + 1) * n_labels**2 + 1
+
+
+def block_scores(Phi: Any, W: Array, intercept: bool) -> Array:
+    """``Phi W + 1 b'`` in float64."""
+    if not sp.issparse(Phi):
+        Phi = np.asarray(Phi, dtype=np.float64)
+    return np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
+
+
+def score_sums(block: tuple[Any, Signs], W: Array, *, intercept: bool, norms: bool = True) -> Part:
+    """The first pass: loss of a block and Gram matrices of the scores of its groups.
+
+    Parameters
+    ----------
+    block : tuple of (Phi, T)
+        Features and signs of some rows.
+    W : ndarray of shape (d, c)
+        Weights, the last row being the intercept if there is one.
+    intercept : bool
+        Whether there is one.
+    norms : bool, default=True
+        Whether the Gram matrices are wanted.
+
+    Returns
+    -------
+    tuple
+        The loss, and ``F_k'F_k`` for every label with ``F_C'F_C`` last.
+    """
+    Phi, T = block
+    F = block_scores(Phi, W, intercept)
+    residual = F * (T != 0) - T
+    loss = 0.5 * float(np.vdot(residual, residual))
+    c = T.shape[1]
+    grams = np.zeros((c + 1 if norms else 0, c, c))
+    if norms:
+        positive = T > 0
+        F_C = F[positive.any(axis=1)]
+        grams[c] = F_C.T @ F_C
+        for k in range(c):
+            F_k = F[positive[:, k]]
+            grams[k] = F_k.T @ F_k
+    return loss, grams
+
+
+def gradient_sums(
+    block: tuple[Any, Signs],
+    W: Array,
+    factors: Array | None,
+    *,
+    intercept: bool,
+    loss: bool = True,
+    targets: bool = True,
+) -> Part:
+    """The second pass: what a block adds to the gradient.
+
+    Parameters
+    ----------
+    block : tuple of (Phi, T)
+        Features and signs of some rows.
+    W : ndarray of shape (d, c)
+        Weights.
+    factors : ndarray of shape (c + 1, c, c) or None
+        What the scores of each group are multiplied by: roots of inverse Gram matrices.
+    intercept : bool
+        Whether the model has one.
+    loss : bool, default=True
+        Whether the gradient of the loss is wanted too.
+    targets : bool, default=True
+        False leaves ``T`` out of the loss: its Hessian times ``W``.
+
+    Returns
+    -------
+    tuple
+        One array of shape (d, c).
+    """
+    Phi, T = block
+    F = block_scores(Phi, W, intercept)
+    D = F * (T != 0) if loss else np.zeros_like(F)
+    if loss and targets:
+        D -= T
+    if factors is not None:
+        positive = T > 0
+        covered = np.flatnonzero(positive.any(axis=1))
+        D[covered] += F[covered] @ factors[-1]
+        for k in range(T.shape[1]):
+            rows = np.flatnonzero(positive[:, k])
+            D[rows] += F[rows] @ factors[k]
+    if not sp.issparse(Phi):
+        Phi = np.asarray(Phi, dtype=np.float64)
+    gradient = np.asarray(Phi.T @ D)
+    return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
+
+
+class PassSums:
+    """Gram matrices of the scores from passes over row blocks.
+
+    Parameters
+    ----------
+    blocks : iterable of (Phi, T)
+        Features and the signs of the labels that are learnt; gone through again and again.
+    tally : Tally
+        Of the same rows, all labels.
+    intercept : bool
+        Whether the model has one.
+    reducer : callable, default=sum_over_blocks
+        ``reducer(function, blocks)`` applies a function to every block and adds up.
+
+    Attributes
+    ----------
+    n_passes : int
+        Passes made so far.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Any],
+        tally: Tally,
+        intercept: bool,
+        reducer: Reducer = sum_over_blocks,
+    ) -> None:
+        self._blocks, self._reducer = blocks, reducer
+        self.intercept = intercept
+        self.offset = tally.offset
+        self._total = tally.rows.gram
+        chosen = tally.learnable
+        self.ranks = tally_ranks(tally)
+        self.heights = self.ranks.astype(np.float64)
+        self.weight = tally.weight
+        self.n_labels = int(chosen.sum())
+        observed = float((tally.positives + tally.negatives)[chosen].sum())
+        self.rho = observed / (self.weight * self.n_labels)
+        self.at_zero = 0.5 * observed
+        self.size = tally.n_features + int(intercept)
+        self.n_passes = 0
+
+    def _sum(self, function: Callable[..., Part], *arguments: Any, **settings: Any) -> Part:
+        self.n_passes += 1
+        whole = partial(_apply, function, arguments, {"intercept": self.intercept, **settings})
+        return self._reducer(whole, self._blocks)
+
+    def to_original(self, W: Array) -> Array:
+        """Weights for rows without an offset: only the intercept changes."""
+        return shifted(W, -self.offset) if self.intercept else W
+
+    def from_original(self, W: Array) -> Array:
+        """The way back."""
+        return shifted(W, self.offset) if self.intercept else W
+
+    def _lower(self, gradient: Array) -> Array:
+        """Gradient in the weights as they are held here."""
+        if not self.intercept:
+            return gradient
+        return np.vstack([gradient[:-1] - np.outer(self.offset, gradient[-1]), gradient[-1:]])
+
+    def gram(self) -> Array:
+        """``Phi'Phi``."""
+        return total_gram(self._total, self.offset, self.intercept)
+
+    def right(self) -> Array:
+        """``Phi'T``, from one pass."""
+        zero = np.zeros((self.size, self.n_labels))
+        return -self._lower(self._sum(gradient_sums, zero, None)[0])
+
+    def product(self, W: Array) -> Array:
+        """``Phi'(O * Phi W)``, from one pass."""
+        return self._lower(self._sum(gradient_sums, self.to_original(W), None, targets=False)[0])
+
+    def scores(self, W: Array, norms: bool) -> Scores:
+        """The first pass of an evaluation."""
+        U = self.to_original(W)
+        loss, grams = self._sum(score_sums, U, norms=norms)
+        return Scores(float(loss), grams, U)
+
+    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
+        """The second pass."""
+        return self._lower(self._sum(gradient_sums, at.kept, factors, loss=loss)[0])
+
+
+def _apply(function: Callable[..., Part], arguments: Part, settings: Any, block: Any) -> Part:
+    return function(block, *arguments, **settings)

@@ -1,0 +1,278 @@
+"""Counts and the Gram matrix of all rows: what a stream is like before any label is looked at."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import partial
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.labels import Signs
+from dm2l.scale._cover import Cover
+from dm2l.scale._grams import Array, square
+from dm2l.threads import blas_thread_count, run_all
+
+# Rows that are prepared together, so that they stay in the cache.
+CHUNK = 1024
+
+
+class Tally:
+    """How often each label was seen, and the Gram matrix of the rows.
+
+    Features are held less ``offset``, the means of the first dense block, and with a column of
+    ones: Gram matrices of columns far from zero would lose digits, and with the ones they can be
+    moved to any other offset.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+        Columns of ``X`` and of ``T``.
+
+    Attributes
+    ----------
+    positives, negatives : ndarray of shape (n_labels,), int64
+        Entries observed so far, without weights.
+    offset : ndarray of shape (n_features,)
+        What is subtracted from the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.scale import Tally
+    >>> tally = Tally(n_features=2, n_labels=1)
+    >>> _ = tally.add(np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([[1], [-1]], dtype=np.int8))
+    >>> tally.weight, tally.means(), tally.variances()
+    (2.0, array([2. , 0.5]), array([1.  , 0.25]))
+    """
+
+    def __init__(self, n_features: int, n_labels: int) -> None:
+        self.n_features = int(n_features)
+        self.n_labels = int(n_labels)
+        self.positives = np.zeros(self.n_labels, dtype=np.int64)
+        self.negatives = np.zeros(self.n_labels, dtype=np.int64)
+        self.offset: Array = np.zeros(self.n_features)
+        self._begun = False
+        self.rows = Cover(self.n_features + 1, self.n_labels)
+        self._room = np.empty((0, 0))  # for the features of a block
+
+    # -- gathering ------------------------------------------------------------------------------
+
+    def add(self, X: Any, T: Signs, learnable: NDArray[np.bool_] | None = None) -> Self:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n, n_features)
+            Rows, of float64 or float32; sums are float64.
+        T : ndarray of shape (n, n_labels), int8
+            Signs of the observed labels, 0 where missing; see :func:`dm2l.labels.signs`.
+        learnable : ndarray of shape (n_labels,), bool, default=None
+            Labels that have both classes among all rows to come, the others being left out. None
+            waits for the second class of each.
+
+        Returns
+        -------
+        self
+            For chains of calls.
+        """
+        X, T = self._check(X, T)
+        if learnable is not None:
+            T = T * learnable
+        seen = np.flatnonzero((T != 0).any(axis=1))
+        if not len(seen):
+            return self
+        Phi = self._features(X, seen)
+        T = T if len(seen) == len(T) else T[seen]
+        self.positives += (T > 0).sum(axis=0)
+        self.negatives += (T < 0).sum(axis=0)
+        learnable = self.learnable if learnable is None else learnable
+        total = self._add_labels(Phi, T, learnable)
+        self.rows.add(Phi, T != 0, learnable, total)
+        return self
+
+    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
+        """Add what belongs to single labels; returns ``Phi'Phi``."""
+        return square(Phi)
+
+    def _check(self, X: Any, T: Any) -> tuple[Any, Signs]:
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        T = np.asarray(T)
+        expected = (X.shape[0], self.n_labels)
+        if X.ndim != 2 or X.shape[1] != self.n_features or T.shape != expected:
+            raise ValueError(
+                f"X has shape {X.shape} and T {T.shape}; these statistics are of "
+                f"{self.n_features} features and {self.n_labels} labels."
+            )
+        if T.dtype != np.int8 or (len(T) and (T.min() < -1 or T.max() > 1)):
+            raise ValueError(
+                "T holds signs: int8 of -1, 0 (missing) and +1. dm2l.labels.signs makes them from "
+                "labels of any form."
+            )
+        return X, T
+
+    def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
+        """Some rows less the offset, with a column of ones, in float64."""
+        if sp.issparse(X):
+            X = X[rows].astype(np.float64)
+            _refuse_infinite(X.data)
+            if not self.offset.any():
+                self._begun = True
+                ones = sp.csr_array(np.ones((X.shape[0], 1)))
+                return sp.csr_array(sp.hstack([X, ones], format="csr"))
+            X, rows = X.toarray(), np.arange(len(rows))  # a block among dense ones
+        offset = self.offset
+        if not self._begun:
+            offset = np.asarray(np.mean(X[rows], axis=0, dtype=np.float64))
+        n = len(rows)
+        if n > len(self._room):  # kept: to get such memory anew costs as much as to fill it
+            self._room = np.empty((n, self.n_features + 1))
+        Phi = self._room[:n]
+
+        def fill(start: int) -> None:
+            part = slice(start, min(n, start + CHUNK))
+            np.subtract(np.take(X, rows[part], axis=0), offset, out=Phi[part, :-1])
+            Phi[part, -1] = 1.0
+            _refuse_infinite(Phi[part])
+
+        run_all([partial(fill, start) for start in range(0, n, CHUNK)], self._workers)
+        self.offset, self._begun = offset, True
+        return Phi
+
+    @property
+    def _workers(self) -> int:
+        return blas_thread_count()
+
+    # -- arithmetic -----------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_room": np.empty((0, 0))}
+
+    def scale(self, forgetting: float) -> Self:
+        """Let everything so far count ``forgetting`` times as much: for streams that drift.
+
+        Rows then weigh so much in the loss; the norms of their scores shrink by its root.
+
+        Parameters
+        ----------
+        forgetting : float
+            Above 0, at most 1, which changes nothing.
+
+        Returns
+        -------
+        self
+            For chains of calls.
+        """
+        if not isinstance(forgetting, Real) or not 0 < float(forgetting) <= 1:
+            raise ValueError(f"forgetting must be a number > 0 and <= 1, got {forgetting!r}.")
+        for gram in self._grams():
+            gram *= float(forgetting)
+        return self
+
+    def __iadd__(self, other: Self) -> Self:
+        return self._combine(other, 1)
+
+    def __isub__(self, other: Self) -> Self:
+        return self._combine(other, -1)
+
+    def __add__(self, other: Self) -> Self:
+        return self.copy()._combine(other, 1)
+
+    def __sub__(self, other: Self) -> Self:
+        return self.copy()._combine(other, -1)
+
+    def _combine(self, other: Self, sign: int) -> Self:
+        if type(other) is not type(self):
+            raise TypeError(f"Only {type(self).__name__} can be added, got {type(other).__name__}.")
+        shapes = [(part.n_features, part.n_labels) for part in (self, other)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"Statistics of {shapes[0][0]} features and {shapes[0][1]} labels cannot be "
+                f"combined with those of {shapes[1][0]} and {shapes[1][1]}."
+            )
+        if sign < 0:
+            self._check_part(other)
+        if not self._begun:
+            self.offset, self._begun = other.offset.copy(), other._begun
+        elif other._begun and not np.array_equal(self.offset, other.offset):
+            other = other.copy()
+            other.move(self.offset)
+        self.positives += sign * other.positives
+        self.negatives += sign * other.negatives
+        self._combine_grams(other, sign)
+        return self
+
+    def _combine_grams(self, other: Self, sign: int) -> None:
+        self.rows.combine(other.rows, sign, self.learnable)
+
+    def _check_part(self, other: Self) -> None:
+        for name in ("positives", "negatives"):
+            excess = getattr(other, name) - getattr(self, name)
+            if (excess > 0).any():
+                label = int(np.argmax(excess))
+                raise ValueError(
+                    f"{getattr(other, name)[label]} {name} of label {label} cannot be taken away "
+                    f"from {getattr(self, name)[label]}: the block is no part of these statistics."
+                )
+
+    def move(self, offset: Array) -> None:
+        """Change what was subtracted from the rows."""
+        shift = self.offset - offset
+        for grams in self._grams():
+            for gram in grams if grams.ndim == 3 else grams[None]:  # one copy at a time
+                gram[...] = moved(gram, shift)
+        self.offset = np.array(offset, dtype=np.float64)
+
+    def _grams(self) -> list[Array]:
+        """Every Gram matrix, or stack of them."""
+        return self.rows.each()
+
+    # -- what they say --------------------------------------------------------------------------
+
+    @property
+    def learnable(self) -> NDArray[np.bool_]:
+        """Labels of which both classes were observed."""
+        return np.asarray((self.positives > 0) & (self.negatives > 0))
+
+    @property
+    def overcounted(self) -> bool:
+        """Whether rows were counted in of which no label can be learnt: too many kinds waited."""
+        return bool((self.rows.counted & ~self.learnable).any())
+
+    @property
+    def weight(self) -> float:
+        """Number of rows, or what they weigh."""
+        return float(self.rows.gram[-1, -1])
+
+    def means(self) -> Array:
+        """Means of the features."""
+        return np.asarray(self.offset + self.rows.gram[-1, :-1] / self.weight)
+
+    def variances(self) -> Array:
+        """Variances of the features."""
+        apart = self.rows.gram[-1, :-1] / self.weight
+        squares = np.diagonal(self.rows.gram)[:-1] / self.weight
+        return np.maximum(squares - apart**2, 0.0)
+
+
+def _refuse_infinite(X: Array) -> None:
+    # The sum tells whether to look closer, which takes longer.
+    if not np.isfinite(X.sum()) and not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity; impute or drop such values.")
+
+
+def moved(gram: Array, shift: Array) -> Array:
+    """Gram matrix (with a border of ones) of rows that have moved by ``shift``."""
+    result = gram.copy()
+    cross = np.outer(shift, gram[-1, :-1])
+    result[:-1, :-1] += cross + cross.T + gram[-1, -1] * np.outer(shift, shift)
+    result[-1, :-1] += gram[-1, -1] * shift
+    result[:-1, -1] = result[-1, :-1]
+    return result

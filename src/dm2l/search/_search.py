@@ -1,0 +1,527 @@
+"""Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.parallel import Parallel, delayed
+
+from dm2l.arrays import is_foreign, to_numpy
+from dm2l.base import MissingLabelClassifier
+from dm2l.classifier import DM2LClassifier, Prepared
+from dm2l.features import Kernel, default_ridge
+from dm2l.labels import Signs
+from dm2l.model_selection import get_metric, get_scorer_names
+from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
+from dm2l.threads import blas_threads, one_blas_thread
+
+__all__ = ["DM2LClassifierCV"]
+
+LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kernel, whose scale is 1
+
+# What this smoothing adds to the objective is no more than the usual tolerance of a search.
+SMOOTHING = 1e-2
+# Relative rounding of an objective.
+ROUNDING = 1e-12
+
+Rows = NDArray[np.intp]
+
+
+class DM2LClassifierCV(MissingLabelClassifier):
+    """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
+
+    All settings on the same rows share their features: a kernel matrix is computed once a
+    ``gamma``, its factor and ``Phi'Phi`` once a fold, one Cholesky factor serves a path over all
+    ``lambda_d``, and each fit of a path starts where the one before ended. Hidden labels are
+    hidden from the folds and from the metric too.
+
+    Parameters
+    ----------
+    lambda_ds : sequence of float, default=None
+        Weights of the nuclear norms to try. None: 0 (masked ridge) and ten values from 0.01 to 10.
+    alphas : sequence of float, default=None
+        Ridges to try. None: for the linear model 1/30, 1/10, 1/3, 1 and 3 times ``alpha="scale"``
+        of :class:`DM2LClassifier`; for a kernel 1/3, 1, 10/3, 10 and 30, times a tenth.
+    gammas : sequence of float or "scale", default=None
+        Kernel parameters to try. None: "scale" alone. Unused by linear and precomputed kernels.
+    kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
+        As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
+    search_tol : float, default=1e-4
+        Relative tolerance of the objective during the search: a ranking of settings needs no more.
+    search_iter : int, default=10
+        Most iterations a setting of the search gets on top of those of the settings before it.
+    scoring : str or callable, default=None
+        One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
+        not observed) and scores that is larger for better scores. None is "average_precision",
+        which ranks the labels of a row, or "label_auc" where most rows show no two to rank: for a
+        single label all settings would be perfect.
+    cv : int, splitter or iterable of splits, default=5
+        Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
+    n_jobs : int, default=None
+        Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
+    refit : bool, default=True
+        Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
+        best are there.
+    threshold, calibration, missing_label, absent_label, random_state
+        As in :class:`DM2LClassifier`.
+    verbose : int, default=0
+        Print progress to standard error.
+
+    Attributes
+    ----------
+    lambda_d_, alpha_, gamma_ : float
+        The best setting; ``gamma_`` is None where there is no such parameter.
+    best_params_, best_index_, best_score_
+        The same as a dictionary, its index in ``cv_results_`` and its mean score.
+    best_estimator_ : DM2LClassifier
+        The best setting, fitted to all rows.
+    cv_results_ : dict of ndarray
+        For every setting: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, and ``mean_fit_time``, to which what settings
+        share is not counted.
+    n_splits_ : int
+        Number of folds.
+
+    See Also
+    --------
+    DM2LClassifier : One setting.
+
+    Examples
+    --------
+    >>> from dm2l import DM2LClassifierCV
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)[:2]
+    >>> search = DM2LClassifierCV(lambda_ds=[0.0, 0.1, 1.0], alphas=[1.0, 10.0], cv=3).fit(X, Y)
+    >>> len(search.cv_results_["params"])
+    6
+    >>> search.best_params_ == {"lambda_d": search.lambda_d_, "alpha": search.alpha_}
+    True
+    """
+
+    def __init__(
+        self,
+        lambda_ds: Sequence[float] | None = None,
+        alphas: Sequence[float] | None = None,
+        gammas: Sequence[float | str] | None = None,
+        *,
+        kernel: Any = "linear",
+        degree: float = 3,
+        coef0: float = 1,
+        approximation: str | None = None,
+        n_components: int = 1000,
+        fit_intercept: bool = True,
+        discriminant: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        search_tol: float = 1e-4,
+        search_iter: int = 10,
+        scoring: Any = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        threshold: Any = None,
+        calibration: str | None = None,
+        missing_label: Any = np.nan,
+        absent_label: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.lambda_ds = lambda_ds
+        self.alphas = alphas
+        self.gammas = gammas
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.approximation = approximation
+        self.n_components = n_components
+        self.fit_intercept = fit_intercept
+        self.discriminant = discriminant
+        self.max_iter = max_iter
+        self.tol = tol
+        self.search_tol = search_tol
+        self.search_iter = search_iter
+        self.scoring = scoring
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.threshold = threshold
+        self.calibration = calibration
+        self.missing_label = missing_label
+        self.absent_label = absent_label
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _follows_input = True
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_numbers("search_tol")
+        self._check_counts("search_iter")
+        self._model({})._check_parameters()
+        for name in ("lambda_ds", "alphas", "gammas"):
+            values = getattr(self, name)
+            if values is not None and (np.ndim(values) != 1 or not len(values)):
+                raise ValueError(
+                    f"{name} must be a sequence of the values to try, or None for the usual; got "
+                    f"{values!r}."
+                )
+            for value in () if values is None else values:
+                number = isinstance(value, Real) and 0 <= float(value) < np.inf
+                if not number and not (name == "gammas" and value in ("scale", "auto")):
+                    raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
+        names = (None, *get_scorer_names())
+        if not callable(self.scoring) and self.scoring not in names:
+            raise ValueError(
+                f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
+                f"got {self.scoring!r}."
+            )
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
+            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
+
+    def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
+        """The estimator with one of the settings."""
+        shared = (
+            "kernel",
+            "degree",
+            "coef0",
+            "approximation",
+            "n_components",
+            "fit_intercept",
+            "discriminant",
+            "max_iter",
+            "tol",
+            "threshold",
+            "calibration",
+            "cv",
+            "missing_label",
+            "absent_label",
+            "random_state",
+        )
+        settings = {name: getattr(self, name) for name in shared}
+        return DM2LClassifier(**(settings | params | others))
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+        """Search, then fit the best setting to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; no missing values. The kernel matrix with ``kernel="precomputed"``.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Labels with holes, as in :meth:`DM2LClassifier.fit`.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            True where a label may be used. What stands under False is never read.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        for name in ("best_estimator_", "coef_", "dual_coef_", "X_fit_", "approximation_error_"):
+            self.__dict__.pop(name, None)
+        checked, labels = self._read(X, Y, label_mask)
+        folds = self._search(checked, labels.signs)
+        if self.refit:
+            # An iterable of splits may be a generator, which has them once.
+            given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            again = {"cv": folds} if given else {}
+            best = self._model(self.best_params_, **again).fit(X, Y, label_mask=label_mask)
+            self.best_estimator_ = best
+            # All that predictions and their form rest on; the model's own public attributes too.
+            self.__dict__ |= {
+                name: value
+                for name, value in vars(best).items()
+                if (name.endswith("_") or name in _STATE) and name != "feature_names_in_"
+            }
+        else:
+            labels.warn_constant()
+        return self
+
+    def _search(self, X: Any, T: Signs) -> list[tuple[Rows, Rows]]:
+        """Score all settings; returns the folds."""
+        n_rows = int((T != 0).any(axis=1).sum())
+        if n_rows < 2:
+            raise ValueError(
+                f"A search needs rows to fit and rows to score, got n_samples={n_rows} with "
+                "anything observed. Use DM2LClassifier."
+            )
+        folds = self._folds(X, T)
+        lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
+        alphas = self._alphas(X)
+        grid = self._gammas()
+        scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
+        seconds = np.zeros_like(scores)
+        start = time.perf_counter()
+        parts = self._parts(X, T, folds, grid, alphas, lambdas)
+        for done, (place, part) in enumerate(parts, 1):
+            scores[place[0], :, :, place[1]] = part.scores
+            seconds[place[0], :, :, place[1]] = part.seconds
+            if self.verbose:
+                passed = time.perf_counter() - start
+                left = passed / done * (len(grid) * len(folds) - done)
+                sys.stderr.write(
+                    f"[DM2L search] {done} of {len(grid) * len(folds)} parts, "
+                    f"{passed:.1f} s, about {left:.0f} s left\n"
+                )
+        self.n_splits_ = len(folds)
+        learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
+        self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
+        return folds
+
+    def _alphas(self, X: Any) -> list[float]:
+        if self.alphas is not None:
+            return [float(alpha) for alpha in self.alphas]
+        scale = default_ridge(X) if self.kernel == "linear" else 1.0
+        return [scale * share for share in RIDGES]
+
+    def _gammas(self) -> list[Any]:
+        if self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel):
+            return [None]
+        return ["scale"] if self.gammas is None else list(self.gammas)
+
+    def _parts(
+        self,
+        X: Any,
+        T: Signs,
+        folds: list[tuple[Rows, Rows]],
+        gammas: list[Any],
+        alphas: list[float],
+        lambdas: list[float],
+    ) -> Iterator[tuple[tuple[int, int], _Part]]:
+        """Scores of every fold and gamma, as they come."""
+        scoring = usual_scoring(T > 0, T < 0) if self.scoring is None else self.scoring
+        metric = scoring if callable(scoring) else get_metric(scoring)
+        jobs = 1 if is_foreign(X) else self.n_jobs
+        for g, gamma in enumerate(gammas):
+            limits = {"tol": self.search_tol, "max_iter": self.search_iter}
+            model = self._model({} if gamma is None else {"gamma": gamma}, **limits)
+            inputs = X
+            if model.kernel not in ("linear", "precomputed") and self.approximation is None:
+                # Once for all folds.
+                kernel = Kernel(model.kernel, model._gamma_value(X), self.degree, self.coef0)
+                inputs = kernel(X, X)
+                model.set_params(kernel="precomputed")
+            # Features of a linear model cost little: rather prepare them twice than let a process
+            # wait for the last fold.
+            linear = model.kernel == "linear"
+            shares = _shares(alphas, len(folds), effective_n_jobs(jobs)) if linear else [alphas]
+            tasks = (
+                delayed(_run)(
+                    model,
+                    *model._part(inputs, *fold),
+                    T[fold[0]],
+                    T[fold[1]],
+                    share,
+                    lambdas,
+                    metric,
+                )
+                for fold in folds
+                for share in shares
+            )
+            results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
+            for fold, _ in enumerate(folds):
+                parts = list(itertools.islice(results, len(shares)))
+                yield (g, fold), _Part(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _report_results(
+        self,
+        gammas: list[Any],
+        alphas: list[float],
+        lambdas: list[float],
+        scores: NDArray[np.float64],
+        seconds: NDArray[np.float64],
+        *,
+        learnable: bool,
+    ) -> None:
+        settings = []
+        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
+            chosen = {"lambda_d": lambda_d, "alpha": alpha}
+            settings.append(chosen if gamma is None else chosen | {"gamma": gamma})
+        table = scores.reshape(len(settings), -1)
+        defined = table[:, ~np.isnan(table).all(axis=0)]
+        if not defined.size:
+            if learnable:
+                raise ValueError(
+                    f"scoring={self.scoring!r} is undefined on every fold: too few labels are "
+                    "observed in the test rows. Use fewer folds or another metric."
+                )
+            defined = np.zeros_like(table)  # constant labels: no setting is better than another
+        if np.isnan(defined).any(axis=1).all():
+            raise ValueError(
+                f"scoring={self.scoring!r} gave NaN to every setting, on one fold or another."
+            )
+        mean = defined.mean(axis=1)  # NaN, and last, where a fold that others have is undefined
+        losses = np.where(np.isnan(mean), np.inf, -mean)
+        results: dict[str, Any] = {"params": settings}
+        for name in settings[0]:
+            values = [s[name] for s in settings]
+            mixed = len({type(value) for value in values}) > 1  # "scale" beside numbers
+            results[f"param_{name}"] = np.array(values, dtype=object if mixed else None)
+        results |= {f"split{i}_test_score": column for i, column in enumerate(table.T)}
+        results |= {
+            "mean_test_score": mean,
+            "std_test_score": defined.std(axis=1),
+            "rank_test_score": rankdata(
+                np.where(np.isnan(mean), np.inf, -mean), method="min"
+            ).astype(np.int32),
+            "mean_fit_time": seconds.reshape(len(settings), -1).mean(axis=1),
+        }
+        self.cv_results_ = results
+        self.best_index_ = int(np.argmin(losses))
+        self.best_score_ = float(mean[self.best_index_])
+        self.best_params_ = settings[self.best_index_]
+        self.lambda_d_ = self.best_params_["lambda_d"]
+        self.alpha_ = self.best_params_["alpha"]
+        self.gamma_ = self.best_params_.get("gamma")
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset and hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                "This search was made with refit=False: there is no model to predict with. Fit a "
+                "DM2LClassifier(**search.best_params_), or search with refit=True."
+            )
+        return super()._check_X(X, reset=reset)
+
+    def _score_labels(self, X: Any) -> Any:
+        return self.best_estimator_._score_labels(X)
+
+
+_STATE = ("_labels", "_learnable", "_constant", "_keep", "_calibrator", "_home")
+
+
+def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
+    """What to maximise if nobody says: how labels are ranked, in rows if most have two to rank.
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n, c), bool
+        Observed entries of either class.
+
+    Returns
+    -------
+    str
+        A name for :func:`dm2l.model_selection.get_metric`.
+    """
+    both = positive.any(axis=1) & negative.any(axis=1)
+    seen = (positive | negative).any(axis=1)
+    return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
+
+
+class _Part(NamedTuple):
+    """Scores and fit times of one fold and gamma, alphas by lambdas."""
+
+    scores: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
+    """As many shares of the ridges as let all processes end together, one if they do anyway."""
+    for count in range(1, len(alphas) + 1):
+        if n_folds * count % jobs == 0:
+            borders = np.linspace(0, len(alphas), count + 1).astype(int)
+            return [alphas[start:end] for start, end in itertools.pairwise(borders)]
+    return [[alpha] for alpha in alphas]
+
+
+def _run(
+    model: DM2LClassifier,
+    X: Any,
+    X_test: Any,
+    T: Signs,
+    T_test: Signs,
+    alphas: list[float],
+    lambdas: list[float],
+    metric: Callable[[Any, Any], float],
+) -> _Part:
+    """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
+    part = _Part(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
+    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    T = model._select(T)
+    if not model._learnable.any():
+        return part
+    X = model._rows(X)
+    with blas_threads(X.shape[0] * min(X.shape) ** 2):
+        prepared = model._prepare(X, T)
+        for a, alpha in enumerate(alphas):
+            start, last = time.perf_counter(), None
+            for place, W in _path(model, prepared, alpha, lambdas):
+                if W is not last:
+                    model._store(X, prepared.features.to_original(W), prepared.feature_map)
+                part.seconds[a, place] = time.perf_counter() - start
+                if W is not last:
+                    score = metric(visible, to_numpy(model._all_scores(X_test)))
+                part.scores[a, place], last = score, W
+                start = time.perf_counter()
+    return part
+
+
+def _path(
+    model: DM2LClassifier, prepared: Prepared, alpha: float, lambdas: list[float]
+) -> Iterator[tuple[int, Any]]:
+    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+
+    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
+    of the weights times the bracket there: where that is within the tolerance the weights are kept,
+    the very same object.
+    """
+    problem = prepared.problem(alpha, 0.0)
+    preconditioner = Preconditioner(problem, prepared.gram)
+    precise = 0.0 in lambdas
+    with one_blas_thread():
+        V = conjugate_gradients(
+            problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
+        )
+    enough = -np.inf  # lambda_d up to which the last weights will do
+    for place in np.argsort(lambdas, kind="stable"):
+        problem = prepared.problem(alpha, lambdas[place])
+        lambda_d = problem.objective.lambda_d
+        if not lambda_d:
+            W = preconditioner.to_weights(V)
+        elif lambda_d > enough:
+            with one_blas_thread():
+                solution = solve_lbfgs(
+                    problem,
+                    preconditioner,
+                    V,
+                    tol=model.tol,
+                    max_iter=model.max_iter,
+                    finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
+                )
+                W = solution.W
+                V = preconditioner.to_variables(W)
+            enough = _good_up_to(problem, solution, model.tol) if solution.converged else -np.inf
+        yield int(place), W
+
+
+def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
+    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum."""
+    plain = problem.objective.loss(problem.features.scores(solution.W))[0]
+    plain += problem.ridge(solution.W)
+    norms = max(solution.objective - plain, ROUNDING * solution.objective)
+    if norms <= 0:
+        return np.inf
+    return problem.lambda_d * (1 + tol * solution.objective / norms)

@@ -1,0 +1,1 @@
+"""The paper: its methods, its published figures, and what is measured against them."""

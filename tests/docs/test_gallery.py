@@ -1,0 +1,54 @@
+"""The gallery runs, and the API page leaves no module out."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from matplotlib import pyplot as plt
+
+import dm2l
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+# Named in dm2l itself, a page of their own (commands), or of no use to a user.
+UNLISTED = {
+    "dm2l.__main__",
+    "dm2l.arrays",
+    "dm2l.classifier",
+    "dm2l.cli",
+    "dm2l.files",
+    "dm2l.search",
+}
+
+
+@pytest.fixture
+def figures() -> Iterator[None]:
+    mpl.use("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs_and_draws(path: Path, figures: None) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    assert plt.get_fignums()
+
+
+def test_api_page_lists_every_public_module() -> None:
+    listed = set(
+        re.findall(r"^   (dm2l\S*)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    )
+    modules = {f"dm2l.{module.name}" for module in pkgutil.iter_modules(dm2l.__path__)}
+    assert listed == modules - UNLISTED | {"dm2l"}
+
+
+def test_every_example_is_named_in_the_guide_or_the_recipes() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert [path.stem for path in EXAMPLES if f"gallery/{path.stem})" not in pages] == []

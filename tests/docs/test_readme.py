@@ -1,0 +1,30 @@
+"""The numbers in the README are those of the stored results."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dm2l_lab.paper._methods import WIDTHS_AND_WEIGHTS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("script", ["benchmarks/readme.py", "dm2l_lab.paper.document"])
+def test_tables_match_the_stored_results(script):
+    command = [sys.executable, str(ROOT / script), "--check"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def test_widths_of_the_published_kernel_model_are_the_ones_that_agree_with_the_paper():
+    command = [sys.executable, str(ROOT / "dm2l_lab.paper.widths")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = {
+        tuple(line.rsplit(maxsplit=3)[0].split(maxsplit=1)): int(line.split()[-3]) for line in lines
+    }
+    for dataset, (sigma, weight) in WIDTHS_AND_WEIGHTS.items():
+        counts = {setting: n for (name, setting), n in found.items() if name == dataset}
+        if counts:  # of Corel16k the first
+            assert counts[f"sigma {sigma:g}, lambda_d {weight:g}"] >= max(counts.values()) - 1 >= 10
