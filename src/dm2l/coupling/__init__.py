@@ -1,0 +1,33 @@
+"""Coupling: what a row's known labels say about its holes.
+
+Residuals ``t - f`` of scores are taken to be Gaussian with a covariance between labels,
+estimated with holes (:func:`fit_covariance`); :func:`condition` gives mean and variance of every
+entry given the other known labels of its row.
+"""
+
+from dm2l.coupling._answers import Beliefs, beliefs
+from dm2l.coupling._combine import Combiner
+from dm2l.coupling._condition import condition, residuals
+from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
+from dm2l.coupling._em import em_dense, em_factor
+from dm2l.coupling._fit import fit_covariance
+from dm2l.coupling._leave_out import honest_scores, leave_row_out, leverages
+from dm2l.coupling._moments import pairwise_covariance
+
+__all__ = [
+    "Beliefs",
+    "Combiner",
+    "DenseCovariance",
+    "FactorCovariance",
+    "LabelCovariance",
+    "beliefs",
+    "condition",
+    "em_dense",
+    "em_factor",
+    "fit_covariance",
+    "honest_scores",
+    "leave_row_out",
+    "leverages",
+    "pairwise_covariance",
+    "residuals",
+]
