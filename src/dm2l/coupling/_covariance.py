@@ -249,7 +249,7 @@ class FactorCovariance(LabelCovariance):
         """Mean (n, r) and covariance (n, r * r) of the factors of rows, ``known`` as floats."""
         xp, r = namespace(E), self.L.shape[1]
         inner = known @ (self._squares / self.psi[:, None])
-        P = xp.linalg.inv(xp.reshape(inner, (-1, r, r)) + like(np.eye(r), E)[None])
+        P = xp.linalg.inv(xp.reshape(inner, (-1, r, r)) + like(np.eye(r), E)[None, ...])
         mean = (P @ (E @ (self.L / self.psi[:, None]))[:, :, None])[:, :, 0]
         return mean, xp.reshape(P, (-1, r * r))
 

@@ -139,7 +139,7 @@ def em_factor(
         history.append(value)
         if k == rounds or (k and history[-1] - history[-2] < tol * n):
             break
-        C = xp.reshape(C, (c, rank, rank)) + ridge * eye[None]
+        C = xp.reshape(C, (c, rank, rank)) + ridge * eye[None, ...]
         L = xp.linalg.solve(C, B[:, :, None])[:, :, 0]
         psi = (squares - xp.sum(L * B, axis=1) + d) / (seen + 1.0)
         current = FactorCovariance(L, psi)

@@ -44,7 +44,7 @@ class Batch:
         found = xp.reshape(
             xp.take(xp.reshape(matrix, (-1,)), like(flat.ravel(), matrix)), (-1, k, k)
         )
-        return xp.where(like(both, matrix), found, like(np.eye(k), matrix)[None])
+        return xp.where(like(both, matrix), found, like(np.eye(k), matrix)[None, ...])
 
     def strips(self, matrix: Any, xp: Any) -> Any:
         """The rows of a c x c matrix that the blocks lie in, zero where padded, (p, k, c)."""

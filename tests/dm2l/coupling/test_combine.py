@@ -1,0 +1,85 @@
+"""Probabilities from scores, conditional means and the row's other labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from dm2l.coupling import Combiner, DenseCovariance, condition
+
+
+def table(n=400, c=3, rate=0.7, seed=0):
+    """Labels whose residuals hang together, honest scores, and what conditioning makes of them."""
+    rng = np.random.default_rng(seed)
+    F = rng.uniform(-0.8, 0.8, (n, c))
+    common = rng.normal(size=(n, 1))
+    Y = np.where(F + 0.8 * common + 0.6 * rng.normal(size=(n, c)) > 0, 1, -1)
+    T = np.where(rng.random((n, c)) < rate, Y, 0).astype(np.int8)
+    S = DenseCovariance(0.5 * np.eye(c) + 0.3)
+    return Y, T, F, *condition(S, T, F)
+
+
+def test_it_minimises_the_penalised_loss():
+    _, T, F, mean, variance = table()
+    model = Combiner().fit(T, F, mean, variance)
+    s = np.sqrt(variance)
+    j, rows = 1, T[:, 1] != 0
+    Z = np.stack([F[:, j], mean[:, j], np.ones(len(T))], axis=1)[rows] / s[rows, j][:, None]
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    inputs = np.column_stack([np.ones(len(Z)), Z, T[rows][:, [0, 2]]])
+    penalty = np.array([1e-3, 1, 1, 1, 30, 30])
+    t = T[rows, j]
+
+    def loss(w):
+        return np.logaddexp(0, -t * (inputs @ w)).sum() + 0.5 * penalty @ w**2
+
+    best = scipy.optimize.minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-6})
+    np.testing.assert_allclose(model.weights_[j, [0, 1, 2, 3, 4, 6]], best.x, atol=1e-4)
+    assert model.weights_[j, 5] == 0.0
+
+
+def test_the_sign_of_a_label_is_no_input_of_its_own_model():
+    _, T, F, mean, variance = table()
+    model = Combiner().fit(T, F, mean, variance)
+    other = T.copy()
+    other[:, 1] *= -1
+    same = model.predict(other, F, mean, variance)[:, 1]
+    np.testing.assert_array_equal(same, model.predict(T, F, mean, variance)[:, 1])
+
+
+def test_probabilities_of_holes_are_calibrated_and_better_than_those_of_features():
+    Y, T, F, mean, variance = table(4000)
+    holes = T == 0
+
+    def log_loss(p):
+        return -np.mean(np.log(np.where(Y > 0, p, 1 - p)[holes]))
+
+    coupled = Combiner().fit(T, F, mean, variance).predict(T, F, mean, variance)
+    flat = np.ones(F.shape)
+    plain = Combiner(labels=False).fit(T, F, F, flat).predict(T, F, F, flat)
+    assert log_loss(coupled) < 0.97 * log_loss(plain)
+    for low in np.arange(0.1, 0.9, 0.2):
+        inside = holes & (coupled >= low) & (coupled < low + 0.2)
+        np.testing.assert_allclose((Y[inside] > 0).mean(), coupled[inside].mean(), atol=0.06)
+
+
+@pytest.mark.parametrize("c", [1, 2, 70])
+def test_any_number_of_labels_and_sides_never_seen(c):
+    rng = np.random.default_rng(c)
+    T = rng.choice([-1, 0, 1], (50, c)).astype(np.int8)
+    T[:, 0] = np.minimum(T[:, 0], 0)  # one side only
+    T[:, -1] = 0 if c > 1 else T[:, -1]
+    F = rng.normal(size=(50, c))
+    v = np.ones(F.shape)
+    p = Combiner().fit(T, F, F, v).predict(T, F, F, v)
+    assert ((p > 0) & (p < 1)).all()
+    assert (p[:, 0] < 0.5).all()
+
+
+def test_the_order_of_labels_does_not_matter():
+    _, T, F, mean, variance = table()
+    order = [2, 0, 1]
+    p = Combiner().fit(T, F, mean, variance).predict(T, F, mean, variance)
+    moved = [a[:, order] for a in (T, F, mean, variance)]
+    np.testing.assert_allclose(Combiner().fit(*moved).predict(*moved), p[:, order], atol=1e-9)
