@@ -6,20 +6,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from dm2l.coupling._patterns import row_blocks
 
-# Of a standardised score; keeps curves finite where scores separate the classes.
-SCORE_PENALTY = 1.0
+Floats = NDArray[np.float64]
+
+# Of what a label's weights of its scores differ from those of all labels together. Without this
+# rare labels lose order: Corel16k001, 30 % observed, AUC of holes 0.70 instead of 0.73.
+OWN_PENALTY = 10.0
 # Of another label's sign. Choosing among 10, 30, 100 and leaving the signs out, label by label and
 # by cross-validation, gave the same AUC to 0.003 on emotions, yeast, scene, Arts and Tox21.
 LABEL_PENALTY = 30.0
 ROUNDS = 30
-HALVINGS = 12
+HALVINGS = 8
 # In units of the log-likelihood of a label: far below what the data can tell.
-TOL = 1e-3
+TOL = 1e-2
+# The signs of more labels than this would cost more than they bring.
 MAX_LABELS = 64
+SCORES = 4
 
 
 class Combiner:
@@ -28,7 +33,8 @@ class Combiner:
     The inputs are :math:`(f/s,\; m/s,\; 1/s)` with the score f of the features, mean m and
     standard deviation s given the other labels, and, lightly trusted, the signs of the other
     labels with 0 for a hole. The first three calibrate; the signs carry what the Gaussian cannot,
-    such as holes that are not there at random (assays that were not run).
+    such as holes that are not there at random (assays that were not run). The weights of the
+    scores are held to those that one model of all labels has, so that rare labels borrow them.
 
     It is fitted on known entries, each of which must have been scored as if it had been a hole
     (:func:`condition`), and the sign of a label is never an input of its own model.
@@ -59,96 +65,126 @@ class Combiner:
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
     ) -> Combiner:
         """Fit to the known entries of ``T`` (signs, 0 = hole), all arguments (n, c)."""
-        known = T != 0
-        c = T.shape[1]
-        Z = self._scores(F, mean, variance)
+        T = np.asarray(T, dtype=np.float64)
+        c, known = T.shape[1], T != 0
+        scores = _scores(F, mean, variance)
         weight = known / np.maximum(known.sum(axis=0), 1)
-        self.centre_ = np.einsum("nc,ncs->cs", weight, Z)
-        spread = np.einsum("nc,ncs->cs", weight, Z * Z) - self.centre_**2
-        self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(np.maximum(spread, 1e-12)), 0.0)
+        self.centre_ = np.stack([np.sum(weight * z, axis=0) for z in scores])
+        square = np.stack([np.sum(weight * z * z, axis=0) for z in scores])
+        spread = np.maximum(square - self.centre_**2, 0.0)
+        self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
+        Z = self._standardise(scores)
+        # One model of all labels, each with an intercept of its own rate, then one a label.
+        rate = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
+        self.with_labels_ = False
+        self.weights_ = np.zeros((c, SCORES))
+        self.weights_[:, 0] = rate
+        self._descend(T, Z, np.array([1e-3, 1.0, 1.0, 1.0]), self.weights_ * 0.0, together=True)
         self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
-        p = 4 + (c if self.with_labels_ else 0)
-        penalty = np.full(p, LABEL_PENALTY)
-        penalty[:4] = [1e-3, *[SCORE_PENALTY] * 3]
-        self.weights_ = np.zeros((c, p))
-        self.weights_[:, 0] = self._prior(T)
-        signs, inputs = T.astype(np.float64), self._inputs(Z)
-        loss = self._loss(signs, inputs, penalty)
-        for _ in range(ROUNDS):
-            step, before = self._newton(signs, inputs, penalty), loss
-            start = self.weights_
-            # A full step can overshoot where a label is rare: halve it for labels that got worse.
-            for _ in range(HALVINGS):
-                self.weights_ = start + step
-                loss = self._loss(signs, inputs, penalty)
-                worse = loss > before
-                if not worse.any():
-                    break
-                step[worse] *= 0.25
-            if (before - loss).max(initial=0.0) < TOL:
-                break
+        extra = c if self.with_labels_ else 0
+        self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
+        self.common_ = self.weights_[0, 1:SCORES].copy()
+        held = self.weights_.copy()
+        held[:, 0] = 0.0
+        penalty = np.array([1e-3, *[OWN_PENALTY] * (SCORES - 1), *[LABEL_PENALTY] * extra])
+        self._descend(T, Z, penalty, held, together=False)
         return self
-
-    def _loss(
-        self, T: NDArray[Any], inputs: NDArray[Any], penalty: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        margins = np.logaddexp(0.0, -T * self._margins(T, inputs))
-        return np.sum(margins, axis=0, where=T != 0) + 0.5 * self.weights_**2 @ penalty
-
-    @staticmethod
-    def _prior(T: NDArray[Any]) -> NDArray[np.float64]:
-        return np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
-
-    @staticmethod
-    def _scores(F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> NDArray[np.float64]:
-        inverse = 1.0 / np.sqrt(variance)
-        return np.stack([F * inverse, mean * inverse, inverse], axis=2)
-
-    def _inputs(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        ready = (Z - self.centre_) * self.scale_
-        return np.concatenate([np.ones((*Z.shape[:2], 1)), ready], axis=2)
-
-    def _margins(self, T: NDArray[Any], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        eta = np.einsum("ncs,cs->nc", inputs, self.weights_[:, :4])
-        # The weight of a label in its own model is zero, see _newton.
-        return eta + T @ self.weights_[:, 4:].T if self.with_labels_ else eta
-
-    def _newton(
-        self, T: NDArray[Any], inputs: NDArray[Any], penalty: NDArray[Any]
-    ) -> NDArray[np.float64]:
-        """One step for all labels at once."""
-        c, p = self.weights_.shape
-        H, g = np.zeros((c, p, p)), np.zeros((c, p))
-        for rows in row_blocks(len(T), 8.0 * (c * c + 40 * c), 2.0**26):
-            t, z = T[rows], inputs[rows]
-            probability = expit(self._margins(t, z))
-            error = np.where(t != 0, (t > 0) - probability, 0.0)
-            curve = np.where(t != 0, probability * (1 - probability), 0.0)
-            g[:, :4] += np.einsum("nc,ncs->cs", error, z)
-            weighted = curve[:, :, None] * z
-            H[:, :4, :4] += weighted.transpose(1, 2, 0) @ z.transpose(1, 0, 2)
-            if self.with_labels_:
-                g[:, 4:] += error.T @ t
-                across = weighted.transpose(1, 2, 0) @ t
-                H[:, :4, 4:] += across
-                H[:, 4:, :4] += across.transpose(0, 2, 1)
-                pairs = (t[:, :, None] * t[:, None, :]).reshape(len(t), -1)
-                H[:, 4:, 4:] += (curve.T @ pairs).reshape(c, c, c)
-        g -= penalty * self.weights_
-        H[:, np.arange(p), np.arange(p)] += penalty
-        if self.with_labels_:
-            own = np.arange(c)
-            g[own, 4 + own] = 0.0
-            H[own, 4 + own, :] = 0.0
-            H[own, :, 4 + own] = 0.0
-            H[own, 4 + own, 4 + own] = 1.0
-        step: NDArray[np.float64] = np.linalg.solve(H, g[:, :, None])[:, :, 0]
-        return step
 
     def predict(
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Probability of every entry; that of a known one is as if it had been a hole."""
-        inputs = self._inputs(self._scores(F, mean, variance))
-        probability: NDArray[np.float64] = expit(self._margins(T.astype(np.float64), inputs))
+        Z = self._standardise(_scores(F, mean, variance))
+        probability: Floats = expit(self._margins(np.asarray(T, dtype=np.float64), Z))
         return probability
+
+    def _standardise(self, scores: list[Floats]) -> list[Floats]:
+        ready = zip(scores, self.centre_, self.scale_, strict=True)
+        return [(z - centre) * scale for z, centre, scale in ready]
+
+    def _margins(self, T: Floats, Z: list[Floats]) -> Floats:
+        W = self.weights_
+        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
+        # The weight of a label in its own model is zero, see _newton.
+        return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
+
+    def _loss(self, T: Floats, eta: Floats, penalty: Floats, held: Floats) -> Floats:
+        fit = np.sum(log_expit(T * eta), axis=0, where=T != 0)
+        return 0.5 * (self.weights_ - held) ** 2 @ penalty - fit
+
+    def _descend(
+        self, T: Floats, Z: list[Floats], penalty: Floats, held: Floats, *, together: bool
+    ) -> None:
+        """Newton's method for all labels at once; ``together`` they share all but intercepts."""
+        eta = self._margins(T, Z)
+        loss = self._loss(T, eta, penalty, held)
+        for _ in range(ROUNDS):
+            H, g = self._curvature(T, Z, eta)
+            g -= penalty * (self.weights_ - held)
+            H[:, np.arange(len(penalty)), np.arange(len(penalty))] += penalty
+            step = _shared_step(H, g) if together else self._own_step(H, g)
+            start, before = self.weights_, loss
+            # A full step can overshoot where a label is rare: shorten it where things got worse.
+            for _ in range(HALVINGS):
+                self.weights_ = start + step
+                eta = self._margins(T, Z)
+                loss = self._loss(T, eta, penalty, held)
+                worse = loss > before + 1e-9
+                if together:
+                    worse[:] = loss.sum() > before.sum() + 1e-9
+                if not worse.any():
+                    break
+                step[worse] *= 0.25
+            gain = before - loss
+            if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
+                break
+
+    def _curvature(self, T: Floats, Z: list[Floats], eta: Floats) -> tuple[Floats, Floats]:
+        c, p = self.weights_.shape
+        H, g = np.zeros((c, p, p)), np.zeros((c, p))
+        probability = expit(eta)
+        error = np.where(T != 0, (T > 0) - probability, 0.0)
+        curve = np.where(T != 0, probability * (1 - probability), 0.0)
+        weighted = [curve, *[curve * z for z in Z]]
+        g[:, 0], H[:, 0, 0] = error.sum(axis=0), curve.sum(axis=0)
+        for a, z in enumerate(Z, start=1):
+            g[:, a] = np.einsum("nc,nc->c", error, z)
+            for b in range(a + 1):
+                H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", weighted[b], z)
+        if self.with_labels_:
+            g[:, SCORES:] = error.T @ T
+            for a, w in enumerate(weighted):
+                H[:, a, SCORES:] = H[:, SCORES:, a] = w.T @ T
+            for rows in row_blocks(len(T), 8.0 * c * c, 2.0**26):
+                t = T[rows]
+                pairs = (t[:, :, None] * t[:, None, :]).reshape(len(t), -1)
+                H[:, SCORES:, SCORES:] += (curve[rows].T @ pairs).reshape(c, c, c)
+        return H, g
+
+    def _own_step(self, H: Floats, g: Floats) -> Floats:
+        if self.with_labels_:
+            own = np.arange(len(g))
+            g[own, SCORES + own] = 0.0
+            H[own, SCORES + own, :] = 0.0
+            H[own, :, SCORES + own] = 0.0
+            H[own, SCORES + own, SCORES + own] = 1.0
+        step: Floats = np.linalg.solve(H, g[:, :, None])[:, :, 0]
+        return step
+
+
+def _scores(F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
+    inverse = 1.0 / np.sqrt(variance)
+    return [F * inverse, mean * inverse, inverse]
+
+
+def _shared_step(H: Floats, g: Floats) -> Floats:
+    """Newton step with one intercept a label and common slopes (the intercepts eliminated)."""
+    across = H[:, 0, 1:] / H[:, 0, :1]
+    slopes = np.linalg.solve(
+        (H[:, 1:, 1:] - across[:, :, None] * H[:, :1, 1:]).sum(axis=0),
+        (g[:, 1:] - across * g[:, :1]).sum(axis=0),
+    )
+    step = np.empty_like(g)
+    step[:, 0] = g[:, 0] / H[:, 0, 0] - across @ slopes
+    step[:, 1:] = slopes
+    return step

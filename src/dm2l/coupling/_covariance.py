@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.arrays import add_diagonal, like, namespace
-from dm2l.coupling._patterns import Mask, batches, row_blocks
+from dm2l.coupling._patterns import Batch, Mask, batches, row_blocks
 
 MEMORY = 2.0**28
 
@@ -135,14 +135,14 @@ class DenseCovariance(LabelCovariance):
         )
 
     @staticmethod
-    def _by_row(batch: Any, left: Any, G: Any, xp: Any) -> tuple[Any, Any, Any]:
+    def _by_row(batch: Batch, left: Any, G: Any, xp: Any) -> tuple[Any, Any, Any]:
         own = xp.linalg.diagonal(G)
         if len(batch.pattern) == len(batch.index):  # sorted by pattern: nothing is shared
             return left, G, own
         which = like(batch.pattern, G)
         return tuple(xp.take(part, which, axis=0) for part in (left, G, own))
 
-    def _weigh(self, batch: Any, G: Any, e: Any, here: Any, xp: Any) -> tuple[Any, Any]:
+    def _weigh(self, batch: Batch, G: Any, e: Any, here: Any, xp: Any) -> tuple[Any, Any]:
         """Shift of the holes ``S_UO A e`` and weighted residuals ``A e``, both (b, c)."""
         zero = like(np.zeros(()), e)
         if batch.known:
@@ -154,8 +154,12 @@ class DenseCovariance(LabelCovariance):
         holes = batch.scatter(inner, self.n_labels, xp)
         return holes, xp.where(here, (e + holes) @ self.precision, zero)
 
-    def expected(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, float]:
+    def expected(
+        self, E: Any, known: Mask, memory: float = MEMORY, plan: list[Batch] | None = None
+    ) -> tuple[Any, float]:
         r"""Gradient and value of the observed-data log-likelihood of this covariance.
+
+        ``plan`` is the list of batches of ``known``, for who asks more than once.
 
         Returns
         -------
@@ -169,7 +173,7 @@ class DenseCovariance(LabelCovariance):
         by_known, by_hole, n_hole, value = xp.zeros_like(self.S), xp.zeros_like(self.S), 0, 0.0
         outer = xp.zeros_like(self.S)
         logdet = float(xp.linalg.slogdet(self.S)[1])
-        for batch in batches(known, memory):
+        for batch in batches(known, memory) if plan is None else plan:
             blocks = batch.blocks(self.S if batch.known else self.precision, xp)
             G = xp.linalg.inv(blocks)
             times = np.bincount(batch.pattern, minlength=len(batch.index)).astype(np.float64)
