@@ -23,7 +23,7 @@ ROUNDS = 30
 HALVINGS = 8
 # In units of the log-likelihood of a label: far below what the data can tell.
 TOL = 1e-2
-# The signs of more labels than this would cost more than they bring.
+# The signs of c labels cost n c^3 a round, more than anything else here.
 MAX_LABELS = 64
 SCORES = 4
 

@@ -78,12 +78,13 @@ def condition(
         else:
             means.append((here, mean))
             variances.append((here, variance))
+    if not means:
+        empty = np.zeros((0, c) if entries is None else 0)
+        return empty, empty.copy()
     return _join(means), _join(variances)
 
 
 def _join(parts: list[tuple[Index, Any]]) -> Any:
-    if not parts:
-        return np.zeros(0)
     xp = namespace(parts[0][1])
     back = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
     joined = xp.concat([values for _, values in parts])

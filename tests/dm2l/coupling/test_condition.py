@@ -150,3 +150,12 @@ def test_an_answer_to_what_is_known_is_refused():
     dense, _, T, F = problem(1, n=1, rate=1.0)
     with pytest.raises(ValueError, match="label 2 is not a hole"):
         beliefs(dense, T[0], F[0]).answer(2, 1)
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_no_rows_and_no_entries(form):
+    forms = problem(1, n=3)
+    T, F = forms[2:]
+    nothing = np.zeros(0, dtype=np.intp)
+    assert condition(forms[form], T[:0], F[:0])[0].shape == (0, 6)
+    assert condition(forms[form], T, F, entries=(nothing, nothing))[1].shape == (0,)
