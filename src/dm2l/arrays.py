@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing
 __all__ = [
     "add_diagonal",
     "cholesky",
+    "float64",
     "home",
     "identity",
     "invert_triangular",
@@ -70,6 +71,14 @@ def like(array: Any, other: Any, dtype: Any = None) -> Any:
     if not is_foreign(other):
         return np.asarray(array, dtype=dtype)
     return array_namespace(other).asarray(array, dtype=dtype, device=device(other))
+
+
+def float64(X: Any) -> Any:
+    """``X``, dense or sparse, of any library, in float64."""
+    if is_foreign(X):
+        xp = array_namespace(X)
+        return xp.astype(X, xp.float64, copy=False)
+    return X.astype(np.float64, copy=False)
 
 
 def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,8 +27,76 @@ from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_ro
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.model_selection import MultilabelKFold
+from dm2l.parameters import check_choice, check_count, check_number
 
-__all__ = ["MissingLabelClassifier"]
+__all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs"]
+
+
+class Selection(NamedTuple):
+    """Labels that can be learnt, scores of those that cannot, and rows that have a say.
+
+    Attributes
+    ----------
+    learnable : ndarray of shape (n_labels,), bool
+        Labels of which both classes were observed.
+    constant : ndarray of shape (n_labels,)
+        Score of the others: 1 or -1 where one class was observed, 0 where nothing was.
+    keep : ndarray of shape (n_rows,), bool
+        Rows with something observed of a label that can be learnt; the others cannot matter.
+    """
+
+    learnable: NDArray[np.bool_]
+    constant: NDArray[np.float64]
+    keep: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, T: Signs) -> Self:
+        """What can be learnt from these signs."""
+        positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
+        learnable = np.asarray(positive & negative)
+        constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
+        return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
+
+    def signs(self, T: Signs) -> Signs:
+        """Signs of the labels that can be learnt, in the rows that have a say."""
+        return np.ascontiguousarray(T[:, self.learnable][self.keep])
+
+    def rows(self, X: Any, *, pairwise: bool = False) -> Any:
+        """Inputs of the rows that have a say; ``pairwise``: and columns, of a kernel matrix."""
+        if pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        if self.keep.all():
+            return X
+        kept = np.flatnonzero(self.keep)
+        X = take_rows(X, kept)
+        return take_columns(X, kept) if pairwise else X
+
+
+def every_label(
+    X: Any,
+    learnt: Callable[[Any], Any],
+    learnable: NDArray[np.bool_],
+    constant: NDArray[np.float64],
+) -> Any:
+    """A column for every label: what was learnt, or a constant; where X lives."""
+    if is_foreign(X) and learnable.all():
+        columns = learnt(X)
+        xp = namespace(columns)
+        return xp.astype(columns, xp.float64, copy=False)
+    columns = np.tile(constant, (_num_samples(X), 1))
+    if learnable.any():
+        columns[:, learnable] = to_numpy(learnt(X))
+    return like(columns, X)
+
+
+def fold_inputs(
+    X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool
+) -> tuple[Any, Any]:
+    """Inputs of the training and of the test rows of a fold."""
+    X_train, X_test = take_rows(X, train), take_rows(X, test)
+    if pairwise:
+        X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
+    return X_train, X_test
 
 
 class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -90,25 +158,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _check_numbers(self, *names: str, positive: bool = False) -> None:
         """Refuse parameters that are not finite numbers >= 0, or > 0."""
         for name in names:
-            value = getattr(self, name)
-            number = isinstance(value, Real) and 0 <= float(value) < np.inf
-            if not number or (positive and value == 0):
-                sign = ">" if positive else ">="
-                raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}.")
+            check_number(name, getattr(self, name), positive=positive)
 
     def _check_counts(self, *names: str) -> None:
         """Refuse parameters that are not integers of at least 1."""
         for name in names:
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+            check_count(name, getattr(self, name))
 
     def _check_choice(self, name: str, *choices: str) -> None:
         """Refuse a parameter that is none of the choices."""
-        value = getattr(self, name)
-        if not isinstance(value, str) or value not in choices:
-            listed = ", ".join(map(repr, choices))
-            raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+        check_choice(name, getattr(self, name), *choices)
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -130,30 +189,29 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
+        return self._fit(X, Y, label_mask, self._learn)
+
+    def _fit(self, X: Any, Y: Any, label_mask: Any, learn: Callable[[Any, Signs], None]) -> Self:
+        """Read, learn and decide; ``learn`` sees all rows and all labels."""
         self._check_parameters()
         X, labels = self._read(X, Y, label_mask)
-        labels.warn_constant()
+        labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
-        self._learn(X, labels.signs)
+        learn(X, labels.signs)
         self._fit_decisions(X, labels.signs)
         return self
 
     def _learn(self, X: Any, T: Signs) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
-        T = self._select(T)
-        if self._learnable.any():
-            self._fit_labels(self._rows(X), T)
+        selection = Selection.of(T)
+        self._keep_selection(selection)
+        if selection.learnable.any():
+            self._fit_labels(selection.rows(X), selection.signs(T))
         else:
             self._fit_nothing(X)
 
-    def _select(self, T: Signs) -> Signs:
-        """Signs of the labels that can be learnt, in the rows that have something to say."""
-        positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
-        self._learnable: NDArray[np.bool_] = np.asarray(positive & negative)
-        self._constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
-        T = T[:, self._learnable]
-        self._keep = (T != 0).any(axis=1)
-        return np.ascontiguousarray(T[self._keep])
+    def _keep_selection(self, selection: Selection) -> None:
+        self._learnable, self._constant, self._keep = selection
 
     def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
         if Y is None:
@@ -167,10 +225,6 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         )
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
-
-    def _rows(self, X: Any) -> Any:
-        """Training rows with something observed; the others cannot matter."""
-        return X if self._keep.all() else take_rows(X, np.flatnonzero(self._keep))
 
     def _set_label_attributes(self, labels: Labels) -> None:
         # A fitted model carries the form of its training labels, not the labels.
@@ -225,22 +279,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = np.full(T.shape, np.nan)
         bare = copy(self)
         bare.cv = None  # a generator cannot be cloned, and folds have none of their own
+        pairwise = self.__sklearn_tags__().input_tags.pairwise
         for train, test in self._folds(X, T):
             fold = clone(bare)
             fold.label_names_ = self.label_names_  # for messages
-            X_train, X_test = self._part(X, train, test)
+            X_train, X_test = fold_inputs(X, train, test, pairwise)
             fold._learn(X_train, T[train])
             unseen = to_numpy(fold._all_scores(X_test))
             # The constant score of a label that this fold could not learn is no evidence.
             scores[test] = np.where(fold._learnable, unseen, np.nan)
         return scores
-
-    def _part(self, X: Any, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[Any, Any]:
-        """Inputs of the training and of the test rows of a fold."""
-        X_train, X_test = take_rows(X, train), take_rows(X, test)
-        if self.__sklearn_tags__().input_tags.pairwise:
-            X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
-        return X_train, X_test
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -282,20 +330,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         return X
 
     def _all_scores(self, X: Any) -> Any:
-        return self._all_labels(X, self._score_labels, self._constant)
-
-    def _all_labels(
-        self, X: Any, learnt: Callable[[Any], Any], constant: NDArray[np.float64]
-    ) -> Any:
-        """A column for every label: what was learnt, or a constant; where X lives."""
-        if is_foreign(X) and self._learnable.all():
-            columns = learnt(X)
-            xp = namespace(columns)
-            return xp.astype(columns, xp.float64, copy=False)
-        columns = np.tile(constant, (_num_samples(X), 1))
-        if self._learnable.any():
-            columns[:, self._learnable] = to_numpy(learnt(X))
-        return like(columns, X)
+        return every_label(X, self._score_labels, self._learnable, self._constant)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score every label; 0 is the border between the classes.
@@ -373,7 +408,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_X(X)
         if self._calibrator is None:
             constant = plain_probability(self._constant)
-            p = to_numpy(self._all_labels(X, self._label_probabilities, constant))
+            p = to_numpy(every_label(X, self._label_probabilities, self._learnable, constant))
         else:
             p = self._calibrator.predict(to_numpy(self._all_scores(X)))
         if self._labels.kind == "binary":

@@ -1,80 +1,65 @@
-"""DM2L as an estimator: labels, features, objective and solver put together."""
+"""DM2L as an estimator: parameters, and thin methods around :class:`dm2l.fitting.Fitting`."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from numbers import Real
-from typing import Any, Self
+from dataclasses import replace
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length
 
-from dm2l.approximation import FourierMap, NystroemMap
-from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
-from dm2l.base import MissingLabelClassifier
-from dm2l.features import (
-    FeatureMap,
-    Features,
-    Kernel,
-    KernelColumns,
-    KernelMap,
-    LandmarkMap,
-    LinearMap,
-    check_ridge,
-    column_variances,
-    default_ridge,
-    float64,
+from dm2l.arrays import is_foreign
+from dm2l.base import MissingLabelClassifier, Selection
+from dm2l.fitting import Fit, Fitting, Last
+from dm2l.labels import LabelForm, Labels, Signs
+from dm2l.parameters import check_choice
+from dm2l.solvers import Solution
+
+if TYPE_CHECKING:  # loaded by the methods that need it
+    from dm2l.scale import RowBlocks, Stream, SufficientStatistics
+
+__all__ = ["DM2LClassifier"]
+
+# What a fit leaves behind for predictions; of an earlier one, perhaps with another kernel,
+# nothing may be left.
+_WEIGHTS = (
+    "coef_",
+    "dual_coef_",
+    "X_fit_",
+    "approximation_error_",
+    "_kernel",
+    "_waves",
+    "_landmark_factor",
 )
-from dm2l.labels import Signs
-from dm2l.objective import Objective
-from dm2l.scale import RowBlocks
-from dm2l.scale._strategy import choose
-from dm2l.scale._streaming import StreamedFits
-from dm2l.solvers import (
-    Minimand,
-    Preconditioner,
-    Problem,
-    Solution,
-    conjugate_gradients,
-    masked_ridge,
-    solve_cccp,
-    solve_lbfgs,
-    solve_published,
-)
-from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
-
-__all__ = ["DM2LClassifier", "Prepared"]
-
-_KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "precomputed")
 
 
-@dataclass
-class Prepared:
-    """Features and groups of the training rows: what all fits to them share."""
+class _ByBlocks:
+    """A method that is there only where the model can be fitted block by block.
 
-    feature_map: FeatureMap
-    features: Features
-    objective: Objective
+    ``hasattr`` is what scikit-learn asks; who calls it all the same is told why it is not there.
+    """
 
-    @cached_property
-    def gram(self) -> Any:
-        """``Phi'Phi`` with the border of the ones column."""
-        return self.features.gram()
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def problem(self, alpha: float, lambda_d: float) -> Problem:
-        """The problem with these settings; one at a time."""
-        self.objective.set_weight(lambda_d)
-        return Problem(self.features, self.objective, alpha)
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        reason = model._needs_rows() if model is not None else ""
+        if reason:
+            raise AttributeError(
+                f"{type(model).__name__} has no {self._method.__name__} with these parameters: "
+                f"{reason}."
+            )
+        return self._method.__get__(model, owner)
 
 
-class DM2LClassifier(StreamedFits, MissingLabelClassifier):
+class DM2LClassifier(MissingLabelClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
     Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
@@ -111,7 +96,7 @@ callable, default="linear"
         Stand-in for the kernel matrix, for more rows than its square leaves room for:
         ``n_rows x n_components`` numbers instead of ``n_rows^2``. "nystroem" explains all rows
         by some of them, drawn by randomly pivoted Cholesky, and takes any kernel; "fourier"
-        averages random waves, for rbf only. See :mod:`dm2l.approximation`.
+        averages random waves, for rbf only. See :mod:`dm2l.kernels`.
     n_components : int, default=1000
         Features of the approximation.
     fit_intercept : bool, default=True
@@ -309,31 +294,7 @@ callable, default="linear"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda_d", "tol")
-        check_ridge(self.alpha)
-        self._check_counts("max_iter")
-        number = isinstance(self.gamma, Real) and 0 < float(self.gamma) < np.inf
-        if not number and self.gamma not in ("scale", "auto"):
-            raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
-            )
-        if not callable(self.kernel) and self.kernel not in _KERNELS:
-            raise ValueError(
-                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
-            )
-        self._check_choice("solver", "lbfgs", "cccp", "published")
-        self._check_counts("n_components")
-        if self.approximation is None:
-            return
-        self._check_choice("approximation", "nystroem", "fourier")
-        named = self.kernel if isinstance(self.kernel, str) else "callable"
-        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
-            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
-            raise ValueError(
-                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
-            )
-        if self.solver == "published":
-            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
+        Fitting.of(self).check()
 
     _follows_input = True
 
@@ -363,8 +324,8 @@ callable, default="linear"
         strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
             Where rows are during the fit: all in memory; nowhere, after one pass that gathers
             sufficient statistics; or in the source, which every evaluation goes through twice.
-            "auto" goes by the cost model of :func:`dm2l.scale.choose`. The result is the same, up to
-            the rounding of products in another order.
+            "auto" goes by the cost model of :func:`dm2l.scale.choose`. The result is the same, up
+            to the rounding of products in another order.
         memory : float, default=None
             Bytes that "auto" may count on; None: half of what is free.
 
@@ -373,274 +334,311 @@ callable, default="linear"
         self
             The fitted estimator.
         """
-        if isinstance(X, RowBlocks):
-            if Y is not None or label_mask is not None:
-                raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
-            return self._fit_source(X, strategy, memory)
-        self._check_strategy(strategy)
+        check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
+        if not _is_source(X):
+            return self._fit(X, Y, label_mask, partial(self._learn_by, strategy, memory))
+        if Y is not None or label_mask is not None:
+            raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
         self._check_parameters()
-        X, labels = self._read(X, Y, label_mask)
-        labels.warn_constant()
-        self._set_label_attributes(labels)
-        self._forget_statistics()
-        if strategy == "auto":
-            strategy = self._strategy_at_hand(X, labels.n_labels, memory)
-        if strategy == "memory":
-            self._learn(X, labels.signs)
-        else:
-            self._learn_at_hand(X, labels.signs, strategy)
-        self._fit_decisions(X, labels.signs)
-        return self
+        return self._fit_source(X, strategy, memory)
 
-    def _strategy_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
-        """Statistics for dense float64 rows, of which there are very many; else memory."""
+    def _learn(self, X: Any, T: Signs) -> None:
+        self._keep_fit(Fitting.of(self).fit(X, T, self._last()), stacklevel=7)
+
+    def _learn_by(self, strategy: str, memory: float | None, X: Any, T: Signs) -> None:
+        """Fit to rows that are in memory, by what is in memory or as if they were not."""
+        self.__dict__.pop("_gathered", None)
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64
-        if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
-            return "memory"
-        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=memory)
+        usual = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start
+        if strategy == "memory" or (strategy == "auto" and not (plain and usual)):
+            self._learn(X, T)
+            return
+        from dm2l.scale import choose, fit_arrays
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
-        with blas_threads(X.shape[0] * min(X.shape) ** 2):
-            prepared = self._prepare(X, T)
-            problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
-            if self.solver == "published":
-                solution = self._solve_published(problem, prepared.feature_map)
-            else:
+        if strategy == "auto":
+            strategy = choose(X.shape[0], X.shape[1], T.shape[1], at_hand=True, memory=memory)
+        if strategy == "memory":
+            self._learn(X, T)
+        else:
+            fit = fit_arrays(Fitting.of(self), X, T, strategy, self._last())
+            self._keep_fit(fit, stacklevel=6)
 
-                def ridge() -> Any:
-                    W = masked_ridge(problem.features, T, problem.alpha)
-                    return problem.from_original(like(W, problem.example))
+    def _fit_source(self, source: RowBlocks, strategy: str, memory: float | None) -> Self:
+        from dm2l.scale import announce, check_marks, choose_for, collect, fit_source, refuse
 
-                solution = self._solve(problem, prepared.feature_map, ridge)
-        self._set_solution(solution)
-        self._store(X, problem.to_original(solution.W), prepared.feature_map)
+        usual = type(self)()
+        for name in ("missing_label", "absent_label"):
+            check_marks(source, name, getattr(self, name), getattr(usual, name))
+        first = source.first()
+        self._check_X(first.X[:1], reset=True)
+        if source.feature_names is not None:
+            self.feature_names_in_ = source.feature_names
+        self.__dict__.pop("_gathered", None)
+        fitting, reason = Fitting.of(self), self._needs_rows()
+        if strategy == "auto":
+            strategy = "memory" if reason else choose_for(fitting, source, memory)
+        if strategy == "memory":
+            X, T = collect(source)
+            announce(replace(source.labels, signs=T))
+            self._set_label_attributes(source.labels)
+            self._learn(X, T)
+            self._fit_decisions(X, T)
+            return self
+        refuse(reason)
+        fit = fit_source(fitting, source, first, strategy, self._last())
+        self._set_label_attributes(source.labels)
+        return self._keep_stream(fit)
 
-    def _set_solution(self, solution: Solution) -> None:
+    def _last(self) -> Last | None:
+        """Weights of the last fit, if a warm start is wanted."""
+        name = "coef_" if self.kernel == "linear" else "dual_coef_"
+        if not self.warm_start or not hasattr(self, name):
+            return None
+        return Last(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
+
+    def _keep_fit(self, fit: Fit, *, stacklevel: int) -> None:
+        """Make what a fit left behind the attributes of this estimator."""
+        for name in _WEIGHTS:
+            self.__dict__.pop(name, None)
+        self.__dict__ |= fit.attributes
+        self._keep_selection(fit.selection)
+        solution = fit.solution
+        if solution is None:  # constant labels, and nothing to minimise
+            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
         if not solution.converged:
             warnings.warn(
                 f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
                 f"{self.max_iter}) before the objective settled to tol={self.tol}. Raise max_iter, "
                 "or scale the features.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=stacklevel - 1,
             )
         if not solution.objective >= -1e-6:
             warnings.warn(
                 f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
                 "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=stacklevel - 1,
             )
         self.n_iter_ = solution.n_iter
         self.n_evaluations_ = solution.n_evaluations
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
 
-    def _prepare(self, X: Any, T: Signs) -> Prepared:
-        """Everything about the rows that no setting of alpha and lambda_d changes."""
-        published = self.solver == "published"
-        feature_map = self._feature_map(X)
-        Phi = feature_map.fit(X)
-        workers = blas_thread_count()
-        square = getattr(feature_map, "square", None)
-        features = Features(Phi, bool(self.fit_intercept), square, workers)
-        if Phi is X and not published:
-            # Rows that were left out made X a copy of what the caller has.
-            features = features.centre(in_place=not self._keep.all())
-        objective = Objective(
-            T,
-            self.lambda_d,
-            local=self.local,
-            discriminant=self.discriminant,
-            global_rows="all" if published else "covered",
-            like=features.example,
-            workers=workers,
-        )
-        return Prepared(feature_map, features, objective)
+    # -- block after block ----------------------------------------------------------------------
 
-    def _feature_map(self, X: Any) -> FeatureMap:
-        if self.kernel == "linear":
-            return LinearMap(self.solver != "published", bool(self.fit_intercept))
-        gamma = self._gamma_value(X)
-        self._kernel = Kernel(self.kernel, gamma, self.degree, self.coef0)
-        if self.approximation == "fourier":
-            return FourierMap(gamma, self.n_components, self.random_state)
-        if self.approximation == "nystroem":
-            n_components = min(self.n_components, X.shape[0])
-            return NystroemMap(self._kernel, n_components, self.random_state)
-        columns = KernelColumns if self.solver == "published" else KernelMap
-        return columns(self._kernel)
+    @_ByBlocks
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        label_mask: Any = None,
+        classes: Any = None,
+        *,
+        forgetting: float = 1.0,
+        solve: bool = True,
+    ) -> Self:
+        """Add a block of rows to those seen before and fit to all of them.
 
-    def _gamma_value(self, X: Any) -> float:
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        if self.gamma == "auto":
-            return 1.0 / X.shape[1]
-        if sp.issparse(X):
-            X = X.astype(np.float64)
-            variance = X.multiply(X).mean() - X.mean() ** 2
-        elif is_foreign(X):
-            xp = namespace(X)
-            variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
+        The statistics of the block are added to those of the others (``statistics_``), and the
+        model is what :meth:`fit` would make of all these rows at once, in whatever order they
+        came; with ``warm_start`` it begins where the last fit ended and agrees to ``tol`` only.
+        Labels that have shown one class so far get a constant score, without a warning. A fit in
+        memory keeps no statistics: after it a new stream begins, with the classes and label names
+        of that fit but without its rows (``fit(X, Y, strategy="statistics")`` keeps them).
+
+        The linear model takes any blocks. With ``approximation`` the features are fixed by the
+        first block: waves by its number of columns (and ``gamma="scale"`` by its spread),
+        landmarks by its rows, so it should be a fair sample. Exact kernels grow with every row
+        and have no statistics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows of the block.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels, with holes; a block may have nothing observed.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            True where a label may be used.
+        classes : array-like, default=None
+            All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
+            one for each label.
+        forgetting : float, default=1.0
+            What the rows seen before weigh from now on, for streams that drift: with 0.9 a block
+            counts 0.9 after the next one, 0.81 after the second, and so on.
+        solve : bool, default=True
+            False only adds to the statistics, and leaves the solving to a later block or to
+            :meth:`fit_statistics`.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all rows so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> whole = DM2LClassifier().fit(X, Y)
+        >>> parts = DM2LClassifier()
+        >>> for rows in np.array_split(np.arange(300), 3):
+        ...     _ = parts.partial_fit(X[rows], Y[rows])
+        >>> np.allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-8)
+        True
+        """
+        self._check_parameters()
+        X, T, form, stream = self._stream(X, Y, label_mask, classes)
+        stream.add(X, T, forgetting)
+        self._set_label_attributes(form.labels)
+        self.__dict__ |= stream.attributes()
+        return self._keep_stream(stream.fit(X, self._last())) if solve else self
+
+    @_ByBlocks
+    def unlearn(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+        """Take a block away from the rows seen so far and fit to what is left.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows that were part of an earlier block, exactly as they were.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels, as they were.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            The mask that was used.
+
+        Returns
+        -------
+        self
+            The estimator, as if it had never seen these rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> never = DM2LClassifier().partial_fit(X[:200], Y[:200])
+        >>> model = DM2LClassifier().partial_fit(X, Y).unlearn(X[200:], Y[200:])
+        >>> np.allclose(model.decision_function(X), never.decision_function(X), atol=1e-6)
+        True
+        """
+        self._check_parameters()
+        if "_gathered" not in vars(self):
+            raise NotFittedError("There are no statistics to take rows away from.")
+        X, T, _, stream = self._stream(X, Y, label_mask, None)
+        stream.remove(X, T)
+        return self._keep_stream(stream.fit(X, self._last()))
+
+    @_ByBlocks
+    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
+        """Fit to statistics that were gathered before, here or elsewhere.
+
+        Parameters
+        ----------
+        statistics : SufficientStatistics
+            Of the rows to fit to, for instance the sum of several days less one. They are copied.
+
+        Returns
+        -------
+        self
+            The fitted estimator. Names and coding of labels stay as they were, if the estimator
+            was fitted to as many before.
+
+        Examples
+        --------
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.scale import RowBlocks
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> from dm2l.scale import SufficientStatistics
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> gathered = SufficientStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> model = DM2LClassifier().fit_statistics(gathered)
+        >>> model.coef_.shape == (Y.shape[1], X.shape[1])
+        True
+        """
+        from dm2l.scale import Stream, SufficientStatistics, seen_labels
+
+        self._check_parameters()
+        if not isinstance(statistics, SufficientStatistics):
+            raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
+        known = getattr(self, "_labels", None)
+        if known is None or known.n_labels != statistics.n_labels:
+            signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
+            known = Labels(signs, "multilabel", None, None, 0, np.dtype(np.int64))
+        d = statistics.n_features
+        if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
+            self._check_X(np.zeros((1, d)), reset=True)
+        stream = Stream.resumed(Fitting.of(self), vars(self), statistics.copy())
+        self._set_label_attributes(known)
+        seen_labels(known, statistics).warn_constant()
+        return self._keep_stream(stream.fit(np.empty((0, self.n_features_in_)), self._last()))
+
+    @property
+    def statistics_(self) -> SufficientStatistics:
+        """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
+        from dm2l.scale import SufficientStatistics
+
+        if "_gathered" not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
+                "by fit(..., strategy='statistics')."
+            )
+        return SufficientStatistics.from_state(self._gathered).copy()
+
+    def _stream(
+        self, X: Any, Y: Any, label_mask: Any, classes: Any
+    ) -> tuple[Any, Signs, LabelForm, Stream]:
+        """Read a block; the stream that it belongs to, which the first one founds."""
+        from dm2l.scale import Stream
+
+        if is_foreign(X):
+            raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+        first = "_gathered" not in vars(self)
+        X = super()._check_X(X, reset=first)
+        fitting = Fitting.of(self)
+        stream = None if first else Stream.resumed(fitting, vars(self))
+        marks = self.missing_label, self.absent_label
+        form = LabelForm(*marks, classes)
+        if stream is not None or (classes is None and hasattr(self, "_labels")):
+            form = LabelForm.resumed(
+                self._labels, 0 if stream is None else stream.negatives, *marks
+            )
+        T = form.read(Y, label_mask)
+        check_consistent_length(np.empty(X.shape[0]), T)
+        return X, T, form, Stream.begun(fitting, X, T) if stream is None else stream
+
+    def _keep_stream(self, fit: Fit) -> Self:
+        self._keep_fit(fit, stacklevel=5)
+        # No calibration here: it would look at rows again.
+        self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
+        return self
+
+    def _needs_rows(self) -> str:
+        """Why a fit cannot go by blocks; empty where it can."""
+        if self.calibration is not None or self.threshold == "f1":
+            looking = "calibration and threshold='f1' look at rows again"
         else:
-            variance = np.var(X, dtype=np.float64)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-
-    def _ridge(self, X: Any, features: Features) -> float:
-        if not isinstance(self.alpha, str):
-            return float(self.alpha)
-        if self.kernel == "linear":
-            return default_ridge(X)
-        variance = float(column_variances(features.Phi).sum())
-        return variance if variance > 0 else 1.0
-
-    def _solve_published(self, problem: Problem, feature_map: FeatureMap) -> Solution:
-        start = self._previous(problem, feature_map)
-        W = self._identity(problem, feature_map) if start is None else start
-        steepest = self.kernel == "linear"
-        report = self._report if self.verbose else None
-        return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
-
-    def _solve(
-        self, problem: Minimand, feature_map: FeatureMap, ridge: Callable[[], Any]
-    ) -> Solution:
-        """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
-        if not problem.lambda_d:
-            W = ridge()
-            value = problem.exact(W)
-            return Solution(W, value, n_iter=1, converged=True, history=[value])
-        limits: dict[str, Any] = {
-            "max_iter": self.max_iter,
-            "report": self._report if self.verbose else None,
-        }
-        start = self._previous(problem, feature_map)
-        preconditioner = Preconditioner(problem)
-        # From here on the workers of features and objective share the cores; threads of BLAS,
-        # which go on spinning for a while after every product, would only be in their way.
-        with one_blas_thread():
-            if self.solver == "cccp":
-                W = self._identity(problem, feature_map) if start is None else start
-                return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
-            if start is None:
-                V = conjugate_gradients(problem, preconditioner, tol=0.1)
-            else:
-                V = preconditioner.to_variables(start)
-            return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
-
-    def _identity(self, problem: Minimand, feature_map: FeatureMap) -> Any:
-        n_labels = problem.n_labels
-        return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
-
-    def _previous(self, problem: Minimand, feature_map: FeatureMap) -> Any:
-        """Weights of the last fit, if a warm start is wanted and possible."""
-        name = "coef_" if self.kernel == "linear" else "dual_coef_"
-        if not self.warm_start or not hasattr(self, name):
-            return None
-        last = self.coef_.T if self.kernel == "linear" else self.dual_coef_
-        if last.shape != (feature_map.n_coefficients, len(self._learnable)):
-            return None
-        if home(last) != home(problem.example):
-            return None
-        chosen = like(np.flatnonzero(self._learnable), last)
-        xp = namespace(last)
-        last = xp.astype(xp.take(last, chosen, axis=1), xp.float64, copy=False)
-        b = to_numpy(self.intercept_)[self._learnable]
-        offset = getattr(feature_map, "offset", None)
-        if offset is not None:
-            b = b + to_numpy(offset @ last)
-        return self._with_intercept(problem, feature_map.weights(last), b)
-
-    def _with_intercept(self, problem: Minimand, W: Any, b: NDArray[Any]) -> Any:
-        xp = problem.xp
-        W = xp.astype(W, xp.float64, copy=False)
-        if self.fit_intercept:
-            W = xp.concat([W, like(b.astype(np.float64), W)[None, :]], axis=0)
-        return problem.from_original(W)
-
-    def _store(self, X: Any, W: Any, feature_map: FeatureMap) -> None:
-        xp = namespace(X)
-        self._forget_weights()
-        intercept = self._constant.copy()
-        intercept[self._learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
-        found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
-        # Constant labels have zero weights: they take the column after the last.
-        column = np.full(len(self._learnable), found.shape[1])
-        column[self._learnable] = np.arange(found.shape[1])
-        padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
-        weights = xp.take(padded, like(column, found), axis=1)
-        if self.kernel == "linear":
-            self.coef_ = xp.astype(weights.T, X.dtype, copy=True)
-            offset = feature_map.offset  # type: ignore[attr-defined]
-            if offset is not None:
-                intercept -= to_numpy(offset @ weights)
-        else:
-            # In float64 whatever X is: kernel weights are large and cancel.
-            self.dual_coef_ = weights
-            if self.approximation is not None:
-                self.approximation_error_ = float(feature_map.error)  # type: ignore[attr-defined]
-            if isinstance(feature_map, FourierMap):
-                self._waves = feature_map
-            else:
-                pivots = feature_map.pivots  # type: ignore[attr-defined]
-                self.X_fit_ = pivots if self.kernel == "precomputed" else take_rows(X, pivots)
-            if isinstance(feature_map, LandmarkMap):
-                self._landmark_factor = feature_map.factor.L
-        self.intercept_ = xp.astype(like(intercept, weights), X.dtype, copy=False)
-
-    def _forget_weights(self) -> None:
-        """Drop what an earlier fit, perhaps with another kernel, left behind."""
-        names = ("coef_", "dual_coef_", "X_fit_", "approximation_error_", "_waves")
-        for name in (*names, "_landmark_factor"):
-            self.__dict__.pop(name, None)
-
-    def _fit_nothing(self, X: Any) -> None:
-        self._forget_weights()
-        self.n_iter_ = 1
-        self.n_evaluations_ = 0
-        self.objective_ = 0.0
-        self.objective_history_ = np.zeros(1)
-        xp, n_labels = namespace(X), len(self._learnable)
-
-        def as_X(array: NDArray[Any]) -> Any:
-            return xp.astype(like(array, X), X.dtype, copy=False)
-
-        self.intercept_ = as_X(self._constant)
-        if self.kernel == "linear":
-            self.coef_ = as_X(np.zeros((n_labels, X.shape[1])))
-        else:
-            self.dual_coef_ = as_X(np.zeros((0, n_labels)))
-            self.X_fit_ = np.arange(0) if self.kernel == "precomputed" else X[:0, :]
-
-    def _rows(self, X: Any) -> Any:
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        kept = super()._rows(X)
-        if self.kernel == "precomputed" and not self._keep.all():
-            return take_columns(kept, np.flatnonzero(self._keep))
-        return kept
-
-    def _report(self, iteration: int, value: float) -> None:
-        if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
-            sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
+            looking = ""
+        return Fitting.of(self).needs_rows or looking
 
     # -- predicting -----------------------------------------------------------------------------
 
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset and "_gathered" in vars(self) and "_learnable" not in vars(self):
+            raise NotFittedError(
+                "Statistics were gathered with solve=False and nothing was solved yet: add a block "
+                "with solve=True, or call fit_statistics(model.statistics_)."
+            )
+        return super()._check_X(X, reset=reset)
+
     def _score_labels(self, X: Any) -> Any:
-        chosen = np.flatnonzero(self._learnable)
-        weights = take_rows(self.coef_, chosen).T if self.kernel == "linear" else None
-        intercept = take_rows(self.intercept_, chosen)
-        if weights is not None:
-            if is_foreign(X):  # not every library multiplies float32 with float64
-                xp = namespace(X)
-                weights, intercept = (
-                    xp.astype(part, X.dtype, copy=False) for part in (weights, intercept)
-                )
-            return X @ weights + intercept
-        weights = take_columns(self.dual_coef_, chosen)
-        if self.approximation == "fourier":
-            K = float64(self._waves.transform(X))
-        elif self.kernel == "precomputed":
-            K = float64(take_columns(X, np.flatnonzero(self._keep)[self.X_fit_]))
-        else:
-            K = self._kernel(X, self.X_fit_)
-        return K @ weights + intercept
+        selection = Selection(self._learnable, self._constant, self._keep)
+        return Fitting.of(self).scores(X, vars(self), selection)
+
+
+def _is_source(X: Any) -> bool:
+    """Whether these are row blocks; who has some has loaded the room that they come from."""
+    scale = sys.modules.get("dm2l.scale")
+    return scale is not None and isinstance(X, scale.RowBlocks)

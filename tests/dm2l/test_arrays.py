@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from dm2l import arrays
-from dm2l.features import Kernel, KernelFactor, kernel_factor
+from dm2l.kernels import Kernel, KernelFactor, kernel_factor
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.
 moves = pytest.mark.skipif(

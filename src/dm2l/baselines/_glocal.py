@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 
 from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, unit_rows
 from dm2l.baselines._linear import IterativeBaseline
-from dm2l.features import Features, LinearMap
+from dm2l.features import Features
+from dm2l.kernels import LinearMap
 from dm2l.labels import Signs
 
 Array = NDArray[np.float64]

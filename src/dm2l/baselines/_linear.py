@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.base import MissingLabelClassifier
-from dm2l.features import Features, LinearMap
+from dm2l.features import Features
+from dm2l.kernels import LinearMap
 from dm2l.labels import Signs
 from dm2l.solvers import masked_ridge
 from dm2l.threads import blas_threads

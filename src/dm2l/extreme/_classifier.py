@@ -20,7 +20,8 @@ from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import Sizes, block_length, check_memory
 from dm2l.extreme._problem import LowRankProblem, Targets, entry_scores, ridge_start
 from dm2l.extreme._top_k import TopK, top_k
-from dm2l.features import Features, LinearMap, check_ridge, default_ridge
+from dm2l.features import Features, check_ridge, default_ridge
+from dm2l.kernels import LinearMap
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._stored import StoredLabels, stored_labels
 from dm2l.metrics._at_k import _propensities

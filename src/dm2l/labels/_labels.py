@@ -77,7 +77,7 @@ class Labels:
         dtype = np.dtype(np.int64) if unsigned else self.dtype
         return np.where(positive, 1, self.negative).astype(dtype)
 
-    def warn_constant(self) -> None:
+    def warn_constant(self, stacklevel: int = 3) -> None:
         """Warn about labels that have nothing, or only one class, observed."""
         empty = ~(self.signs != 0).any(axis=0)
         single = ~self.learnable() & ~empty
@@ -89,7 +89,7 @@ class Labels:
                     f"{which.sum()} label(s) have {what} and get a constant score: "
                     f"{', '.join(shown)}{more}.",
                     ConstantLabelWarning,
-                    stacklevel=3,
+                    stacklevel=stacklevel,
                 )
 
     def describe(self, column: int) -> str:

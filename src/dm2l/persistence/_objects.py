@@ -16,7 +16,6 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from dm2l.approximation import FourierMap
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
@@ -28,7 +27,7 @@ from dm2l.baselines import (
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.features import Kernel
+from dm2l.kernels import FourierMap, Kernel
 from dm2l.labels import Labels
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
 from dm2l.persistence._archive import ModelFileError

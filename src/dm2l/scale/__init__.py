@@ -6,29 +6,52 @@ rows with an observed positive: ``||F_k||_* = tr((W'G_kW)^(1/2))``. They add up 
 and a block can be taken away again. :mod:`dm2l.scale.cluster` has rows on a cluster.
 """
 
+from dm2l.scale._block import Block
 from dm2l.scale._gram_problem import GramProblem
 from dm2l.scale._passes import PassSums, gradient_sums, score_sums, sum_over_blocks, traffic
-from dm2l.scale._source import Block, RemoteBlocks, RowBlocks
+from dm2l.scale._remote import RemoteBlocks
+from dm2l.scale._solving import announce, seen_labels
+from dm2l.scale._source import RowBlocks
+from dm2l.scale._source_fit import (
+    check_marks,
+    choose_for,
+    collect,
+    fit_arrays,
+    fit_source,
+    refuse,
+)
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._statistics_sums import StatisticsSums
-from dm2l.scale._strategy import STRATEGIES, available_memory, choose, free_memory
+from dm2l.scale._strategy import STRATEGIES, Cost, available_memory, choose, costs, free_memory
+from dm2l.scale._stream import Stream
 from dm2l.scale._tally import Tally
 
 __all__ = [
     "STRATEGIES",
     "Block",
+    "Cost",
     "GramProblem",
     "PassSums",
     "RemoteBlocks",
     "RowBlocks",
     "StatisticsSums",
+    "Stream",
     "SufficientStatistics",
     "Tally",
+    "announce",
     "available_memory",
+    "check_marks",
     "choose",
+    "choose_for",
+    "collect",
+    "costs",
+    "fit_arrays",
+    "fit_source",
     "free_memory",
     "gradient_sums",
+    "refuse",
     "score_sums",
+    "seen_labels",
     "sum_over_blocks",
     "traffic",
 ]

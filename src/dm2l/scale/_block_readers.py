@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import os
-import struct
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dm2l.parameters import check_count
 from dm2l.readers._columns import as_patterns, choose_labels, match_columns, require, truth
 from dm2l.readers._csv_rows import CsvRows, open_rows
 from dm2l.readers._svmlight import SvmlightRows, open_svmlight
 from dm2l.readers._table import check_names
+from dm2l.scale._slices import block_rows
 
-# Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
-# handed back to the system and has to be got anew for every block.
-NUMBERS = 8_000_000
 # Rows that are turned from columns into rows together, so that they stay in the cache.
 TILE = 1024
-
-
-def default_rows(n_features: int) -> int:
-    """Rows of a block of :data:`NUMBERS` numbers."""
-    return max(1000, NUMBERS // max(1, n_features))
-
-
-def check_rows(rows: Any) -> int:
-    """Refuse a number of rows that is none."""
-    if not isinstance(rows, Integral) or rows < 1:
-        raise ValueError(f"rows must be an integer >= 1, got {rows!r}.")
-    return int(rows)
 
 
 def paths(path: Any) -> list[Path]:
@@ -46,67 +28,6 @@ def paths(path: Any) -> list[Path]:
     if not several:
         raise ValueError("There is no file to read.")
     return [Path(one) for one in several]
-
-
-def indexable(part: Any) -> Any:
-    """An array-like whose rows can be sliced."""
-    if part is None or hasattr(part, "iloc") or hasattr(part, "shape"):
-        return part.tocsr() if sp.issparse(part) else part
-    return np.asarray(part)
-
-
-def slices(X: Any, Y: Any, mask: Any, *, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
-    """Reader of arrays."""
-
-    def read() -> Iterator[Sequence[Any]]:
-        n = X.shape[0]
-        for start in range(0, n, max(rows, 1)):
-            part = slice(start, min(start + rows, n))
-            whole = start == 0 and part.stop == n
-            yield [p if whole or p is None else _cut(p, part) for p in (X, Y, mask)]
-
-    return read
-
-
-def first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
-    """Blocks until there are so many rows, the last one cut."""
-    for parts in blocks:
-        n = parts[0].shape[0]
-        if n >= rows:
-            yield [p if p is None else _cut(indexable(p), slice(0, rows)) for p in parts]
-            return
-        yield parts
-        rows -= n
-
-
-def _cut(part: Any, rows: slice) -> Any:
-    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
-
-
-def map_member(path: Any, name: str) -> Any:
-    """An array of an npz file, mapped into memory."""
-    with zipfile.ZipFile(path) as archive:
-        if f"{name}.npy" not in archive.namelist():
-            there = ", ".join(member.removesuffix(".npy") for member in archive.namelist())
-            raise ValueError(f"{path} has no array {name!r}; it has {there}.")
-        info = archive.getinfo(f"{name}.npy")
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(
-                f"{path} is compressed and cannot be mapped into memory; write it with numpy.savez."
-            )
-        with archive.open(info) as member:
-            version = npy.read_magic(member)
-            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, dtype = header(member)
-            begin = member.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{path}: {name!r} holds Python objects; save numbers.")
-    with Path(path).open("rb") as file:
-        # The name and the extra field of the local header may differ from the directory's.
-        file.seek(info.header_offset + 26)
-        begin += info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
-    order: Any = "F" if fortran else "C"
-    return np.memmap(path, dtype=dtype, mode="r", offset=begin, shape=shape, order=order)
 
 
 class _Columns:
@@ -147,7 +68,7 @@ class ParquetReader:
             with self._parquet.ParquetFile(path) as file:
                 columns.check(list(file.schema_arrow.names), str(path))
                 self.n_rows += file.metadata.num_rows
-        self._rows = default_rows(len(self.feature_names)) if rows is None else check_rows(rows)
+        self._rows = block_rows(rows, len(self.feature_names))
 
     def _check_types(self, schema: Any, where: str) -> None:
         types = self._arrow.types
@@ -254,7 +175,7 @@ class CsvReader:
         for path in files[1:]:
             columns.check(self._header(path), str(path))
         self.feature_names, self._label_names = columns.feature_names, columns.label_names
-        self._rows = default_rows(len(names)) if rows is None else check_rows(rows)
+        self._rows = block_rows(rows, len(names))
 
     def _header(self, path: Path) -> list[str]:
         check_names(path, self._options["sep"])
@@ -328,11 +249,12 @@ class SvmlightReader:
         if absent_label not in ("negative", "missing"):
             raise ValueError(f"absent_label must be 'negative' or 'missing', got {absent_label!r}.")
         self._files = files
-        self._n_features = check_rows(n_features)
+        check_count("n_features", n_features)
+        self._n_features = int(n_features)
         self._place = {float(label): j for j, label in enumerate(labels)}
         if not self._place or len(self._place) < len(labels):
             raise ValueError(f"labels must name each label once, got {list(labels)!r}.")
-        self._rows = rows
+        self._rows = block_rows(rows, n_features)
         self._zero_based = bool(zero_based)
         self._absent = 0.0 if absent_label == "negative" else np.nan
 

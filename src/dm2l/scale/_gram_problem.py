@@ -58,6 +58,9 @@ class Sums(Protocol):
     def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
         """Gradient of the loss plus ``sum_k Phi_k'F_k A_k`` for the factors ``A_k``."""
 
+    def ridge(self, alpha: float) -> Array | None:
+        """The solution without norms, where it takes no pass over the rows."""
+
     def to_original(self, W: Array) -> Array:
         """Weights for the features as they were given."""
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from dm2l.labels import Signs
 from dm2l.scale._gram_problem import Array, Scores
-from dm2l.scale._statistics_sums import shifted, tally_ranks, total_gram
+from dm2l.scale._statistics_sums import OffsetSums
 from dm2l.scale._tally import Tally
 
 Part = tuple[Any, ...]
@@ -168,7 +168,7 @@ def gradient_sums(
     return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
 
 
-class PassSums:
+class PassSums(OffsetSums):
     """Gram matrices of the scores from passes over row blocks.
 
     Parameters
@@ -200,7 +200,7 @@ class PassSums:
         self.offset = tally.offset
         self._total = tally.rows.gram
         chosen = tally.learnable
-        self.ranks = tally_ranks(tally)
+        self.ranks = np.asarray(tally.positives[chosen])
         self.heights = self.ranks.astype(np.float64)
         self.weight = tally.weight
         self.n_labels = int(chosen.sum())
@@ -215,23 +215,15 @@ class PassSums:
         whole = partial(_apply, function, arguments, {"intercept": self.intercept, **settings})
         return self._reducer(whole, self._blocks)
 
-    def to_original(self, W: Array) -> Array:
-        """Weights for rows without an offset: only the intercept changes."""
-        return shifted(W, -self.offset) if self.intercept else W
-
-    def from_original(self, W: Array) -> Array:
-        """The way back."""
-        return shifted(W, self.offset) if self.intercept else W
-
     def _lower(self, gradient: Array) -> Array:
         """Gradient in the weights as they are held here."""
         if not self.intercept:
             return gradient
         return np.vstack([gradient[:-1] - np.outer(self.offset, gradient[-1]), gradient[-1:]])
 
-    def gram(self) -> Array:
-        """``Phi'Phi``."""
-        return total_gram(self._total, self.offset, self.intercept)
+    def ridge(self, alpha: float) -> None:
+        """A system of equations for each label would take a pass each."""
+        return
 
     def right(self) -> Array:
         """``Phi'T``, from one pass."""

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple, Self
+from contextlib import closing
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from dm2l.arrays import is_foreign
-from dm2l.labels import Labels, Signs, observed_classes
-from dm2l.labels._form import LabelForm
-from dm2l.scale import _block_readers as readers
+from dm2l.labels import LabelForm, Labels, observed_classes
+from dm2l.parameters import check_count
+from dm2l.scale._block import Block, naming_block, read_block
+from dm2l.scale._slices import block_rows, first_rows, indexable, map_member, slices
 
 Path = str | os.PathLike[str]
 Read = Callable[[], Iterable[Sequence[Any]]]
-
-
-class Block(NamedTuple):
-    """Rows and the signs of their labels."""
-
-    X: Any
-    T: Signs
 
 
 class RowBlocks:
@@ -154,12 +145,12 @@ class RowBlocks:
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
             values, seen = observed_classes(Y, label_mask=label_mask, missing_label=missing)
             options["classes"] = np.unique(np.array(values[seen].tolist()))
-        parts = [readers.indexable(part) for part in (X, Y, label_mask)]
+        parts = [indexable(part) for part in (X, Y, label_mask)]
         n = parts[0].shape[0]
         for part, name in zip(parts[1:], ("Y", "label_mask"), strict=True):
             if part is not None and part.shape[0] != n:
                 raise ValueError(f"X has {n} rows, {name} has {part.shape[0]}.")
-        read = readers.slices(*parts, rows=n if rows is None else readers.check_rows(rows))
+        read = slices(*parts, rows=n if rows is None else block_rows(rows, 1))
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod
@@ -208,14 +199,14 @@ class RowBlocks:
         RowBlocks
             The source.
         """
-        X, Y = (readers.map_member(path, name) for name in (x, y))
+        X, Y = (map_member(path, name) for name in (x, y))
         return cls._mapped(X, Y, rows, options)
 
     @classmethod
     def _mapped(cls, X: Any, Y: Any, rows: int | None, options: dict[str, Any]) -> Self:
         if X.ndim != 2:
             raise ValueError(f"The rows must be an array of two dimensions, got {X.ndim}.")
-        rows = readers.default_rows(X.shape[1]) if rows is None else rows
+        rows = block_rows(rows, X.shape[1])
         return cls.from_arrays(X, Y, rows=rows, **({"ahead": True} | options))
 
     @classmethod
@@ -251,7 +242,9 @@ class RowBlocks:
         RowBlocks
             The source; needs pyarrow (``pip install 'dm2l[io]'``).
         """
-        reader = readers.ParquetReader(readers.paths(path), labels, drop, rows)
+        from dm2l.scale._block_readers import ParquetReader, paths
+
+        reader = ParquetReader(paths(path), labels, drop, rows)
         source = cls(reader, **({"n_rows": reader.n_rows} | options))
         source.feature_names = np.array(reader.feature_names, dtype=object)
         return source
@@ -293,7 +286,9 @@ class RowBlocks:
         RowBlocks
             The source; needs pandas (``pip install 'dm2l[io]'``).
         """
-        reader = readers.CsvReader(readers.paths(path), labels, drop, rows, sep)
+        from dm2l.scale._block_readers import CsvReader, paths
+
+        reader = CsvReader(paths(path), labels, drop, rows, sep)
         source = cls(reader, **options)
         source.feature_names = np.array(reader.feature_names, dtype=object)
         return source
@@ -334,11 +329,13 @@ class RowBlocks:
         RowBlocks
             The source, with rows in CSR.
         """
-        reader = readers.SvmlightReader(
-            readers.paths(path),
+        from dm2l.scale._block_readers import SvmlightReader, paths
+
+        reader = SvmlightReader(
+            paths(path),
             n_features,
             labels,
-            readers.check_rows(rows),
+            rows,
             zero_based,
             absent_label,
         )
@@ -357,11 +354,11 @@ class RowBlocks:
         RowBlocks
             A source of its own.
         """
-        rows = readers.check_rows(rows)
+        check_count("rows", rows)
         classes = self._form.labels.classes if self._form._labels is not None else None
         known = None if self._known_rows is None else min(rows, self._known_rows)
         first = RowBlocks(
-            lambda: readers.first_rows(self._read(), rows),
+            lambda: first_rows(self._read(), int(rows)),
             missing_label=self.missing_label,
             absent_label=self.absent_label,
             classes=self._form._classes if classes is None else classes,
@@ -466,59 +463,3 @@ class RowBlocks:
     def n_labels(self) -> int:
         """Number of labels."""
         return self.labels.n_labels
-
-
-class RemoteBlocks(RowBlocks, ABC):
-    """Row blocks that are elsewhere: functions go to them, and small results come back.
-
-    Examples
-    --------
-    >>> from dm2l.scale import RemoteBlocks, RowBlocks
-    >>> issubclass(RemoteBlocks, RowBlocks)
-    True
-    """
-
-    @abstractmethod
-    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, thing by thing of the tuple."""
-
-    @abstractmethod
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each: something else with :meth:`reduce`."""
-
-    def counts(self) -> tuple[Any, Any]:
-        """Observed positives and negatives of every label."""
-        positives, negatives = self.reduce(label_counts)
-        return positives, negatives
-
-    def room(self) -> float:
-        """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
-        return float("inf")
-
-
-def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any]:
-    """Observed positives and negatives of every label of a block."""
-    return (block[1] > 0).sum(axis=0), (block[1] < 0).sum(axis=0)
-
-
-@contextmanager
-def naming_block(place: int) -> Iterator[None]:
-    """Say of which block an error is."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"Block {place}: {error}") from error
-
-
-def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
-    """Check rows and labels of a block, given as ``(X, Y)`` or ``(X, Y, label_mask)``."""
-    X, Y, *mask = parts
-    if is_foreign(X):
-        raise TypeError("Row blocks are numpy arrays or sparse matrices; move X to the host.")
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
-    T = form.read(Y, mask[0] if mask else None)
-    if X.shape[0] != len(T):
-        raise ValueError(f"it has {X.shape[0]} rows in X and {len(T)} in Y.")
-    if n_features not in (None, X.shape[1]):
-        raise ValueError(f"it has {X.shape[1]} features, those before had {n_features}.")
-    return Block(X, T)

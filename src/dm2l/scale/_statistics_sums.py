@@ -7,16 +7,35 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dm2l.scale._gram_problem import Array, Scores
 from dm2l.scale._statistics import SufficientStatistics
-from dm2l.scale._tally import Tally, moved
-from dm2l.solvers._ridge import solve_normal
+from dm2l.scale._tally import moved
+from dm2l.solvers import solve_normal
 from dm2l.threads import WORTH_SHARING, run_all
 
 
-class StatisticsSums:
+class OffsetSums:
+    """What all sums share whose rows are held less an offset."""
+
+    intercept: bool
+    offset: Array
+    _total: Array
+
+    def to_original(self, W: Array) -> Array:
+        """Weights for rows without an offset: only the intercept changes."""
+        return _shifted(W, -self.offset) if self.intercept else W
+
+    def from_original(self, W: Array) -> Array:
+        """The way back."""
+        return _shifted(W, self.offset) if self.intercept else W
+
+    def gram(self) -> Array:
+        """``Phi'Phi``."""
+        return _total_gram(self._total, self.offset, self.intercept)
+
+
+class StatisticsSums(OffsetSums):
     """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation.
 
     Parameters
@@ -51,14 +70,6 @@ class StatisticsSums:
         self.size = statistics.n_features + int(intercept)
         self._workers = workers
 
-    def to_original(self, W: Array) -> Array:
-        """Weights for rows without an offset: only the intercept changes."""
-        return shifted(W, -self.offset) if self.intercept else W
-
-    def from_original(self, W: Array) -> Array:
-        """The way back."""
-        return shifted(W, self.offset) if self.intercept else W
-
     def _lift(self, W: Array) -> Array:
         """Without an intercept the offset comes back as one: ``XW = (X - 1o')W + 1 o'W``."""
         return W if self.intercept else np.vstack([W, self.offset @ W])
@@ -67,10 +78,6 @@ class StatisticsSums:
         if self.intercept:
             return gradient
         return np.asarray(gradient[:-1] + np.outer(self.offset, gradient[-1]))
-
-    def gram(self) -> Array:
-        """``Phi'Phi``."""
-        return total_gram(self._total, self.offset, self.intercept)
 
     def right(self) -> Array:
         """``Phi'T``."""
@@ -130,22 +137,17 @@ class StatisticsSums:
         right = self.right()
         W = np.empty_like(right)
         for j, H in enumerate(self.H):
-            A = total_gram(H, self.offset, self.intercept) + np.diag(penalty)
+            A = _total_gram(H, self.offset, self.intercept) + np.diag(penalty)
             W[:, [j]] = solve_normal(A, right[:, [j]], self.intercept)
         return W
 
 
-def total_gram(gram: Array, offset: Array, intercept: bool) -> Array:
+def _total_gram(gram: Array, offset: Array, intercept: bool) -> Array:
     """A Gram matrix as a model with or without intercept sees it."""
     return gram if intercept else moved(gram, offset)[:-1, :-1]
 
 
-def shifted(W: Array, offset: Array) -> Array:
+def _shifted(W: Array, offset: Array) -> Array:
     """Weights with the intercept moved by ``offset``."""
     moved_row = W[-1:] + (offset @ W[:-1])[None, :]
     return np.vstack([W[:-1], moved_row])
-
-
-def tally_ranks(tally: Tally) -> NDArray[np.int64]:
-    """Observed positives of the labels that can be learnt."""
-    return np.asarray(tally.positives[tally.learnable])

@@ -75,7 +75,7 @@ def costs(n: int | None, d: int, c: int, *, at_hand: bool = False) -> dict[Strat
 
     Examples
     --------
-    >>> from dm2l.scale._strategy import costs
+    >>> from dm2l.scale import costs
     >>> found = costs(10_000_000, 200, 20)
     >>> min(found, key=lambda way: found[way].work)
     'statistics'
@@ -138,7 +138,7 @@ def choose(
 
     Examples
     --------
-    >>> from dm2l.scale._strategy import choose
+    >>> from dm2l.scale import choose
     >>> choose(10_000_000, 200, 20, memory=2e9)
     'statistics'
     >>> choose(10_000_000, 20_000, 100, memory=16e9)

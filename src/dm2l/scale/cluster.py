@@ -21,7 +21,8 @@ from dask.delayed import delayed
 from distributed import futures_of, get_client
 
 from dm2l.labels import LabelForm
-from dm2l.scale._source import Block, RemoteBlocks, label_counts, naming_block, read_block
+from dm2l.scale._block import Block, naming_block, read_block
+from dm2l.scale._remote import RemoteBlocks, label_counts
 from dm2l.threads import one_blas_thread
 
 __all__ = ["DaskBlocks", "Traffic"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,24 +18,20 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l.arrays import is_foreign, to_numpy
-from dm2l.base import MissingLabelClassifier
-from dm2l.classifier import DM2LClassifier, Prepared
-from dm2l.features import Kernel, default_ridge
+from dm2l.arrays import is_foreign
+from dm2l.base import MissingLabelClassifier, fold_inputs
+from dm2l.classifier import DM2LClassifier
+from dm2l.features import default_ridge
+from dm2l.fitting import Fitting
 from dm2l.labels import Signs
 from dm2l.model_selection import get_metric, get_scorer_names
-from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
-from dm2l.threads import blas_threads, one_blas_thread
+from dm2l.parameters import is_number
+from dm2l.search._path import PathScores, score_paths
 
 __all__ = ["DM2LClassifierCV"]
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kernel, whose scale is 1
-
-# What this smoothing adds to the objective is no more than the usual tolerance of a search.
-SMOOTHING = 1e-2
-# Relative rounding of an objective.
-ROUNDING = 1e-12
 
 Rows = NDArray[np.intp]
 
@@ -176,7 +173,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         super()._check_parameters()
         self._check_numbers("search_tol")
         self._check_counts("search_iter")
-        self._model({})._check_parameters()
+        Fitting.of(self._model({})).check()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
@@ -185,11 +182,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
                     f"{values!r}."
                 )
             for value in () if values is None else values:
-                number = isinstance(value, Real) and 0 <= float(value) < np.inf
-                if not number and not (name == "gammas" and value in ("scale", "auto")):
+                if not is_number(value) and not (name == "gammas" and value in ("scale", "auto")):
                     raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
-        names = (None, *get_scorer_names())
-        if not callable(self.scoring) and self.scoring not in names:
+        if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
             raise ValueError(
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
@@ -239,8 +234,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        for name in ("best_estimator_", "coef_", "dual_coef_", "X_fit_", "approximation_error_"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("best_estimator_", None)
         checked, labels = self._read(X, Y, label_mask)
         folds = self._search(checked, labels.signs)
         if self.refit:
@@ -249,12 +243,6 @@ class DM2LClassifierCV(MissingLabelClassifier):
             again = {"cv": folds} if given else {}
             best = self._model(self.best_params_, **again).fit(X, Y, label_mask=label_mask)
             self.best_estimator_ = best
-            # All that predictions and their form rest on; the model's own public attributes too.
-            self.__dict__ |= {
-                name: value
-                for name, value in vars(best).items()
-                if (name.endswith("_") or name in _STATE) and name != "feature_names_in_"
-            }
         else:
             labels.warn_constant()
         return self
@@ -309,28 +297,27 @@ class DM2LClassifierCV(MissingLabelClassifier):
         gammas: list[Any],
         alphas: list[float],
         lambdas: list[float],
-    ) -> Iterator[tuple[tuple[int, int], _Part]]:
+    ) -> Iterator[tuple[tuple[int, int], PathScores]]:
         """Scores of every fold and gamma, as they come."""
         scoring = usual_scoring(T > 0, T < 0) if self.scoring is None else self.scoring
         metric = scoring if callable(scoring) else get_metric(scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
-            model = self._model({} if gamma is None else {"gamma": gamma}, **limits)
+            fitting = Fitting.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs = X
-            if model.kernel not in ("linear", "precomputed") and self.approximation is None:
+            if not (fitting.linear or fitting.pairwise) and self.approximation is None:
                 # Once for all folds.
-                kernel = Kernel(model.kernel, model._gamma_value(X), self.degree, self.coef0)
-                inputs = kernel(X, X)
-                model.set_params(kernel="precomputed")
+                inputs = fitting.kernel_for(X)(X, X)
+                fitting = replace(fitting, kernel="precomputed")
             # Features of a linear model cost little: rather prepare them twice than let a process
             # wait for the last fold.
-            linear = model.kernel == "linear"
-            shares = _shares(alphas, len(folds), effective_n_jobs(jobs)) if linear else [alphas]
+            jobs_at_once = effective_n_jobs(jobs)
+            shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
             tasks = (
-                delayed(_run)(
-                    model,
-                    *model._part(inputs, *fold),
+                delayed(score_paths)(
+                    fitting,
+                    *fold_inputs(inputs, *fold, fitting.pairwise),
                     T[fold[0]],
                     T[fold[1]],
                     share,
@@ -343,7 +330,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
             for fold, _ in enumerate(folds):
                 parts = list(itertools.islice(results, len(shares)))
-                yield (g, fold), _Part(*map(np.concatenate, zip(*parts, strict=True)))
+                yield (g, fold), PathScores(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _report_results(
         self,
@@ -406,11 +393,15 @@ class DM2LClassifierCV(MissingLabelClassifier):
             )
         return super()._check_X(X, reset=reset)
 
+    def __getattr__(self, name: str) -> Any:
+        """What a fit leaves behind, the best estimator has; a search adds its own to it."""
+        best = vars(self).get("best_estimator_")
+        if best is not None and "_" in (name[0], name[-1]) and name in vars(best):
+            return vars(best)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _score_labels(self, X: Any) -> Any:
         return self.best_estimator_._score_labels(X)
-
-
-_STATE = ("_labels", "_learnable", "_constant", "_keep", "_calibrator", "_home")
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
@@ -431,13 +422,6 @@ def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> s
     return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
 
 
-class _Part(NamedTuple):
-    """Scores and fit times of one fold and gamma, alphas by lambdas."""
-
-    scores: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-
-
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
     """As many shares of the ridges as let all processes end together, one if they do anyway."""
     for count in range(1, len(alphas) + 1):
@@ -445,83 +429,3 @@ def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
             borders = np.linspace(0, len(alphas), count + 1).astype(int)
             return [alphas[start:end] for start, end in itertools.pairwise(borders)]
     return [[alpha] for alpha in alphas]
-
-
-def _run(
-    model: DM2LClassifier,
-    X: Any,
-    X_test: Any,
-    T: Signs,
-    T_test: Signs,
-    alphas: list[float],
-    lambdas: list[float],
-    metric: Callable[[Any, Any], float],
-) -> _Part:
-    """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
-    part = _Part(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
-    visible = np.where(T_test == 0, np.nan, T_test > 0)
-    T = model._select(T)
-    if not model._learnable.any():
-        return part
-    X = model._rows(X)
-    with blas_threads(X.shape[0] * min(X.shape) ** 2):
-        prepared = model._prepare(X, T)
-        for a, alpha in enumerate(alphas):
-            start, last = time.perf_counter(), None
-            for place, W in _path(model, prepared, alpha, lambdas):
-                if W is not last:
-                    model._store(X, prepared.features.to_original(W), prepared.feature_map)
-                part.seconds[a, place] = time.perf_counter() - start
-                if W is not last:
-                    score = metric(visible, to_numpy(model._all_scores(X_test)))
-                part.scores[a, place], last = score, W
-                start = time.perf_counter()
-    return part
-
-
-def _path(
-    model: DM2LClassifier, prepared: Prepared, alpha: float, lambdas: list[float]
-) -> Iterator[tuple[int, Any]]:
-    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
-
-    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
-    of the weights times the bracket there: where that is within the tolerance the weights are kept,
-    the very same object.
-    """
-    problem = prepared.problem(alpha, 0.0)
-    preconditioner = Preconditioner(problem, prepared.gram)
-    precise = 0.0 in lambdas
-    with one_blas_thread():
-        V = conjugate_gradients(
-            problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
-        )
-    enough = -np.inf  # lambda_d up to which the last weights will do
-    for place in np.argsort(lambdas, kind="stable"):
-        problem = prepared.problem(alpha, lambdas[place])
-        lambda_d = problem.objective.lambda_d
-        if not lambda_d:
-            W = preconditioner.to_weights(V)
-        elif lambda_d > enough:
-            with one_blas_thread():
-                solution = solve_lbfgs(
-                    problem,
-                    preconditioner,
-                    V,
-                    tol=model.tol,
-                    max_iter=model.max_iter,
-                    finest=SMOOTHING if model.tol >= 1e-5 else 0.0,
-                )
-                W = solution.W
-                V = preconditioner.to_variables(W)
-            enough = _good_up_to(problem, solution, model.tol) if solution.converged else -np.inf
-        yield int(place), W
-
-
-def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
-    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum."""
-    plain = problem.objective.loss(problem.features.scores(solution.W))[0]
-    plain += problem.ridge(solution.W)
-    norms = max(solution.objective - plain, ROUNDING * solution.objective)
-    if norms <= 0:
-        return np.inf
-    return problem.lambda_d * (1 + tol * solution.objective / norms)

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import randomized_svd
 
-from dm2l.approximation import NystroemMap
 from dm2l.features import ridge_value
+from dm2l.kernels import NystroemMap
 from dm2l.tables._model import TableModel
 from dm2l.tables._table import Table
 

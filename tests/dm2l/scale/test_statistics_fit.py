@@ -29,13 +29,14 @@ from dm2l.scale import (
     SufficientStatistics,
     Tally,
     _grams,
+    choose,
+    costs,
     gradient_sums,
     score_sums,
     sum_over_blocks,
     traffic,
 )
 from dm2l.scale import _strategy as strategy_module
-from dm2l.scale._strategy import choose, costs
 from dm2l.solvers import Problem
 
 

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
+from dm2l.features import default_ridge
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, get_metric, get_scorer_names
 from dm2l.search._search import _shares
@@ -217,7 +218,7 @@ def test_defaults_are_eleven_weights_and_five_ridges():
         search = DM2LClassifierCV(cv=2, refit=False).fit(X, Y)
     assert len(search.cv_results_["params"]) == 55
     assert 0.0 in search.cv_results_["param_lambda_d"]
-    scale = DM2LClassifier()._ridge(X, None)
+    scale = default_ridge(X)
     assert np.isclose(search.cv_results_["param_alpha"], scale).any()
 
 

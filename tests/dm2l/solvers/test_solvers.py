@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dm2l_oracles as oracle
 from dm2l import DM2LClassifier
-from dm2l.features import Features, kernel_factor
+from dm2l.features import Features
+from dm2l.kernels import kernel_factor
 from dm2l.objective import Objective
 from dm2l.solvers import (
     Preconditioner,

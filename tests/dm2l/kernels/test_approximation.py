@@ -15,9 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-import dm2l.approximation
-from dm2l.approximation import FourierMap, NystroemMap, pivoted_cholesky
-from dm2l.features import Kernel
+from dm2l.kernels import FourierMap, Kernel, NystroemMap, _fourier, pivoted_cholesky
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -498,9 +496,9 @@ def test_new_rows_are_transformed_alike_in_blocks_or_not(monkeypatch):
     fourier = FourierMap(0.3, 50, 0)
     Phi = fourier.fit(X)
     np.testing.assert_allclose(fourier.transform(X[7:9]), Phi[7:9], atol=1e-12)
-    monkeypatch.setattr(dm2l.approximation, "_ANGLES", 80)
+    monkeypatch.setattr(_fourier, "_ANGLES", 80)
     np.testing.assert_allclose(fourier.transform(X), Phi, atol=1e-12)
-    monkeypatch.setattr(dm2l.approximation, "_ANGLES", 1)
+    monkeypatch.setattr(_fourier, "_ANGLES", 1)
     np.testing.assert_allclose(fourier.transform(X), Phi, atol=1e-12)
 
 

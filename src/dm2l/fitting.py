@@ -1,0 +1,503 @@
+"""Fitting: from a feature map to a problem, its solution, and the weights that predict.
+
+:class:`Fitting` is DM2L without labels, containers and estimators around it: what the classifier,
+the search and fits by blocks of rows have in common.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.arrays import (
+    float64,
+    home,
+    is_foreign,
+    like,
+    namespace,
+    take_columns,
+    take_rows,
+    to_numpy,
+)
+from dm2l.base import Selection
+from dm2l.features import (
+    Features,
+    check_ridge,
+    column_variances,
+    ridge_of_variances,
+)
+from dm2l.kernels import (
+    FeatureMap,
+    FourierMap,
+    Kernel,
+    KernelColumns,
+    KernelMap,
+    LandmarkMap,
+    LinearMap,
+    NystroemMap,
+)
+from dm2l.labels import Signs
+from dm2l.objective import Objective
+from dm2l.parameters import check_choice, check_count, check_number, is_number
+from dm2l.solvers import (
+    Minimand,
+    Preconditioner,
+    Problem,
+    Solution,
+    conjugate_gradients,
+    masked_ridge,
+    solve_cccp,
+    solve_lbfgs,
+    solve_published,
+)
+from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
+
+__all__ = ["Fit", "Fitting", "Last", "Prepared"]
+
+_KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "precomputed")
+
+
+@dataclass
+class Prepared:
+    """Features and groups of the training rows: what all fits to them share."""
+
+    feature_map: FeatureMap
+    features: Features
+    objective: Objective
+
+    @cached_property
+    def gram(self) -> Any:
+        """``Phi'Phi`` with the border of the ones column."""
+        return self.features.gram()
+
+    def problem(self, alpha: float, lambda_d: float) -> Problem:
+        """The problem with these settings; one at a time."""
+        self.objective.set_weight(lambda_d)
+        return Problem(self.features, self.objective, alpha)
+
+
+class Last(NamedTuple):
+    """Coefficients (m, c) and intercepts (c,) of an earlier fit, where the next may start."""
+
+    coefficients: Any
+    intercept: Any
+
+
+class Fit(NamedTuple):
+    """What a fit leaves behind.
+
+    Attributes
+    ----------
+    selection : Selection
+        Labels that were learnt, and rows that had a say.
+    solution : Solution or None
+        Weights on the features, and how the solver got there; None where nothing could be learnt.
+    attributes : dict
+        What predictions need, by the names that a fitted estimator gives it.
+    """
+
+    selection: Selection
+    solution: Solution | None
+    attributes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How DM2L is fitted: the parameters of :class:`dm2l.DM2LClassifier` that weights depend on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.fitting import Fitting
+    >>> fitting = Fitting.of(DM2LClassifier(alpha=0.1, lambda_d=0.01))
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
+    >>> T = np.array([[-1, 1], [1, 0], [1, -1], [0, -1]], dtype=np.int8)
+    >>> fit = fitting.fit(X, T)
+    >>> np.sign(fitting.scores(X, fit.attributes, fit.selection)).astype(int)
+    array([[-1,  1],
+           [ 1,  1],
+           [ 1, -1],
+           [-1, -1]])
+    """
+
+    lambda_d: float
+    alpha: float | str
+    kernel: Any
+    gamma: float | str
+    degree: float
+    coef0: float
+    approximation: str | None
+    n_components: int
+    fit_intercept: bool
+    local: bool
+    discriminant: bool
+    solver: str
+    max_iter: int
+    tol: float
+    random_state: Any
+    verbose: int
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The fitting of an estimator that has these parameters."""
+        return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_number("lambda_d", self.lambda_d)
+        check_number("tol", self.tol)
+        check_ridge(self.alpha)
+        check_count("max_iter", self.max_iter)
+        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
+            raise ValueError(
+                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
+            )
+        if not callable(self.kernel) and self.kernel not in _KERNELS:
+            raise ValueError(
+                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
+            )
+        check_choice("solver", self.solver, "lbfgs", "cccp", "published")
+        check_count("n_components", self.n_components)
+        if self.approximation is None:
+            return
+        check_choice("approximation", self.approximation, "nystroem", "fourier")
+        named = self.kernel if isinstance(self.kernel, str) else "callable"
+        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
+            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+            raise ValueError(
+                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
+            )
+        if self.solver == "published":
+            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
+
+    @property
+    def linear(self) -> bool:
+        """Whether weights are those of the inputs."""
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether inputs are a kernel matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def needs_rows(self) -> str:
+        """Why a fit cannot go by blocks of rows; empty where it can."""
+        if self.solver == "published":
+            return "solver='published' works on all rows"
+        if self.pairwise:
+            return "a precomputed kernel matrix belongs to all rows"
+        if not self.linear and self.approximation is None:
+            return (
+                "an exact kernel model grows with every row; use approximation='nystroem' or "
+                "'fourier'"
+            )
+        return ""
+
+    # -- the whole way --------------------------------------------------------------------------
+
+    def fit(self, X: Any, T: Signs, last: Last | None = None) -> Fit:
+        """Fit to rows that are at hand.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Inputs.
+        T : ndarray of shape (n, c), int8
+            Signs of all labels, 0 where missing.
+        last : Last, default=None
+            Where to start, if its shape fits.
+
+        Returns
+        -------
+        Fit
+            Of the labels of which both classes were observed; the others are constant.
+        """
+        selection = Selection.of(T)
+        if not selection.learnable.any():
+            return self.nothing(X, selection)
+        X, T = selection.rows(X, pairwise=self.pairwise), selection.signs(T)
+        with blas_threads(X.shape[0] * min(X.shape) ** 2):
+            # Rows that were left out made X a copy of what the caller has.
+            prepared = self.prepare(X, T, scratch=not selection.keep.all())
+            problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
+
+            def ridge() -> Any:
+                W = masked_ridge(problem.features, T, problem.alpha)
+                return problem.from_original(like(W, problem.example))
+
+            start = self._start(problem, prepared.feature_map, last, selection)
+            if self.solver == "published":
+                solution = self._solve_published(problem, prepared.feature_map, start)
+            else:
+                solution = self.solve(problem, prepared.feature_map, ridge, start)
+        W = problem.to_original(solution.W)
+        attributes = self.attributes(X, W, prepared.feature_map, selection)
+        return Fit(selection, solution, attributes)
+
+    def fit_problem(
+        self,
+        problem: Minimand,
+        feature_map: FeatureMap,
+        selection: Selection,
+        ridge: Callable[[], Any],
+        X: Any,
+        last: Last | None = None,
+    ) -> Fit:
+        """Fit to rows that are elsewhere: the problem knows what of them matters.
+
+        ``ridge`` solves the problem without norms; ``X`` are inputs that the model follows in
+        library and dtype.
+        """
+        start = self._start(problem, feature_map, last, selection)
+        solution = self.solve(problem, feature_map, ridge, start)
+        W = problem.to_original(solution.W)
+        inputs = feature_map.inputs(X)
+        return Fit(selection, solution, self.attributes(inputs, W, feature_map, selection))
+
+    def nothing(self, X: Any, selection: Selection) -> Fit:
+        """What a fit leaves behind where no label can be learnt."""
+        xp, n_labels = namespace(X), len(selection.learnable)
+
+        def as_X(array: NDArray[Any]) -> Any:
+            return xp.astype(like(array, X), X.dtype, copy=False)
+
+        attributes = {"intercept_": as_X(selection.constant)}
+        if self.linear:
+            attributes["coef_"] = as_X(np.zeros((n_labels, X.shape[1])))
+        else:
+            attributes["dual_coef_"] = as_X(np.zeros((0, n_labels)))
+            attributes["X_fit_"] = np.arange(0) if self.pairwise else X[:0, :]
+        return Fit(selection, None, attributes)
+
+    # -- feature map ----------------------------------------------------------------------------
+
+    def feature_map(self, X: Any) -> FeatureMap:
+        """The map for these inputs, not fitted yet."""
+        if self.linear:
+            return LinearMap(self.solver != "published", bool(self.fit_intercept))
+        kernel = self.kernel_for(X)
+        if self.approximation == "fourier":
+            return FourierMap(kernel.gamma, self.n_components, self.random_state)
+        if self.approximation == "nystroem":
+            return NystroemMap(kernel, min(self.n_components, X.shape[0]), self.random_state)
+        return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
+
+    def fixed_map(self, X: Any) -> FeatureMap:
+        """A map fitted to these inputs that any further rows can go through too."""
+        feature_map = LinearMap(reduce=False) if self.linear else self.feature_map(X)
+        feature_map.fit(X)
+        return feature_map.fixed(X)
+
+    def stored_map(self, attributes: Mapping[str, Any]) -> FeatureMap | None:
+        """The fixed map that a fitted estimator keeps; None where there is none."""
+        if self.linear:
+            return self.fixed_map(np.zeros((1, attributes["n_features_in_"])))
+        if self.approximation == "fourier":
+            waves: FeatureMap | None = attributes.get("_waves")
+            return waves
+        if "_landmark_factor" not in attributes:
+            return None
+        names = ("_kernel", "X_fit_", "_landmark_factor", "approximation_error_")
+        return LandmarkMap(*(attributes[name] for name in names))
+
+    def kernel_for(self, X: Any) -> Kernel:
+        """The kernel, with what ``gamma`` means for these inputs."""
+        return Kernel(self.kernel, self._gamma_value(X), self.degree, self.coef0)
+
+    def _gamma_value(self, X: Any) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if sp.issparse(X):
+            X = X.astype(np.float64)
+            variance = X.multiply(X).mean() - X.mean() ** 2
+        elif is_foreign(X):
+            xp = namespace(X)
+            variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
+        else:
+            variance = np.var(X, dtype=np.float64)
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+    # -- problem --------------------------------------------------------------------------------
+
+    def prepare(self, X: Any, T: Signs, *, scratch: bool = False) -> Prepared:
+        """Everything about the rows that no setting of alpha and lambda_d changes.
+
+        ``scratch`` says that ``X`` may be overwritten.
+        """
+        published = self.solver == "published"
+        feature_map = self.feature_map(X)
+        Phi = feature_map.fit(X)
+        workers = blas_thread_count()
+        features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
+        if Phi is X and not published:
+            features = features.centre(in_place=scratch)
+        objective = Objective(
+            T,
+            self.lambda_d,
+            local=self.local,
+            discriminant=self.discriminant,
+            global_rows="all" if published else "covered",
+            like=features.example,
+            workers=workers,
+        )
+        return Prepared(feature_map, features, objective)
+
+    def _ridge(self, X: Any, features: Features) -> float:
+        if not isinstance(self.alpha, str):
+            return float(self.alpha)
+        return self.ridge_of(column_variances(X if self.linear else features.Phi))
+
+    def ridge_of(self, variances: NDArray[np.float64]) -> float:
+        """The ridge, or what "scale" means for features of these variances."""
+        if not isinstance(self.alpha, str):
+            return float(self.alpha)
+        if self.linear:
+            return ridge_of_variances(variances)
+        total = float(variances.sum())
+        return total if total > 0 else 1.0
+
+    # -- solution -------------------------------------------------------------------------------
+
+    def solve(
+        self, problem: Minimand, feature_map: FeatureMap, ridge: Callable[[], Any], start: Any
+    ) -> Solution:
+        """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
+        if not problem.lambda_d:
+            W = ridge()
+            value = problem.exact(W)
+            return Solution(W, value, n_iter=1, converged=True, history=[value])
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "report": self._reporter}
+        preconditioner = Preconditioner(problem)
+        # From here on the workers of features and objective share the cores; threads of BLAS,
+        # which go on spinning for a while after every product, would only be in their way.
+        with one_blas_thread():
+            if self.solver == "cccp":
+                W = self._identity(problem, feature_map) if start is None else start
+                return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
+            if start is None:
+                V = conjugate_gradients(problem, preconditioner, tol=0.1)
+            else:
+                V = preconditioner.to_variables(start)
+            return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
+
+    def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
+        W = self._identity(problem, feature_map) if start is None else start
+        return solve_published(
+            problem, W, steepest=self.linear, max_iter=self.max_iter, report=self._reporter
+        )
+
+    def _identity(self, problem: Minimand, feature_map: FeatureMap) -> Any:
+        n_labels = problem.n_labels
+        return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
+
+    def _start(
+        self, problem: Minimand, feature_map: FeatureMap, last: Last | None, selection: Selection
+    ) -> Any:
+        """Weights of the last fit, if they fit this problem."""
+        learnable = selection.learnable
+        if last is None:
+            return None
+        A = last.coefficients
+        if A.shape != (feature_map.n_coefficients, len(learnable)):
+            return None
+        if home(A) != home(problem.example):
+            return None
+        xp = namespace(A)
+        A = xp.astype(
+            xp.take(A, like(np.flatnonzero(learnable), A), axis=1), xp.float64, copy=False
+        )
+        b = to_numpy(last.intercept)[learnable]
+        if feature_map.offset is not None:
+            b = b + to_numpy(feature_map.offset @ A)
+        return self._with_intercept(problem, feature_map.weights(A), b)
+
+    def _with_intercept(self, problem: Minimand, W: Any, b: NDArray[Any]) -> Any:
+        xp = problem.xp
+        W = xp.astype(W, xp.float64, copy=False)
+        if self.fit_intercept:
+            W = xp.concat([W, like(b.astype(np.float64), W)[None, :]], axis=0)
+        return problem.from_original(W)
+
+    @property
+    def _reporter(self) -> Callable[[int, float], None] | None:
+        return self._report if self.verbose else None
+
+    def _report(self, iteration: int, value: float) -> None:
+        if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
+            sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
+
+    # -- weights --------------------------------------------------------------------------------
+
+    def attributes(
+        self, X: Any, W: Any, feature_map: FeatureMap, selection: Selection
+    ) -> dict[str, Any]:
+        """What predictions need, by the names that a fitted estimator gives it.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            Inputs that the feature map was fitted to.
+        W : array of shape (size, c)
+            Weights on the features as they were given, for the labels that were learnt.
+        feature_map : FeatureMap
+            The map.
+        selection : Selection
+            Which labels these are.
+
+        Returns
+        -------
+        dict
+            ``coef_`` or ``dual_coef_``, ``intercept_``, and what the map wants to be stored.
+        """
+        xp, learnable = namespace(X), selection.learnable
+        intercept = selection.constant.copy()
+        intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
+        found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
+        # Constant labels have zero weights: they take the column after the last.
+        column = np.full(len(learnable), found.shape[1])
+        column[learnable] = np.arange(found.shape[1])
+        padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
+        weights = xp.take(padded, like(column, found), axis=1)
+        attributes = feature_map.stored(X)
+        if self.linear:
+            attributes["coef_"] = xp.astype(weights.T, X.dtype, copy=True)
+        else:
+            # In float64 whatever X is: kernel weights are large and cancel.
+            attributes["dual_coef_"] = weights
+        if self.approximation is not None:
+            attributes["approximation_error_"] = float(feature_map.error)
+        if feature_map.offset is not None:
+            intercept -= to_numpy(feature_map.offset @ weights)
+        attributes["intercept_"] = xp.astype(like(intercept, weights), X.dtype, copy=False)
+        return attributes
+
+    def scores(self, X: Any, attributes: Mapping[str, Any], selection: Selection) -> Any:
+        """Scores of rows, for the labels that were learnt, from what a fit left behind."""
+        chosen = np.flatnonzero(selection.learnable)
+        intercept = take_rows(attributes["intercept_"], chosen)
+        if self.linear:
+            weights = take_rows(attributes["coef_"], chosen).T
+            if is_foreign(X):  # not every library multiplies float32 with float64
+                xp = namespace(X)
+                weights, intercept = (
+                    xp.astype(part, X.dtype, copy=False) for part in (weights, intercept)
+                )
+            return X @ weights + intercept
+        if self.approximation == "fourier":
+            K = float64(attributes["_waves"].transform(X))
+        elif self.pairwise:
+            K = float64(take_columns(X, np.flatnonzero(selection.keep)[attributes["X_fit_"]]))
+        else:
+            K = attributes["_kernel"](X, attributes["X_fit_"])
+        return K @ take_columns(attributes["dual_coef_"], chosen) + intercept

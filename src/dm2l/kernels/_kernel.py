@@ -1,0 +1,78 @@
+"""Kernels between rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from dm2l.arrays import float64, is_foreign
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Kernel between rows as scikit-learn defines it, in float64.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A name that :func:`sklearn.metrics.pairwise.pairwise_kernels` knows, "precomputed" (the
+        first argument is the kernel matrix), or a function of two arrays of rows.
+    gamma, degree, coef0 : float
+        Parameters of the kernels that have them.
+    """
+
+    kernel: str | Callable[..., Any]
+    gamma: float
+    degree: float = 3
+    coef0: float = 1
+
+    def __call__(self, A: Any, B: Any) -> Any:
+        """Kernel matrix between the rows of ``A`` and ``B``."""
+        if self.kernel == "precomputed":
+            return A
+        A, B = float64(A), float64(B)
+        if not isinstance(self.kernel, str):
+            K = self.kernel(A, B)
+            K = K.toarray() if sp.issparse(K) else K
+            return float64(K if is_foreign(K) else np.asarray(K))
+        if is_foreign(A):
+            return self._formula(A, B)
+        # Loaded when it is needed: half the time of importing this library.
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
+
+    def _formula(self, A: Any, B: Any) -> Any:
+        """The same for arrays of other libraries."""
+        xp = array_namespace(A)
+        if self.kernel == "cosine":
+            A, B = (M / xp.clip(xp.linalg.vector_norm(M, axis=1), 1e-300)[:, None] for M in (A, B))
+        if self.kernel == "rbf":
+            squares = [xp.sum(M * M, axis=1) for M in (A, B)]
+            K = A @ B.T
+            K *= -2.0
+            K += squares[0][:, None]
+            K += squares[1][None, :]
+            return xp.exp(-self.gamma * xp.clip(K, 0.0))
+        if self.kernel in ("linear", "cosine"):
+            return A @ B.T
+        inner = self.gamma * (A @ B.T) + self.coef0
+        if self.kernel in ("poly", "polynomial"):
+            return inner**self.degree
+        if self.kernel == "sigmoid":
+            return xp.tanh(inner)
+        raise ValueError(
+            f"kernel={self.kernel!r} takes numpy arrays only; pass X as numpy, the kernel matrix "
+            "with kernel='precomputed', or a function as kernel."
+        )
+
+
+def is_precomputed(kernel: Callable[[Any, Any], Any]) -> bool:
+    """Whether rows are rows of the kernel matrix itself."""
+    return isinstance(kernel, Kernel) and kernel.kernel == "precomputed"

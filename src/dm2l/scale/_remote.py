@@ -1,0 +1,43 @@
+"""Row blocks that are elsewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from dm2l.labels import Signs
+from dm2l.scale._source import RowBlocks
+
+
+class RemoteBlocks(RowBlocks, ABC):
+    """Row blocks that are elsewhere: functions go to them, and small results come back.
+
+    Examples
+    --------
+    >>> from dm2l.scale import RemoteBlocks, RowBlocks
+    >>> issubclass(RemoteBlocks, RowBlocks)
+    True
+    """
+
+    @abstractmethod
+    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Sum of ``function(block)`` over all blocks, thing by thing of the tuple."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The blocks with a function applied to each: something else with :meth:`reduce`."""
+
+    def counts(self) -> tuple[Any, Any]:
+        """Observed positives and negatives of every label."""
+        positives, negatives = self.reduce(label_counts)
+        return positives, negatives
+
+    def room(self) -> float:
+        """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
+        return float("inf")
+
+
+def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any]:
+    """Observed positives and negatives of every label of a block."""
+    return (block[1] > 0).sum(axis=0), (block[1] < 0).sum(axis=0)

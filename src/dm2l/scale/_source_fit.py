@@ -1,0 +1,203 @@
+"""Fits to a source of row blocks, or to arrays as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.arrays import is_foreign
+from dm2l.fitting import Fit, Fitting, Last
+from dm2l.kernels import FeatureMap
+from dm2l.labels import Signs
+from dm2l.scale._block import Block
+from dm2l.scale._passes import PassSums, sum_over_blocks
+from dm2l.scale._remote import RemoteBlocks
+from dm2l.scale._slices import default_rows
+from dm2l.scale._solving import announce, fit_sums, seen_labels, seen_rows
+from dm2l.scale._source import RowBlocks
+from dm2l.scale._statistics import SufficientStatistics
+from dm2l.scale._strategy import MEMORY, STRATEGIES, choose, free_memory
+from dm2l.scale._stream import Stream
+from dm2l.scale._tally import Tally
+
+# Rows that landmarks of a Nystroem approximation are chosen from, for each landmark.
+SAMPLE = 4
+
+
+def fit_source(
+    fitting: Fitting, source: RowBlocks, first: Block, strategy: str, last: Last | None
+) -> Fit:
+    """Fit by statistics or by passes; the labels of a source are known after the first."""
+    return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
+
+
+def fit_arrays(fitting: Fitting, X: Any, T: Signs, strategy: str, last: Last | None) -> Fit:
+    """Fit to rows that are in memory, as if they were not."""
+    if is_foreign(X):
+        raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+    refuse(fitting.needs_rows)
+    rows = default_rows(X.shape[1])
+    blocks = [(X[i : i + rows], T[i : i + rows]) for i in range(0, len(T), rows)]
+    sample = X if fitting.linear else seen_rows(X, T)
+    return _fit_blocks(fitting, blocks, sample, strategy, last)
+
+
+def _fit_blocks(
+    fitting: Fitting,
+    blocks: Iterable[Any],
+    sample: Any,
+    strategy: str,
+    last: Last | None,
+    source: RowBlocks | None = None,
+) -> Fit:
+    """``sample`` is what the features are made from."""
+    feature_map = fitting.fixed_map(sample)
+    example = sample[:0]
+    kind = SufficientStatistics if strategy == "statistics" else Tally
+    tally = _tallied(_mapped(blocks, feature_map), kind, source)
+    if source is not None:
+        announce(seen_labels(source.labels, tally))
+    if isinstance(tally, SufficientStatistics):
+        return Stream(fitting, feature_map, tally).fit(example, last)
+    chosen = _mapped(blocks, feature_map, tally.learnable)
+    intercept = bool(fitting.fit_intercept)
+    reducer = sum_over_blocks if isinstance(chosen, _Mapped) else _reduced
+    sums = partial(PassSums, chosen, tally, intercept, reducer)
+    return fit_sums(fitting, tally, sums, feature_map, example, last)
+
+
+def choose_for(fitting: Fitting, source: RowBlocks, memory: float | None) -> str:
+    """The cheapest way that fits; rows that are elsewhere stay there."""
+    d = source.n_features if fitting.approximation is None else fitting.n_components
+    ways = STRATEGIES
+    if isinstance(source, RemoteBlocks):
+        ways = STRATEGIES[1:]
+        memory = min(source.room(), MEMORY * free_memory()) if memory is None else memory
+    return choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
+
+
+def refuse(reason: str) -> None:
+    """Refuse a fit by blocks for a reason, if there is one."""
+    if reason:
+        raise ValueError(f"This model cannot be fitted block by block: {reason}.")
+
+
+def check_marks(source: RowBlocks, name: str, mine: Any, usual: Any) -> None:
+    """Refuse a mark of missing labels that the source, which reads them, does not know of."""
+    theirs = getattr(source, name)
+    if not _same(mine, theirs) and not _same(mine, usual):
+        raise ValueError(
+            f"{name}={mine!r} here, {theirs!r} in the row blocks, which read the labels: give it "
+            "to them."
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    both_nan = one != one and other != other
+    return bool(both_nan or one is other or one == other)
+
+
+def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
+    """Rows that the features are made from: of the first block, or of more for landmarks."""
+    wanted = SAMPLE * fitting.n_components if fitting.approximation == "nystroem" else 0
+    if len(first.T) >= wanted:
+        return seen_rows(first.X, first.T)
+    found: list[Any] = []
+    for X, T in source:
+        if not len(T):
+            continue
+        found.append(seen_rows(X, T))
+        wanted -= found[-1].shape[0]
+        if wanted <= 0:
+            break
+    return _stacked(found)
+
+
+def collect(source: RowBlocks) -> tuple[Any, Signs]:
+    """All rows of a source."""
+    blocks = list(source)
+    T = np.concatenate([block.T for block in blocks])
+    return _stacked([block.X for block in blocks]), T
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
+class _Mapped:
+    """Blocks that are changed as they come."""
+
+    def __init__(self, blocks: Iterable[Any], change: Callable[[Any], Any]) -> None:
+        self._blocks, self._change = blocks, change
+
+    def __iter__(self) -> Iterator[tuple[Any, Signs]]:
+        return map(self._change, self._blocks)
+
+
+def _mapped(
+    blocks: Iterable[Any], feature_map: FeatureMap, labels: NDArray[np.bool_] | None = None
+) -> Any:
+    """Blocks with their features in place of the inputs, and some of the labels."""
+    chosen = None if labels is None or labels.all() else labels
+    change = partial(_features_of, feature_map, chosen)
+    if not isinstance(blocks, RemoteBlocks):
+        return _Mapped(blocks, change)
+    return blocks if feature_map.plain and chosen is None else blocks.map(change)
+
+
+def _features_of(
+    feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: tuple[Any, Signs]
+) -> tuple[Any, Signs]:
+    X, T = block
+    T = T if labels is None else T[:, labels]
+    if not len(T) and not feature_map.plain:
+        return np.empty((0, feature_map.n_coefficients)), T
+    return feature_map.transform(X), T
+
+
+def _tallied(blocks: Any, kind: type[Tally], source: RowBlocks | None) -> Tally:
+    """Counts or statistics of all blocks, with the rows of labels that can be learnt.
+
+    Which labels these are, blocks that are elsewhere are told beforehand. One after the other they
+    find out, and where a pass could not wait for it there is another.
+    """
+    if isinstance(source, RemoteBlocks):
+        positives, negatives = source.counts()
+        (tally,) = blocks.reduce(partial(_tally_of, kind, (positives > 0) & (negatives > 0)))
+        tally.positives[:], tally.negatives[:] = positives, negatives
+        return tally
+    tally = _gathered(blocks, kind)
+    return _gathered(blocks, kind, tally) if tally.overcounted else tally
+
+
+def _gathered(blocks: Any, kind: type[Tally], counted: Tally | None = None) -> Tally:
+    """Counts or statistics of blocks, one after the other; ``counted`` has seen them all before."""
+    learnable = None if counted is None else counted.learnable
+    tally: Tally | None = None
+    for Phi, T in blocks:
+        if tally is None:
+            tally = kind(Phi.shape[1], T.shape[1])
+        tally.add(Phi, T, learnable)
+    assert tally is not None
+    if counted is not None:
+        tally.positives, tally.negatives = counted.positives, counted.negatives
+    return tally
+
+
+def _tally_of(
+    kind: type[Tally], learnable: NDArray[np.bool_], block: tuple[Any, Signs]
+) -> tuple[Tally]:
+    Phi, T = block
+    return (kind(Phi.shape[1], T.shape[1]).add(Phi, T, learnable),)
+
+
+def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:
+    """The reducer of blocks that are elsewhere."""
+    return blocks.reduce(function)

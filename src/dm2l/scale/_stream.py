@@ -1,0 +1,113 @@
+"""Statistics that grow block by block, and the fit to all rows so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from sklearn.exceptions import NotFittedError
+
+from dm2l.fitting import Fit, Fitting, Last
+from dm2l.kernels import FeatureMap
+from dm2l.labels import Signs
+from dm2l.scale._solving import fit_sums, seen_rows
+from dm2l.scale._statistics import SufficientStatistics
+from dm2l.scale._statistics_sums import StatisticsSums
+from dm2l.threads import blas_thread_count
+
+
+class Stream:
+    """Rows that came block after block: their features, and sufficient statistics of them.
+
+    Parameters
+    ----------
+    fitting : Fitting
+        How they are fitted.
+    feature_map : FeatureMap
+        A fixed map, which every block goes through.
+    statistics : SufficientStatistics
+        Of the rows so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.fitting import Fitting
+    >>> from dm2l.scale import Stream
+    >>> X, T = np.eye(4), np.array([[1, -1], [-1, 1], [1, 0], [0, -1]], dtype=np.int8)
+    >>> stream = Stream.begun(Fitting.of(DM2LClassifier()), X, T)
+    >>> stream.add(X[:2], T[:2])
+    >>> stream.add(X[2:], T[2:])
+    >>> stream.fit(X).attributes["coef_"].shape
+    (2, 4)
+    """
+
+    def __init__(
+        self, fitting: Fitting, feature_map: FeatureMap, statistics: SufficientStatistics
+    ) -> None:
+        self._fitting = fitting
+        self._map = feature_map
+        self._statistics = statistics
+
+    @classmethod
+    def begun(cls, fitting: Fitting, X: Any, T: Signs) -> Self:
+        """A stream whose features are those of a first block, which is not added yet."""
+        feature_map = fitting.fixed_map(seen_rows(X, T))
+        size = feature_map.n_coefficients
+        return cls(fitting, feature_map, SufficientStatistics(size, T.shape[1]))
+
+    @classmethod
+    def resumed(
+        cls,
+        fitting: Fitting,
+        attributes: Mapping[str, Any],
+        statistics: SufficientStatistics | None = None,
+    ) -> Self:
+        """The stream that a fitted estimator keeps, with its statistics or others."""
+        feature_map = fitting.stored_map(attributes)
+        if feature_map is None:
+            raise NotFittedError("The features of the approximation are made by a first block.")
+        if statistics is None:
+            statistics = SufficientStatistics.from_state(attributes["_gathered"])
+        if feature_map.n_coefficients != statistics.n_features:
+            raise ValueError(
+                f"The statistics are of {statistics.n_features} features, the approximation has "
+                f"{feature_map.n_coefficients}."
+            )
+        return cls(fitting, feature_map, statistics)
+
+    @property
+    def negatives(self) -> int:
+        """Negatives that were observed."""
+        return int(self._statistics.negatives.sum())
+
+    def add(self, X: Any, T: Signs, forgetting: float = 1.0) -> None:
+        """Add a block; ``forgetting`` is what the rows before it weigh from now on."""
+        Phi = self._map.transform(X)
+        self._statistics.scale(forgetting).add(Phi, T)
+
+    def remove(self, X: Any, T: Signs) -> None:
+        """Take a block away again."""
+        part = SufficientStatistics(self._statistics.n_features, self._statistics.n_labels)
+        self._statistics -= part.add(self._map.transform(X), T)
+
+    def attributes(self) -> dict[str, Any]:
+        """What a fitted estimator keeps of the stream, by the names that it gives it."""
+        # As plain arrays, which every way of storing a model knows.
+        kept = {"_gathered": self._statistics.state(), **self._map.stored(None)}
+        if self._fitting.approximation is not None:
+            kept["approximation_error_"] = float(self._map.error)
+        return kept
+
+    def fit(self, X: Any, last: Last | None = None) -> Fit:
+        """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
+        statistics, intercept = self._statistics, bool(self._fitting.fit_intercept)
+        fit = fit_sums(
+            self._fitting,
+            statistics,
+            lambda: StatisticsSums(statistics, intercept, blas_thread_count()),
+            self._map,
+            X,
+            last,
+        )
+        return fit._replace(attributes=fit.attributes | self.attributes())

@@ -1,0 +1,114 @@
+"""All settings on the rows of one fold: shared features, one path over ``lambda_d`` a ridge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.arrays import to_numpy
+from dm2l.base import Selection, every_label
+from dm2l.fitting import Fitting, Prepared
+from dm2l.labels import Signs
+from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
+from dm2l.threads import blas_threads, one_blas_thread
+
+# What this smoothing adds to the objective is no more than the usual tolerance of a search.
+SMOOTHING = 1e-2
+# Relative rounding of an objective.
+ROUNDING = 1e-12
+
+
+class PathScores(NamedTuple):
+    """Scores and fit times of one fold and gamma, alphas by lambdas."""
+
+    scores: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+def score_paths(
+    fitting: Fitting,
+    X: Any,
+    X_test: Any,
+    T: Signs,
+    T_test: Signs,
+    alphas: list[float],
+    lambdas: list[float],
+    metric: Callable[[Any, Any], float],
+) -> PathScores:
+    """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
+    part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
+    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    selection = Selection.of(T)
+    learnable, constant, keep = selection
+    if not learnable.any():
+        return part
+    X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
+    with blas_threads(X.shape[0] * min(X.shape) ** 2):
+        prepared = fitting.prepare(X, T, scratch=not keep.all())
+        for a, alpha in enumerate(alphas):
+            start, last = time.perf_counter(), None
+            for place, W in _path(fitting, prepared, alpha, lambdas):
+                if W is not last:
+                    W_given = prepared.features.to_original(W)
+                    found = fitting.attributes(X, W_given, prepared.feature_map, selection)
+                part.seconds[a, place] = time.perf_counter() - start
+                if W is not last:
+                    learnt = partial(fitting.scores, attributes=found, selection=selection)
+                    scores = every_label(X_test, learnt, learnable, constant)
+                    score = metric(visible, to_numpy(scores))
+                part.scores[a, place], last = score, W
+                start = time.perf_counter()
+    return part
+
+
+def _path(
+    fitting: Fitting, prepared: Prepared, alpha: float, lambdas: list[float]
+) -> Iterator[tuple[int, Any]]:
+    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+
+    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
+    of the weights times the bracket there: where that is within the tolerance the weights are kept,
+    the very same object.
+    """
+    problem = prepared.problem(alpha, 0.0)
+    preconditioner = Preconditioner(problem, prepared.gram)
+    precise = 0.0 in lambdas
+    with one_blas_thread():
+        V = conjugate_gradients(
+            problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
+        )
+    enough = -np.inf  # lambda_d up to which the last weights will do
+    for place in np.argsort(lambdas, kind="stable"):
+        problem = prepared.problem(alpha, lambdas[place])
+        lambda_d = problem.objective.lambda_d
+        if not lambda_d:
+            W = preconditioner.to_weights(V)
+        elif lambda_d > enough:
+            with one_blas_thread():
+                solution = solve_lbfgs(
+                    problem,
+                    preconditioner,
+                    V,
+                    tol=fitting.tol,
+                    max_iter=fitting.max_iter,
+                    finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
+                )
+                W = solution.W
+                V = preconditioner.to_variables(W)
+            enough = _good_up_to(problem, solution, fitting.tol) if solution.converged else -np.inf
+        yield int(place), W
+
+
+def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
+    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum."""
+    plain = problem.objective.loss(problem.features.scores(solution.W))[0]
+    plain += problem.ridge(solution.W)
+    norms = max(solution.objective - plain, ROUNDING * solution.objective)
+    if norms <= 0:
+        return np.inf
+    return problem.lambda_d * (1 + tol * solution.objective / norms)
