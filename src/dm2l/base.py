@@ -26,7 +26,6 @@ from sklearn.utils.validation import (
 from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
-from dm2l.model_selection import MultilabelKFold
 from dm2l.parameters import check_choice, check_count, check_number
 
 __all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs"]
@@ -260,6 +259,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         visible = np.where(T == 0, np.nan, T > 0)
         splits: Any = self.cv
         if isinstance(splits, Integral):
+            from dm2l.model_selection import MultilabelKFold
+
             splits = MultilabelKFold(int(splits), random_state=0)
         if hasattr(splits, "split"):
             splitter = copy(splits)

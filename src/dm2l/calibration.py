@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from dm2l.labels import Signs
 
@@ -76,8 +74,13 @@ class Calibrator:
         if not n_positive or not n_negative:
             return None
         if self.method == "isotonic":
+            from sklearn.isotonic import IsotonicRegression
+
             regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
             return regression.fit(scores, positive.astype(np.float64))
+        # Loaded when it is needed: a third of the time of importing this library.
+        from sklearn.linear_model import LogisticRegression
+
         # Platt's targets keep the curve finite when scores separate the classes; a fractional
         # target is two weighted copies of a row.
         target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
@@ -97,10 +100,12 @@ class Calibrator:
         """
         result = np.where(np.isnan(self._rates), plain_probability(scores), self._rates)
         for k, fitted in enumerate(self._maps):
-            if isinstance(fitted, LogisticRegression):
-                result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
-            elif fitted is not None:
+            if fitted is None:
+                continue
+            if self.method == "isotonic":
                 result[:, k] = fitted.predict(scores[:, k])
+            else:
+                result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
         return result
 
 
