@@ -23,10 +23,10 @@ from dm2l.labels import Signs
 from dm2l.nuclear import Norm, NormValue, nuclear_norm, subgradient
 from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
-__all__ = ["Evaluation", "Groups", "Objective"]
+__all__ = ["Groups", "Objective", "ObjectiveValue"]
 
 
-class Evaluation(NamedTuple):
+class ObjectiveValue(NamedTuple):
     """Smoothed value, exact value, and gradient of the smoothed value.
 
     ``curvature`` (c x c), where it was asked for, is the sum over the groups of
@@ -242,7 +242,7 @@ class Objective:
 
     def evaluate(
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    ) -> ObjectiveValue:
         """Smoothed and exact ``J`` and the gradient of the smoothed one.
 
         Parameters
@@ -259,14 +259,14 @@ class Objective:
 
         Returns
         -------
-        Evaluation
+        ObjectiveValue
             ``value``, ``exact``, ``gradient``, ``curvature``.
         """
         xp = array_namespace(F)
         value, gradient = self.loss(F)
         exact = value
         if not self.lambda_d or not np.isfinite(value):
-            return Evaluation(value, exact, gradient)
+            return ObjectiveValue(value, exact, gradient)
         padded = self._with_zero_row(self._covered_scores(F))
         F_C = padded[:-1, :]
         c = F.shape[1]
@@ -311,7 +311,7 @@ class Objective:
         value += self.lambda_d * (local - shared[0])
         exact += self.lambda_d * (local_exact - shared[1])
         bend = sum((n.curvature for n in norms[1:]), norms[0].curvature) if curvature else None
-        return Evaluation(value, exact, gradient, bend)
+        return ObjectiveValue(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
         """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._linear import Holes, Inputs, IterativeBaseline, Targets, weighted_grams
+from dm2l.baselines._linear import FilledTargets, Holes, Inputs, IterativeBaseline, weighted_grams
 from dm2l.baselines._trust_region import trust_region_newton
 from dm2l.labels import Signs
 
@@ -53,7 +53,7 @@ class InputFactor:
     """
 
     def __init__(
-        self, inputs: Inputs, targets: Targets, loss: Loss, C: float, H: Array, b: Array
+        self, inputs: Inputs, targets: FilledTargets, loss: Loss, C: float, H: Array, b: Array
     ) -> None:
         self.inputs, self.loss, self.C = inputs, loss, C
         self.Y, self.observed = targets.values, targets.observed
@@ -87,7 +87,7 @@ class LabelFactor:
     ----------
     Z : ndarray of shape (n, k)
         ``X W``.
-    targets : Targets
+    targets : FilledTargets
         Labels.
     loss : Loss
         Loss of an entry.
@@ -97,7 +97,9 @@ class LabelFactor:
         Whether there is an intercept, which is not penalised.
     """
 
-    def __init__(self, Z: Array, targets: Targets, loss: Loss, C: float, intercept: bool) -> None:
+    def __init__(
+        self, Z: Array, targets: FilledTargets, loss: Loss, C: float, intercept: bool
+    ) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
         self.Y, self.observed = targets.values, targets.observed
         self.loss, self.C = loss, C
@@ -281,7 +283,7 @@ class LEMLClassifier(IterativeBaseline):
     def _fit_labels(self, X: Any, T: Signs) -> None:
         intercept = bool(self.fit_intercept)
         inputs = Inputs(X, intercept)
-        targets = Targets(T, self.holes)
+        targets = FilledTargets(T, self.holes)
         loss, C = Loss(self.loss), 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
         random = check_random_state(self.random_state)

@@ -18,7 +18,7 @@ from dm2l.threads import blas_threads
 Holes = Literal["ignore", "neutral", "negative"]
 
 
-class Targets:
+class FilledTargets:
     """Labels as a method reads them.
 
     Parameters

@@ -10,7 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dm2l.baselines._linear import Inputs, IterativeBaseline, Targets, ridge
+from dm2l.baselines._linear import FilledTargets, Inputs, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
@@ -275,7 +275,7 @@ class LSMLClassifier(IterativeBaseline):
     def _fit_labels(self, X: Any, T: Signs) -> None:
         rho = ridge_value(self.rho, X)
         intercept = bool(self.fit_intercept)
-        targets = Targets(T, self.holes)
+        targets = FilledTargets(T, self.holes)
         start, _ = ridge(X, targets.values, rho, intercept, observed=targets.observed)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights))

@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.baselines._linear import IterativeBaseline, Targets, ridge
+from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
 
@@ -245,7 +245,7 @@ class MLLRCClassifier(IterativeBaseline):
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
         alpha = ridge_value(self.lambda2, X)
-        targets = Targets(T, self.holes)
+        targets = FilledTargets(T, self.holes)
         Y = targets.values
         coef, intercept = ridge(X, Y, alpha, bool(self.fit_intercept), observed=targets.observed)
         problem = Correlations(

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from dm2l.extreme._groups import SharedRows
 from dm2l.features import Features
 from dm2l.nuclear import nuclear_norm, subgradient
-from dm2l.objective import Evaluation
+from dm2l.objective import ObjectiveValue
 from dm2l.solvers import Preconditioner
 
 Array = NDArray[np.float64]
@@ -164,7 +164,7 @@ class LowRankProblem:
 
     def evaluate(
         self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    ) -> ObjectiveValue:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
@@ -187,7 +187,7 @@ class LowRankProblem:
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
         pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
-        return Evaluation(value, exact, pulled, bend)
+        return ObjectiveValue(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
         """Covered rows, and a zero row that stacks are filled up with."""

@@ -10,7 +10,7 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
 from dm2l.nuclear import NormValue, SmoothNorm
-from dm2l.objective import Evaluation
+from dm2l.objective import ObjectiveValue
 from dm2l.threads import WORTH_SHARING, run_all
 
 Array = NDArray[np.float64]
@@ -119,14 +119,14 @@ class GramProblem:
 
     def evaluate(
         self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    ) -> ObjectiveValue:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         at = self.sums.scores(W, norms=self.lambda_d > 0)
         shrunk = self.penalty * W
         value = exact = at.loss + 0.5 * float(np.sum(shrunk * W))
         if not self.lambda_d or not np.isfinite(value):
-            return Evaluation(value, exact, self.sums.pull(at, None) + shrunk)
+            return ObjectiveValue(value, exact, self.sums.pull(at, None) + shrunk)
         local = self._local(at.grams[:-1], norm, curvature)
         factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
         shared = 0.0, 0.0
@@ -141,7 +141,7 @@ class GramProblem:
         value += self.lambda_d * (local.value - shared[0])
         exact += self.lambda_d * (local.exact - shared[1])
         gradient = self.sums.pull(at, factors) + shrunk
-        return Evaluation(value, exact, gradient, local.curvature)
+        return ObjectiveValue(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> NormValue:
         """Norms of all groups, shared out to threads; ``gradient`` is a list of stacks."""

@@ -19,7 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l.arrays import is_foreign
-from dm2l.base import MissingLabelClassifier, fold_inputs
+from dm2l.base import MissingLabelClassifier, Selection, fold_inputs
 from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
 from dm2l.fitting import Fitting
@@ -190,28 +190,13 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"got {self.scoring!r}."
             )
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
-            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
+            raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
         """The estimator with one of the settings."""
-        shared = (
-            "kernel",
-            "degree",
-            "coef0",
-            "approximation",
-            "n_components",
-            "fit_intercept",
-            "discriminant",
-            "max_iter",
-            "tol",
-            "threshold",
-            "calibration",
-            "cv",
-            "missing_label",
-            "absent_label",
-            "random_state",
-        )
-        settings = {name: getattr(self, name) for name in shared}
+        mine = self.get_params(deep=False)
+        shared = mine.keys() & DM2LClassifier().get_params().keys() - {"verbose"}
+        settings = {name: mine[name] for name in shared}
         return DM2LClassifier(**(settings | params | others))
 
     # -- fitting --------------------------------------------------------------------------------
@@ -234,7 +219,11 @@ class DM2LClassifierCV(MissingLabelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        self.__dict__.pop("best_estimator_", None)
+        before = self.__dict__.pop("best_estimator_", None)
+        if before is not None:
+            # Files of old have the state of the best estimator twice: nothing of it may stay.
+            for name in vars(before).keys() - self.get_params(deep=False).keys():
+                self.__dict__.pop(name, None)
         checked, labels = self._read(X, Y, label_mask)
         folds = self._search(checked, labels.signs)
         if self.refit:
@@ -401,7 +390,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _score_labels(self, X: Any) -> Any:
-        return self.best_estimator_._score_labels(X)
+        best = self.best_estimator_
+        selection = Selection(self._learnable, self._constant, self._keep)
+        return Fitting.of(best).scores(X, vars(best), selection)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

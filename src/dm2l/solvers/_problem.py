@@ -12,7 +12,7 @@ import numpy as np
 from dm2l.arrays import add_diagonal, cholesky, invert_triangular, is_foreign, solve_triangular
 from dm2l.features import Features
 from dm2l.nuclear import Norm
-from dm2l.objective import Evaluation, Objective
+from dm2l.objective import Objective, ObjectiveValue
 
 Report = Callable[[int, float], None]
 
@@ -88,7 +88,7 @@ class Minimand(Protocol):
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    ) -> ObjectiveValue:
         """Smoothed and exact objective and the gradient in ``W``."""
 
     def exact(self, W: Any) -> float:
@@ -166,7 +166,7 @@ class Problem:
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    ) -> ObjectiveValue:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         F = self.features.scores(W)
@@ -174,7 +174,7 @@ class Problem:
         shrunk = self.penalty * W
         ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
         gradient = self.features.adjoint(at.gradient) + shrunk
-        return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+        return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def ridge(self, W: Any) -> float:
         """``alpha/2 ||W||^2``."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LSMLClassifier
-from dm2l.baselines._linear import Inputs, Targets, ridge
+from dm2l.baselines._linear import FilledTargets, Inputs, ridge
 from dm2l.baselines._lsml import (
     Lsml,
     label_laplacian,
@@ -516,7 +516,7 @@ def test_holes_are_negatives_or_neutral():
 
 def test_targets_follow_their_coding():
     T = np.array([[1, -1], [0, 1]], dtype=np.int8)
-    ignore, neutral, negative = (Targets(T, how) for how in ("ignore", "neutral", "negative"))
+    ignore, neutral, negative = (FilledTargets(T, how) for how in ("ignore", "neutral", "negative"))
     np.testing.assert_array_equal(ignore.values, T)
     np.testing.assert_array_equal(neutral.values, T)
     np.testing.assert_array_equal(negative.values, [[1, 0], [0, 1]])

@@ -6,6 +6,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -14,7 +15,9 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.features import default_ridge
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, get_metric, get_scorer_names
+from dm2l.persistence import load_model
 from dm2l.search._search import _shares
+from stored_models import FOLDER
 
 LAMBDAS, ALPHAS = [0.1, 0.0, 0.5], [3.0, 0.3]
 TIGHT = {"search_tol": 1e-10, "search_iter": 3000}
@@ -241,7 +244,7 @@ def test_progress_is_reported(capsys):
         ({"alphas": ["scale"]}, "alphas must hold finite numbers >= 0, got 'scale'"),
         ({"gammas": ["wide"], "kernel": "rbf"}, "gammas must hold .* got 'wide'"),
         ({"scoring": "accuracy"}, "scoring must be None, a function or one of .* got 'accuracy'"),
-        ({"n_jobs": 0}, "n_jobs must be None or an integer but 0"),
+        ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
         ({"search_tol": -1.0}, "search_tol must be a finite number >= 0"),
         ({"search_iter": 0}, "search_iter must be an integer >= 1"),
         ({"kernel": "nonsense"}, "kernel must be"),
@@ -358,3 +361,14 @@ def test_shares_let_processes_end_together():
     assert _shares(alphas, 5, 2) == [[1.0, 2.0], [3.0, 4.0, 5.0]]
     assert _shares(alphas, 5, 7) == [[alpha] for alpha in alphas]
     assert _shares([1.0], 5, 2) == [[1.0]]
+
+
+def test_a_search_from_an_old_file_forgets_it_when_it_is_fitted_again():
+    # Such a file has the state of the best estimator in the search as well.
+    search = load_model(FOLDER / "search.dm2l")
+    assert "_labels" in vars(search)
+    X, Y = data(60, c=3)
+    search.set_params(cv=3).fit(X, Y)
+    fresh = clone(search).fit(X, Y)
+    np.testing.assert_array_equal(search.predict(X), fresh.predict(X))
+    assert search.coef_ is search.best_estimator_.coef_

@@ -14,7 +14,7 @@ import dm2l_oracles as oracle
 from dm2l.arrays import to_numpy
 from dm2l.features import Features
 from dm2l.nuclear import smooth_nuclear_norm
-from dm2l.objective import Evaluation, Objective
+from dm2l.objective import Objective, ObjectiveValue
 from dm2l.solvers import Preconditioner, Problem, solve_lbfgs
 from dm2l.solvers._lbfgs import MEMORY, SMOOTHING, _Memory
 
@@ -417,7 +417,7 @@ class Fragile(Problem):
         at = super().evaluate(W, norm, linear, curvature=curvature)
         if np.abs(W).max() <= self.limit:
             return at
-        return Evaluation(self.value, self.value, np.full_like(W, np.nan), at.curvature)
+        return ObjectiveValue(self.value, self.value, np.full_like(W, np.nan), at.curvature)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
