@@ -205,9 +205,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         selection = Selection.of(T)
         self._keep_selection(selection)
         if selection.learnable.any():
-            self._fit_labels(selection.rows(X), selection.signs(T))
+            self._fit_labels(self._rows(X, selection), selection.signs(T))
         else:
             self._fit_nothing(X)
+
+    def _rows(self, X: Any, selection: Selection) -> Any:
+        """Inputs of the rows that :meth:`_fit_labels` has the signs of."""
+        return selection.rows(X)
 
     def _keep_selection(self, selection: Selection) -> None:
         self._learnable, self._constant, self._keep = selection

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from dm2l.arrays import is_foreign, to_numpy
-from dm2l.base import MissingLabelClassifier
+from dm2l.base import MissingLabelClassifier, Selection
 from dm2l.calibration import plain_probability
 from dm2l.labels import Signs
 
@@ -159,7 +159,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     def _fit_nothing(self, X: Any) -> None:
         self.estimators_: list[Any] = [None] * len(self._learnable)
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: Any, selection: Selection) -> Any:
         return X  # each label takes its own
 
     # -- predicting -----------------------------------------------------------------------------
