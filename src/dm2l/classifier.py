@@ -343,51 +343,49 @@ callable, default="linear"
         return self._fit_source(X, strategy, memory)
 
     def _learn(self, X: Any, T: Signs) -> None:
-        self._keep_fit(Fitting.of(self).fit(X, T, self._last()), stacklevel=7)
+        self._keep_fit(Fitting.of(self).fit(X, T, self._last()), stacklevel=6)
 
     def _learn_by(self, strategy: str, memory: float | None, X: Any, T: Signs) -> None:
-        """Fit to rows that are in memory, by what is in memory or as if they were not."""
+        """Fit to rows that are in memory, or as if they were not."""
         self.__dict__.pop("_gathered", None)
-        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
-        usual = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start
-        if strategy == "memory" or (strategy == "auto" and not (plain and usual)):
-            self._learn(X, T)
-            return
-        from dm2l.scale import choose, fit_arrays
-
         if strategy == "auto":
-            strategy = choose(X.shape[0], X.shape[1], T.shape[1], at_hand=True, memory=memory)
+            strategy = self._way_at_hand(X, T.shape[1], memory)
         if strategy == "memory":
             self._learn(X, T)
-        else:
-            fit = fit_arrays(Fitting.of(self), X, T, strategy, self._last())
-            self._keep_fit(fit, stacklevel=6)
+            return
+        from dm2l.scale import fit_arrays
+
+        self._keep_fit(fit_arrays(Fitting.of(self), X, T, strategy, self._last()), stacklevel=5)
+
+    def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
+        """Statistics for dense float64 rows, of which there are very many; else memory."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
+        if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
+            return "memory"
+        from dm2l.scale import choose
+
+        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=memory)
 
     def _fit_source(self, source: RowBlocks, strategy: str, memory: float | None) -> Self:
-        from dm2l.scale import announce, check_marks, choose_for, collect, fit_source, refuse
+        from dm2l.scale import collect, fit_source, way_for
 
-        usual = type(self)()
-        for name in ("missing_label", "absent_label"):
-            check_marks(source, name, getattr(self, name), getattr(usual, name))
+        source.check_marks(self.missing_label, self.absent_label)
         first = source.first()
         self._check_X(first.X[:1], reset=True)
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
         self.__dict__.pop("_gathered", None)
-        fitting, reason = Fitting.of(self), self._needs_rows()
-        if strategy == "auto":
-            strategy = "memory" if reason else choose_for(fitting, source, memory)
+        fitting = Fitting.of(self)
+        strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
         if strategy == "memory":
             X, T = collect(source)
-            announce(replace(source.labels, signs=T))
             self._set_label_attributes(source.labels)
             self._learn(X, T)
             self._fit_decisions(X, T)
             return self
-        refuse(reason)
         fit = fit_source(fitting, source, first, strategy, self._last())
         self._set_label_attributes(source.labels)
-        return self._keep_stream(fit)
+        return self._keep_stream(fit, stacklevel=5)
 
     def _last(self) -> Last | None:
         """Weights of the last fit, if a warm start is wanted."""
@@ -411,14 +409,14 @@ callable, default="linear"
                 f"{self.max_iter}) before the objective settled to tol={self.tol}. Raise max_iter, "
                 "or scale the features.",
                 ConvergenceWarning,
-                stacklevel=stacklevel - 1,
+                stacklevel=stacklevel,
             )
         if not solution.objective >= -1e-6:
             warnings.warn(
                 f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
                 "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
                 ConvergenceWarning,
-                stacklevel=stacklevel - 1,
+                stacklevel=stacklevel,
             )
         self.n_iter_ = solution.n_iter
         self.n_evaluations_ = solution.n_evaluations
@@ -558,7 +556,7 @@ callable, default="linear"
         >>> model.coef_.shape == (Y.shape[1], X.shape[1])
         True
         """
-        from dm2l.scale import Stream, SufficientStatistics, seen_labels
+        from dm2l.scale import Stream, SufficientStatistics
 
         self._check_parameters()
         if not isinstance(statistics, SufficientStatistics):
@@ -572,7 +570,7 @@ callable, default="linear"
             self._check_X(np.zeros((1, d)), reset=True)
         stream = Stream.resumed(Fitting.of(self), vars(self), statistics.copy())
         self._set_label_attributes(known)
-        seen_labels(known, statistics).warn_constant()
+        replace(known, signs=statistics.seen).warn_constant()
         return self._keep_stream(stream.fit(np.empty((0, self.n_features_in_)), self._last()))
 
     @property
@@ -609,8 +607,8 @@ callable, default="linear"
         check_consistent_length(np.empty(X.shape[0]), T)
         return X, T, form, Stream.begun(fitting, X, T) if stream is None else stream
 
-    def _keep_stream(self, fit: Fit) -> Self:
-        self._keep_fit(fit, stacklevel=5)
+    def _keep_stream(self, fit: Fit, *, stacklevel: int = 4) -> Self:
+        self._keep_fit(fit, stacklevel=stacklevel)
         # No calibration here: it would look at rows again.
         self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
         return self

@@ -10,16 +10,8 @@ from dm2l.scale._block import Block
 from dm2l.scale._gram_problem import GramProblem
 from dm2l.scale._passes import PassSums, gradient_sums, score_sums, sum_over_blocks, traffic
 from dm2l.scale._remote import RemoteBlocks
-from dm2l.scale._solving import announce, seen_labels
 from dm2l.scale._source import RowBlocks
-from dm2l.scale._source_fit import (
-    check_marks,
-    choose_for,
-    collect,
-    fit_arrays,
-    fit_source,
-    refuse,
-)
+from dm2l.scale._source_fit import collect, fit_arrays, fit_source, way_for
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._statistics_sums import StatisticsSums
 from dm2l.scale._strategy import STRATEGIES, Cost, available_memory, choose, costs, free_memory
@@ -38,20 +30,16 @@ __all__ = [
     "Stream",
     "SufficientStatistics",
     "Tally",
-    "announce",
     "available_memory",
-    "check_marks",
     "choose",
-    "choose_for",
     "collect",
     "costs",
     "fit_arrays",
     "fit_source",
     "free_memory",
     "gradient_sums",
-    "refuse",
     "score_sums",
-    "seen_labels",
     "sum_over_blocks",
     "traffic",
+    "way_for",
 ]

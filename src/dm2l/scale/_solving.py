@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,17 +75,11 @@ def seen_rows(X: Any, T: Signs) -> Any:
     return X if seen.all() or not seen.any() else X[seen]
 
 
-def seen_labels(labels: Labels, tally: Tally) -> Labels:
-    """Two rows that show of every label the classes that were seen: enough to warn."""
-    signs = np.array([tally.positives > 0, -1 * (tally.negatives > 0)], dtype=np.int8)
-    return replace(labels, signs=signs)
-
-
-def announce(labels: Labels) -> None:
+def announce(labels: Labels, *, stacklevel: int) -> None:
     """Refuse labels of which nothing was observed, and warn about constant ones."""
     if not labels.signs.any():
         raise ValueError(
             "Y has nothing observed in any block. At least one label of one row is needed; check "
             "missing_label and label_mask."
         )
-    labels.warn_constant(stacklevel=5)
+    labels.warn_constant(stacklevel=stacklevel)

@@ -368,6 +368,17 @@ class RowBlocks:
         first.feature_names = self.feature_names
         return first
 
+    def check_marks(self, missing_label: Any, absent_label: Any) -> None:
+        """Refuse marks that were given elsewhere and that the blocks, which read labels, lack."""
+        marks = {"missing_label": (missing_label, np.nan), "absent_label": (absent_label, None)}
+        for name, (mark, usual) in marks.items():
+            mine = getattr(self, name)
+            if not _same(mark, mine) and not _same(mark, usual):
+                raise ValueError(
+                    f"{name}={mark!r} here, {mine!r} in the row blocks, which read the labels: "
+                    "give it to them."
+                )
+
     # -- passes ---------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Block]:
@@ -463,3 +474,8 @@ class RowBlocks:
     def n_labels(self) -> int:
         """Number of labels."""
         return self.labels.n_labels
+
+
+def _same(one: Any, other: Any) -> bool:
+    both_nan = one != one and other != other
+    return bool(both_nan or one is other or one == other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from dm2l.scale._block import Block
 from dm2l.scale._passes import PassSums, sum_over_blocks
 from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._slices import default_rows
-from dm2l.scale._solving import announce, fit_sums, seen_labels, seen_rows
+from dm2l.scale._solving import announce, fit_sums, seen_rows
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._strategy import MEMORY, STRATEGIES, choose, free_memory
@@ -40,7 +41,7 @@ def fit_arrays(fitting: Fitting, X: Any, T: Signs, strategy: str, last: Last | N
     """Fit to rows that are in memory, as if they were not."""
     if is_foreign(X):
         raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
-    refuse(fitting.needs_rows)
+    _refuse(fitting.needs_rows)
     rows = default_rows(X.shape[1])
     blocks = [(X[i : i + rows], T[i : i + rows]) for i in range(0, len(T), rows)]
     sample = X if fitting.linear else seen_rows(X, T)
@@ -61,7 +62,7 @@ def _fit_blocks(
     kind = SufficientStatistics if strategy == "statistics" else Tally
     tally = _tallied(_mapped(blocks, feature_map), kind, source)
     if source is not None:
-        announce(seen_labels(source.labels, tally))
+        announce(replace(source.labels, signs=tally.seen), stacklevel=7)
     if isinstance(tally, SufficientStatistics):
         return Stream(fitting, feature_map, tally).fit(example, last)
     chosen = _mapped(blocks, feature_map, tally.learnable)
@@ -71,35 +72,26 @@ def _fit_blocks(
     return fit_sums(fitting, tally, sums, feature_map, example, last)
 
 
-def choose_for(fitting: Fitting, source: RowBlocks, memory: float | None) -> str:
-    """The cheapest way that fits; rows that are elsewhere stay there."""
+def way_for(
+    fitting: Fitting, source: RowBlocks, strategy: str, memory: float | None, reason: str
+) -> str:
+    """The strategy, or the cheapest that fits; ``reason`` says why it has to be memory."""
+    if strategy == "memory" or (strategy == "auto" and reason):
+        return "memory"
+    if strategy != "auto":
+        _refuse(reason)
+        return strategy
     d = source.n_features if fitting.approximation is None else fitting.n_components
     ways = STRATEGIES
-    if isinstance(source, RemoteBlocks):
+    if isinstance(source, RemoteBlocks):  # they stay where they are
         ways = STRATEGIES[1:]
         memory = min(source.room(), MEMORY * free_memory()) if memory is None else memory
     return choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
 
 
-def refuse(reason: str) -> None:
-    """Refuse a fit by blocks for a reason, if there is one."""
+def _refuse(reason: str) -> None:
     if reason:
         raise ValueError(f"This model cannot be fitted block by block: {reason}.")
-
-
-def check_marks(source: RowBlocks, name: str, mine: Any, usual: Any) -> None:
-    """Refuse a mark of missing labels that the source, which reads them, does not know of."""
-    theirs = getattr(source, name)
-    if not _same(mine, theirs) and not _same(mine, usual):
-        raise ValueError(
-            f"{name}={mine!r} here, {theirs!r} in the row blocks, which read the labels: give it "
-            "to them."
-        )
-
-
-def _same(one: Any, other: Any) -> bool:
-    both_nan = one != one and other != other
-    return bool(both_nan or one is other or one == other)
 
 
 def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
@@ -119,9 +111,10 @@ def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs]:
-    """All rows of a source."""
+    """All rows of a source, in memory."""
     blocks = list(source)
     T = np.concatenate([block.T for block in blocks])
+    announce(replace(source.labels, signs=T), stacklevel=6)
     return _stacked([block.X for block in blocks]), T
 
 

@@ -242,6 +242,11 @@ class Tally:
         return np.asarray((self.positives > 0) & (self.negatives > 0))
 
     @property
+    def seen(self) -> Signs:
+        """Two rows of signs that show of every label the classes that were observed."""
+        return np.array([self.positives > 0, -1 * (self.negatives > 0)], dtype=np.int8)
+
+    @property
     def overcounted(self) -> bool:
         """Whether rows were counted in of which no label can be learnt: too many kinds waited."""
         return bool((self.rows.counted & ~self.learnable).any())
