@@ -10,9 +10,10 @@ the method, read downwards
     :mod:`dm2l.features`: the operator ``Phi`` and the ridge; :mod:`dm2l.kernels`: kernels, their
     factors, feature maps; :mod:`dm2l.nuclear`: norms; :mod:`dm2l.objective`: what is minimised;
     :mod:`dm2l.solvers`: how; :mod:`dm2l.calibration`: from scores to probabilities;
-    :mod:`dm2l.base`: the label contract around a matrix of scores; :mod:`dm2l.fitting`: feature
-    map, problem, solution, weights; :mod:`dm2l.classifier`: :class:`DM2LClassifier`;
-    :mod:`dm2l.search`: :class:`DM2LClassifierCV`.
+    :mod:`dm2l.coupling`: what the known labels of a row say about its holes; :mod:`dm2l.base`: the
+    label contract around a matrix of scores; :mod:`dm2l.fitting`: feature map, problem, solution,
+    weights; :mod:`dm2l.classifier`: :class:`DM2LClassifier`; :mod:`dm2l.search`:
+    :class:`DM2LClassifierCV`.
 beside it
     :mod:`dm2l.masks` (labels to hide), :mod:`dm2l.metrics`, :mod:`dm2l.model_selection`,
     :mod:`dm2l.baselines`, :mod:`dm2l.extreme` (very many labels), :mod:`dm2l.scale` (more rows than

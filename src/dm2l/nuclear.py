@@ -23,7 +23,6 @@ __all__ = [
     "NormValue",
     "SmoothNorm",
     "nuclear_norm",
-    "smooth_gram_norm",
     "smooth_nuclear_norm",
     "subgradient",
     "thresholded_nuclear_norm",
@@ -172,61 +171,6 @@ def smooth_nuclear_norm(
     return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
 
 
-def smooth_gram_norm(
-    S: Any, mu: float, *, heights: Any, ranks: Any = None, curvature: bool = False
-) -> NormValue:
-    """The smoothed nuclear norm of matrices of which only the Gram matrices ``Z'Z`` are known.
-
-    Parameters
-    ----------
-    S : array of shape (k, c, c)
-        Gram matrices, in float64.
-    mu : float
-        Smoothing.
-    heights : array of shape (k,)
-        How many rows each ``Z`` has, or what they weigh; only the curvature needs to know.
-    ranks : array of int of shape (k,), default=None
-        Most that each ``Z`` has in singular values that are not zero. The eigenvalues beyond are
-        rounding, whose square root would be half the digits of the norm.
-    curvature : bool, default=False
-        Whether the curvature is wanted as well.
-
-    Returns
-    -------
-    NormValue
-        As of :func:`smooth_nuclear_norm`, summed over the matrices, but with the stack of
-        ``(S + mu^2 I)^(-1/2)`` as ``gradient``: what each ``Z`` is multiplied by to get it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.nuclear import smooth_gram_norm, smooth_nuclear_norm
-    >>> Z = np.array([[1.0, 2.0], [0.0, 1.0], [2.0, 0.0]])
-    >>> norm = smooth_gram_norm((Z.T @ Z)[None], 1e-3, heights=np.array([3]))
-    >>> bool(np.isclose(norm.value, smooth_nuclear_norm(Z, 1e-3).value))
-    True
-    """
-    xp = array_namespace(S)
-    columns = S.shape[-1]
-    eigenvalues, vectors = _spectrum(S)
-    if ranks is not None:
-        place = xp.arange(columns, device=device(S))[None, :]
-        beyond = place < columns - ranks[:, None]  # eigenvalues rise
-        eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
-    roots = xp.sqrt(eigenvalues + mu * mu)
-    norm = NormValue(
-        value=float(xp.sum(roots - mu)),
-        exact=float(xp.sum(xp.sqrt(eigenvalues))),
-        gradient=_inverse_root(vectors, roots),
-    )
-    if not curvature:
-        return norm
-    spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
-    pairs = _pairs(roots, spare, mu)
-    H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
-    return norm._replace(curvature=xp.sum(H, axis=0))
-
-
 @dataclass(frozen=True)
 class SmoothNorm:
     """The smoothed norm at one ``mu``, of matrices or of what is known of them.
@@ -240,8 +184,9 @@ class SmoothNorm:
     --------
     >>> import numpy as np
     >>> from dm2l.nuclear import SmoothNorm
-    >>> round(SmoothNorm(1e-6)(np.diag([3.0, 4.0])).value, 4)
-    7.0
+    >>> norm, Z = SmoothNorm(1e-6), np.diag([3.0, 4.0])
+    >>> round(norm(Z).value, 4), round(norm.of_gram((Z.T @ Z)[None], heights=np.ones(1)).value, 4)
+    (7.0, 7.0)
     """
 
     mu: float
@@ -253,8 +198,45 @@ class SmoothNorm:
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> NormValue:
-        """:func:`smooth_gram_norm`."""
-        return smooth_gram_norm(S, self.mu, heights=heights, ranks=ranks, curvature=curvature)
+        """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed.
+
+        Parameters
+        ----------
+        S : array of shape (k, c, c)
+            Gram matrices, in float64.
+        heights : array of shape (k,)
+            How many rows each ``Z`` has, or what they weigh; only the curvature needs to know.
+        ranks : array of int of shape (k,), default=None
+            Most that each ``Z`` has in singular values that are not zero. The eigenvalues beyond
+            are rounding, whose square root would be half the digits of the norm.
+        curvature : bool, default=False
+            Whether the curvature is wanted as well.
+
+        Returns
+        -------
+        NormValue
+            With the stack of ``(S + mu^2 I)^(-1/2)`` as ``gradient``: what each ``Z`` is multiplied
+            by to get it.
+        """
+        xp = array_namespace(S)
+        columns = S.shape[-1]
+        eigenvalues, vectors = _spectrum(S)
+        if ranks is not None:
+            place = xp.arange(columns, device=device(S))[None, :]
+            beyond = place < columns - ranks[:, None]  # eigenvalues rise
+            eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
+        roots = xp.sqrt(eigenvalues + self.mu * self.mu)
+        norm = NormValue(
+            value=float(xp.sum(roots - self.mu)),
+            exact=float(xp.sum(xp.sqrt(eigenvalues))),
+            gradient=_inverse_root(vectors, roots),
+        )
+        if not curvature:
+            return norm
+        spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
+        pairs = _pairs(roots, spare, self.mu)
+        H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
+        return norm._replace(curvature=xp.sum(H, axis=0))
 
 
 def _spectrum(S: Any) -> tuple[Any, Any]:
