@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dm2l.scale import available_memory
+from dm2l.scale._strategy import available_memory
 
 # Bytes in memory for a byte of the file: a parsed table, its copy as features, a fold of both.
 CSV_FACTOR = 3.0
