@@ -23,25 +23,36 @@ data and files
 for people
     :mod:`dm2l.plots`, :mod:`dm2l.tables`, :mod:`dm2l.review`, and the command ``dm2l`` in ``cli``.
 
-Rooms are loaded when they are needed: ``import dm2l`` loads the method alone.
+Rooms are loaded when they are needed: ``import dm2l`` loads none, :class:`DM2LClassifier` the method
+alone.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dm2l.classifier import DM2LClassifier
-from dm2l.labels import ConstantLabelWarning
-
 if TYPE_CHECKING:
+    from dm2l.classifier import DM2LClassifier
+    from dm2l.labels import ConstantLabelWarning
     from dm2l.search import DM2LClassifierCV
 
 __version__ = "0.1.0"
 
 __all__ = ["ConstantLabelWarning", "DM2LClassifier", "DM2LClassifierCV", "__version__"]
 
+# Loaded when asked for: `dm2l --help` needs neither numpy nor scikit-learn.
+_HOMES = {
+    "ConstantLabelWarning": "dm2l.labels",
+    "DM2LClassifier": "dm2l.classifier",
+    "DM2LClassifierCV": "dm2l.search",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "DM2LClassifierCV":
-        from dm2l.search import DM2LClassifierCV
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dm2l' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
-        return DM2LClassifierCV
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`import dm2l` loads the method and nothing beside it."""
+"""`import dm2l` loads nothing, and a model the method and nothing beside it."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ BESIDE = (
 FIT = "import numpy as np; dm2l.DM2LClassifier().fit(np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 0]])"
 
 
-def loaded(code=""):
+def loaded(code):
     command = f"import sys, dm2l; {code}\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", command], capture_output=True, check=True, text=True
@@ -31,8 +31,15 @@ def loaded(code=""):
     return set(done.stdout.split())
 
 
+def test_the_name_alone_loads_nothing():
+    found = loaded("")
+    assert {name for name in found if name.startswith("dm2l")} == {"dm2l"}
+    assert {"numpy", "sklearn"} & found == set()
+
+
 def test_rooms_beside_the_method_are_not_loaded():
-    found = loaded()
+    found = loaded("dm2l.DM2LClassifier")
+    assert "dm2l.solvers" in found
     assert {f"dm2l.{room}" for room in BESIDE} & found == set()
     assert "sklearn.linear_model" not in found
     assert "sklearn.metrics" not in found
