@@ -1,30 +1,43 @@
 """Multi-label learning when labels are missing.
 
-The rooms of the library, in reading order:
+The rooms of the library, in reading order; each is loaded when it is needed.
 
 ground
-    ``arrays`` (array libraries), ``files`` (written whole or not at all), ``threads`` (BLAS and
-    workers), ``parameters`` (refused before any data is touched).
-the method, read downwards
-    :mod:`dm2l.labels`: the contract of labels with holes, dense, sparse and in blocks;
-    :mod:`dm2l.features`: the operator ``Phi`` and the ridge; :mod:`dm2l.kernels`: kernels, their
-    factors, feature maps; :mod:`dm2l.nuclear`: norms; :mod:`dm2l.objective`: what is minimised;
-    :mod:`dm2l.solvers`: how; :mod:`dm2l.calibration`: from scores to probabilities;
-    :mod:`dm2l.coupling`: what the known labels of a row say about its holes; :mod:`dm2l.base`: the
-    label contract around a matrix of scores; :mod:`dm2l.fitting`: feature map, problem, solution,
-    weights; :mod:`dm2l.classifier`: :class:`DM2LClassifier`; :mod:`dm2l.search`:
-    :class:`DM2LClassifierCV`.
-beside it
-    :mod:`dm2l.masks` (labels to hide), :mod:`dm2l.metrics`, :mod:`dm2l.model_selection`,
-    :mod:`dm2l.baselines`, :mod:`dm2l.extreme` (very many labels), :mod:`dm2l.scale` (more rows than
-    memory), :mod:`dm2l.testing` (checks for estimators of one's own).
-data and files
-    :mod:`dm2l.readers` (one for every format), :mod:`dm2l.datasets`, :mod:`dm2l.persistence`.
-for people
-    :mod:`dm2l.plots`, :mod:`dm2l.tables`, :mod:`dm2l.review`, and the command ``dm2l`` in ``cli``.
+    ``arrays``           array libraries, and what their standard lacks
+    ``files``            written whole or not at all
+    ``threads``          BLAS limits, workers
+    ``parameters``       refused before any data is touched
 
-Rooms are loaded when they are needed: ``import dm2l`` loads none, :class:`DM2LClassifier` the method
-alone.
+the method, read downwards
+    ``labels``           the contract of labels with holes: dense, sparse, in blocks
+    ``features``         the operator ``Phi``, the usual ridge
+    ``kernels``          kernels, their factors, feature maps
+    ``nuclear``          norms
+    ``objective``        what is minimised
+    ``solvers``          how
+    ``calibration``      from scores to probabilities and decisions
+    ``coupling``         what the known labels of a row say about its holes
+    ``base``             the label contract around a matrix of scores
+    ``fitting``          feature map, problem, solution, weights
+    ``classifier``       :class:`DM2LClassifier`
+    ``search``           :class:`DM2LClassifierCV` and the search in two stages
+
+beside it
+    ``masks``            labels to hide
+    ``metrics``          on observed entries only
+    ``model_selection``  splitters and scorers that take holes
+    ``baselines``        the methods to compare with
+    ``extreme``          very many labels
+    ``scale``            more rows than memory: blocks, statistics, passes, a cluster
+    ``testing``          the contract as checks, for estimators of one's own
+
+data
+    ``readers``          one for every format
+    ``datasets``         catalogue, digits, synthetic
+    ``persistence``      models in files
+
+for people
+    ``plots``, ``tables``, ``review``, and the command ``dm2l`` in ``cli``
 """
 
 from importlib import import_module
