@@ -15,7 +15,7 @@ from dm2l.kernels import FeatureMap
 from dm2l.labels import Labels, Signs
 from dm2l.scale._gram_problem import GramProblem, Sums
 from dm2l.scale._tally import Tally
-from dm2l.solvers import Preconditioner, conjugate_gradients, settled
+from dm2l.solvers import ridge_by_steps
 from dm2l.threads import blas_thread_count, blas_threads
 
 
@@ -56,10 +56,8 @@ def fit_sums(
 
 def _by_passes(problem: GramProblem) -> Any:
     """The problem without norms, by conjugate gradients."""
-    preconditioner = Preconditioner(problem)
-    V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
-    W = preconditioner.to_weights(V)
-    if not settled(problem, preconditioner, W):
+    W, settled = ridge_by_steps(problem)
+    if not settled:
         warnings.warn(
             "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
             "features of such different scales. Scale the features, or use strategy='statistics'.",

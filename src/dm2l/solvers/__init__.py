@@ -4,7 +4,7 @@ from dm2l.solvers._cccp import solve_cccp
 from dm2l.solvers._lbfgs import solve_lbfgs
 from dm2l.solvers._problem import Minimand, Preconditioner, Problem, Solution
 from dm2l.solvers._published import solve_published
-from dm2l.solvers._ridge import conjugate_gradients, masked_ridge, settled, solve_normal
+from dm2l.solvers._ridge import conjugate_gradients, masked_ridge, ridge_by_steps, solve_normal
 
 __all__ = [
     "Minimand",
@@ -13,7 +13,7 @@ __all__ = [
     "Solution",
     "conjugate_gradients",
     "masked_ridge",
-    "settled",
+    "ridge_by_steps",
     "solve_cccp",
     "solve_lbfgs",
     "solve_normal",

@@ -117,11 +117,8 @@ def masked_ridge(
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
     if method == "cg":
         problem = Problem(features, Objective(T, 0.0, like=features.example), alpha)
-        preconditioner = Preconditioner(problem)
-        W = preconditioner.to_weights(
-            conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
-        )
-        if settled(problem, preconditioner, W):
+        W, settled = ridge_by_steps(problem)
+        if settled:
             return to_numpy(features.to_original(W))
         if not chosen:
             warnings.warn(
@@ -135,13 +132,19 @@ def masked_ridge(
     return np.asarray(features.to_original(_direct(features, T, observed, alpha, np.ravel(which))))
 
 
-def settled(problem: Minimand, preconditioner: Preconditioner, W: Any) -> bool:
-    """Whether the gradient of every label is 1e-8 of that at zero."""
+def ridge_by_steps(problem: Minimand) -> tuple[Any, bool]:
+    """Masked ridge solution by conjugate gradients, and whether it is one.
+
+    It is where the gradient of every label is 1e-8 of that at zero.
+    """
+    preconditioner = Preconditioner(problem)
+    V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
+    W = preconditioner.to_weights(V)
     zero = problem.right()
     here = preconditioner.to_gradient(problem.product(W) - zero + problem.penalty * W)
     zero = preconditioner.to_gradient(zero)
     sizes = [np.sqrt((to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
-    return bool((sizes[0] <= 1e-8 * sizes[1]).all())
+    return W, bool((sizes[0] <= 1e-8 * sizes[1]).all())
 
 
 def _direct(
