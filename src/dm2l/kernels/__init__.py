@@ -15,7 +15,7 @@ from dm2l.kernels._fourier import FourierMap
 from dm2l.kernels._kernel import Kernel
 from dm2l.kernels._linear import LinearMap
 from dm2l.kernels._map import FeatureMap
-from dm2l.kernels._nystroem import NystroemFactor, NystroemMap, pivoted_cholesky
+from dm2l.kernels._nystroem import NystroemMap, pivoted_cholesky
 from dm2l.kernels._rows import KernelColumns, KernelMap, LandmarkMap
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "KernelMap",
     "LandmarkMap",
     "LinearMap",
-    "NystroemFactor",
     "NystroemMap",
     "kernel_factor",
     "pivoted_cholesky",

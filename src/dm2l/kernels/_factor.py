@@ -16,15 +16,21 @@ class KernelFactor:
     """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular.
 
     ``counts`` says, for an ``L`` without rows that are not pivots, how many rows of ``Phi`` equal
-    each of its rows.
+    each of its rows; ``error`` is ``trace(K - Phi Phi') / trace(K)``.
     """
 
     def __init__(
-        self, Phi: Any, pivots: NDArray[np.intp], L: Any, counts: NDArray[np.intp] | None = None
+        self,
+        Phi: Any,
+        pivots: NDArray[np.intp],
+        L: Any,
+        counts: NDArray[np.intp] | None = None,
+        error: float = 0.0,
     ) -> None:
         self.Phi = Phi
         self.pivots = pivots
         self.L = L
+        self.error = error
         self._counts = counts
 
     def dual(self, W: Any) -> Any:
@@ -87,11 +93,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     K = float64(K)
     diagonal = xp.linalg.diagonal(K)
     largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
-    if not largest > 0:
-        raise ValueError(
-            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
-            "positive semi-definite and not zero."
-        )
+    check_largest(largest)
     if float(xp.min(diagonal)) < -max(1e-6, 1e4 * noise) * largest:
         raise _indefinite(0, -float(xp.min(diagonal)))
     first = _first_alike(K, diagonal, tol * largest, max(1e-6, 1e4 * noise) * largest)
@@ -113,6 +115,15 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     back[order] = np.arange(len(order))
     Phi, L = (like(part, example) for part in (lower[back[place]], lower[:rank]))
     return KernelFactor(Phi, kept[order[:rank]], L)
+
+
+def check_largest(largest: float) -> None:
+    """Refuse a kernel matrix whose largest diagonal entry is not positive."""
+    if not largest > 0:
+        raise ValueError(
+            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
+            "positive semi-definite and not zero."
+        )
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:

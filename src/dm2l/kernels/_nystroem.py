@@ -19,50 +19,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l.arrays import like, solve_triangular, take_columns, take_rows, to_numpy
-from dm2l.kernels._factor import KernelFactor
+from dm2l.kernels._factor import KernelFactor, check_largest
 from dm2l.kernels._kernel import Kernel
 from dm2l.kernels._rows import KernelMap
 from dm2l.parameters import check_count
 
 _DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
-
-
-class NystroemFactor(KernelFactor):
-    """``K ~ Phi Phi'``, exact in the rows and columns ``pivots``; ``L = Phi[pivots]``.
-
-    Parameters
-    ----------
-    Phi : array of shape (n, r)
-        The factor.
-    pivots : ndarray of shape (r,)
-        Rows that were chosen, in the order in which they were.
-    L : array of shape (r, r)
-        ``Phi[pivots]``, lower triangular.
-    error : float
-        ``trace(K - Phi Phi') / trace(K)``, between 0 and 1. What is left out is positive
-        semi-definite, so this bounds every other error too: no entry of ``K`` is off by more than
-        ``error * trace(K)``.
-
-    See Also
-    --------
-    pivoted_cholesky : Makes one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.kernels import pivoted_cholesky
-    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    >>> factor = pivoted_cholesky(lambda A, B: A @ B.T, X, n_components=3, random_state=0)
-    >>> factor.Phi.shape, factor.error
-    ((3, 2), 0.0)
-    >>> W = np.eye(2)
-    >>> np.allclose(X @ X[factor.pivots].T @ factor.dual(W), factor.Phi @ W)
-    True
-    """
-
-    def __init__(self, Phi: Any, pivots: NDArray[np.intp], L: Any, error: float) -> None:
-        super().__init__(Phi, pivots, L)
-        self.error = error
 
 
 def pivoted_cholesky(
@@ -73,7 +35,7 @@ def pivoted_cholesky(
     *,
     tol: float = 1e-12,
     block_size: int = 256,
-) -> NystroemFactor:
+) -> KernelFactor:
     r"""Nystrom factor of a kernel matrix by randomly pivoted Cholesky.
 
     With ``D`` the diagonal of what is left of the kernel matrix, the next pivot is row ``i`` with
@@ -108,8 +70,10 @@ def pivoted_cholesky(
 
     Returns
     -------
-    NystroemFactor
-        In float64, with the relative trace error as ``error``.
+    KernelFactor
+        In float64, exact in the rows and columns ``pivots``, which are in the order in which they
+        were drawn. What it leaves out is positive semi-definite, so its ``error`` bounds every
+        other error too: no entry of ``K`` is off by more than ``error * trace(K)``.
 
     References
     ----------
@@ -176,7 +140,8 @@ def pivoted_cholesky(
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
     Phi = _first_columns(Phi, len(pivots))
-    return NystroemFactor(Phi, pivots, take_rows(Phi, pivots), float(left.sum()) / trace)
+    error = float(left.sum()) / trace
+    return KernelFactor(Phi, pivots, take_rows(Phi, pivots), error=error)
 
 
 def _accept(
@@ -214,11 +179,7 @@ def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_p
     """Refuse what cannot be the diagonal of what is left of a kernel matrix."""
     if not np.isfinite(left).all():
         raise ValueError("The kernel matrix contains NaN or infinity.")
-    if not largest > 0:
-        raise ValueError(
-            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
-            "positive semi-definite and not zero."
-        )
+    check_largest(largest)
     lowest = float(left.min())
     if lowest < -max(1e-6, 1e4 * noise) * largest:
         raise ValueError(
@@ -346,7 +307,6 @@ class NystroemMap(KernelMap):
     def fit(self, X: Any) -> Any:
         """Return the factor of the kernel matrix of ``X``, in float64."""
         factor = pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
-        self.error = factor.error
         return self._keep(factor, X)
 
 

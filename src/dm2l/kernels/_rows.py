@@ -69,7 +69,7 @@ class KernelMap(_FactorMap):
         return self._keep(kernel_factor(self._kernel(X, X)), X)
 
     def _keep(self, factor: KernelFactor, X: Any) -> Any:
-        self._factor, self.pivots = factor, factor.pivots
+        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
         self._X = X
         return factor.Phi
 
