@@ -22,8 +22,7 @@ from dm2l.extreme._problem import LowRankProblem, Targets, entry_scores, ridge_s
 from dm2l.extreme._top_k import TopK, top_k
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
-from dm2l.labels import ConstantLabelWarning
-from dm2l.labels._stored import StoredLabels, stored_labels
+from dm2l.labels import ConstantLabelWarning, StoredLabels, stored_labels
 from dm2l.metrics._at_k import _propensities
 from dm2l.solvers import Preconditioner, Solution, solve_lbfgs
 from dm2l.threads import blas_thread_count, one_blas_thread

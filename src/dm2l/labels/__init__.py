@@ -1,16 +1,10 @@
 """The label contract: 0/1 or -1/+1 with holes, dense, sparse or in blocks, read in one place."""
 
+from dm2l.labels._containers import refuse_shuffled
 from dm2l.labels._form import LabelForm
-from dm2l.labels._labels import (
-    ConstantLabelWarning,
-    Labels,
-    Signs,
-    observed_classes,
-    parse_labels,
-    refuse_shuffled,
-    signs,
-)
-from dm2l.labels._stored import StoredLabels, stored_labels
+from dm2l.labels._labels import ConstantLabelWarning, Labels, Signs
+from dm2l.labels._parsing import observed_classes, parse_labels, signs, stored_labels
+from dm2l.labels._sparse import StoredLabels
 
 __all__ = [
     "ConstantLabelWarning",

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._labels import Labels, Signs, observed_classes, parse_labels
+from dm2l.labels._labels import Labels, Signs
+from dm2l.labels._parsing import observed_classes, parse_labels
 
 
 class LabelForm:
@@ -30,7 +31,7 @@ class LabelForm:
 
     Examples
     --------
-    >>> from dm2l.labels._labels import LabelForm
+    >>> from dm2l.labels import LabelForm
     >>> form = LabelForm()
     >>> form.read([[1, float("nan")]]), form.read([[-1, 1]])
     (array([[1, 0]], dtype=int8), array([[-1,  1]], dtype=int8))
@@ -117,16 +118,7 @@ class LabelForm:
             raise ValueError(
                 f"y holds {unknown.tolist()[0]!r}, which is not among classes={classes.tolist()}."
             )
-        codes = np.searchsorted(classes, seen)
-        binary = len(classes) <= 2
-        T = np.zeros((len(values), 1 if binary else len(classes)), dtype=np.int8)
-        if binary:
-            T[observed, 0] = np.where(codes == len(classes) - 1, 1, -1)
-        else:
-            T[observed] = -1
-            T[np.flatnonzero(observed), codes] = 1
-        kind: Any = "binary" if binary else "multiclass"
-        return Labels(T, kind, classes, names=None, negative=0, dtype=classes.dtype)
+        return Labels.of_classes(classes, np.searchsorted(classes, seen), observed)
 
     def _take(self, found: Labels, coding: int | None) -> None:
         """Hold what came, negatives written as ``coding``, to what is known, and know more."""

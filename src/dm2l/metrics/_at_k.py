@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.arrays import to_numpy
-from dm2l.labels._stored import StoredLabels, stored_labels
+from dm2l.labels import StoredLabels, stored_labels
 from dm2l.metrics._units import MetricValue, Undefined, average, finish, read
 
 Array = NDArray[np.float64]
