@@ -12,6 +12,7 @@ from dm2l.baselines import (
     MLLRCClassifier,
     OneVsRestMasked,
 )
+from dm2l.extreme import ExtremeDM2LClassifier
 
 # Not here: kernel="precomputed" (the checks hand it matrices that are no kernels, or not square),
 # calibration= (a check wants predict to follow the sign of the raw score), and
@@ -26,6 +27,8 @@ ESTIMATORS = [
     DM2LClassifier(kernel="rbf", approximation="nystroem", n_components=40, random_state=0),
     DM2LClassifier(kernel="rbf", approximation="fourier", n_components=40, random_state=0),
     DM2LClassifierCV(lambda_ds=[0.0, 0.3], alphas=[1.0], cv=2),
+    ExtremeDM2LClassifier(),
+    ExtremeDM2LClassifier(rank=4, alpha=1.0),
     MaskedRidgeClassifier(),
     LEMLClassifier(),
     LEMLClassifier(loss="logistic"),

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from copy import copy
+from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
+from dm2l.base import MissingLabelClassifier
 from dm2l.extreme._basis import label_basis
+from dm2l.extreme._filling import fill_positives, fill_values
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import Sizes, block_length, check_memory
 from dm2l.extreme._problem import LowRankProblem, Targets, entry_scores, ridge_start
 from dm2l.extreme._top_k import TopK, top_k
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
-from dm2l.labels import ConstantLabelWarning, StoredLabels, stored_labels
-from dm2l.metrics._at_k import _propensities
+from dm2l.labels import ConstantLabelWarning, Labels, StoredLabels, parse_labels, stored_labels
+from dm2l.metrics import check_propensities, propensities
 from dm2l.solvers import Preconditioner, Solution, solve_lbfgs
 from dm2l.threads import blas_thread_count, one_blas_thread
 
 Array = NDArray[np.float64]
 
 
-class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
+class ExtremeDM2LClassifier(MissingLabelClassifier):
     r"""DM2L with a low-rank head, for thousands of labels that are mostly absent.
 
     Scores are :math:`F = t_0 + (\Phi W + 1 b') B'`, where the columns of ``B`` (labels x rank) are
@@ -91,16 +92,20 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         ``b``.
     offset_ : ndarray of shape (n_labels,)
         ``t_0``, or the constant score of a label that cannot be learnt.
-    label_names_ : ndarray of object
-        Names of the label columns.
-    classes_ : ndarray of shape (n_labels, 2)
-        ``[0, 1]`` for every label.
+    label_names_, classes_, thresholds_
     objective_, objective_history_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
     --------
     dm2l.DM2LClassifier : The same without a head, for label matrices that fit in memory.
+
+    Notes
+    -----
+    The label contract is that of the other estimators, except that answers to a sparse ``Y`` are
+    sparse (:meth:`predict`, :meth:`complete`), that :meth:`score` is precision at 1, that
+    ``label_mask`` does not go with ``absent_label="unlabelled"``, and that there is neither
+    ``calibration`` nor ``threshold``.
 
     Examples
     --------
@@ -149,38 +154,20 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.missing_label = missing_label
 
-    def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        tags.target_tags.two_d_labels = True
-        return tags
-
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_ridge(self.alpha)
-        for name, low, high in (
-            ("lambda_d", 0.0, np.inf),
-            ("tol", 0.0, np.inf),
-            ("absent_weight", 0.0, 1.0),
-            ("memory", 0.0, np.inf),
-        ):
-            value = getattr(self, name)
-            positive = name in ("absent_weight", "memory")
-            number = isinstance(value, Real) and low <= float(value) <= high
-            if not number or value == np.inf or (positive and value == 0):
-                border = f"{'>' if positive else '>='} 0"
-                border += f" and <= {high:g}" if high < np.inf else ""
-                raise ValueError(f"{name} must be a finite number {border}, got {value!r}.")
-        for name in ("rank", "min_rows", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+        self._check_numbers("lambda_d", "tol")
+        self._check_numbers("absent_weight", "memory", positive=True)
+        self._check_counts("rank", "min_rows", "max_iter")
+        if self.absent_weight > 1:
+            raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
+        if self.absent_label is not None:
+            self._check_choice("absent_label", "missing", "negative", "unlabelled")
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
         """Fit to labels with holes.
 
         Parameters
@@ -189,7 +176,9 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
             Inputs; no missing values. A sparse ``X`` is never made dense.
         Y : sparse matrix of shape (n_samples, n_labels), or array-like
             Signed CSR (``+1``, ``-1``, nothing stored = missing), or positives only together with
-            ``absent_label``. A dense ``Y`` with NaN for holes is taken as well.
+            ``absent_label``. What other estimators of the library take is taken as well.
+        label_mask : array-like or sparse matrix of bool of the shape of ``Y``, default=None
+            True where a label may be used. One that is sparse stays sparse.
 
         Returns
         -------
@@ -197,25 +186,39 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         self._check_parameters()
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        labels = stored_labels(Y, missing_label=self.missing_label, absent_label=self.absent_label)
+        if Y is None:
+            parse_labels(Y)
+        X = self._check_X(X, reset=True).astype(np.float64, copy=False)
+        form, labels = self._read_labels(Y, label_mask)
         check_consistent_length(X, labels.signed)
         self._dense = labels.dense
+        self._set_label_attributes(form)
         n_labels = labels.signed.shape[1]
-        names = [f"y{k}" for k in range(n_labels)] if labels.names is None else labels.names
-        self.label_names_ = np.asarray(names, dtype=object)
-        self.classes_ = np.tile([0, 1], (n_labels, 1))
+        self._calibrator, self.thresholds_ = None, np.zeros(n_labels)
         n, d = X.shape
         sizes = Sizes(n, d, n_labels, labels.signed.nnz, not sp.issparse(X))
         check_memory(sizes, int(self.rank), float(self.memory))
         learnable = self._set_constants(labels)
         if learnable.any():
-            self._learn(X, labels, learnable)
+            self._learn_labels(X, labels, learnable)
         else:
             self.coef_, self.intercept_ = np.zeros((1, X.shape[1])), np.zeros(1)
             self.label_vectors_ = np.zeros((n_labels, 1))
             self._set_solution(Solution(None, 0.0, n_iter=1, converged=True, history=[0.0]))
         return self
+
+    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[Labels, StoredLabels]:
+        """The form of the labels, and the labels, which stay sparse if they are."""
+        if not sp.issparse(Y):
+            form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
+            return form, StoredLabels.of_signs(form.signs, form.names)
+        stored = self._read_sparse(Y, label_mask)
+        none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
+        return Labels(none, "multilabel", None, None, stored.negative, np.dtype(np.int64)), stored
+
+    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> StoredLabels:
+        chosen = {"absent_label": self.absent_label} | options
+        return stored_labels(Y, label_mask=label_mask, missing_label=self.missing_label, **chosen)
 
     def _set_constants(self, labels: StoredLabels) -> NDArray[np.bool_]:
         """Offsets, and which labels have both classes."""
@@ -224,7 +227,7 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         self._absent_target = 0.0 if labels.absent == "missing" else -1.0
         constant = positive.astype(np.float64) - negative.astype(np.float64)
         self.offset_ = np.where(learnable, self._absent_target, constant)
-        if not learnable.all():
+        if not learnable.all() and self._labels.kind == "multilabel":
             shown = ", ".join(map(str, self.label_names_[~learnable][:5]))
             more = "" if (~learnable).sum() <= 5 else ", ..."
             warnings.warn(
@@ -235,7 +238,7 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
             )
         return learnable
 
-    def _learn(self, X: Any, labels: StoredLabels, learnable: NDArray[np.bool_]) -> None:
+    def _learn_labels(self, X: Any, labels: StoredLabels, learnable: NDArray[np.bool_]) -> None:
         chosen = np.flatnonzero(learnable)
         signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
         targets = self._targets(labels, signed, chosen)
@@ -279,18 +282,8 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
 
     def _chances(self, labels: StoredLabels) -> Array:
         if self.propensities is None:
-            return _propensities(labels)
-        p = np.asarray(self.propensities, dtype=np.float64)
-        c = labels.signed.shape[1]
-        if p.shape != (c,):
-            raise ValueError(f"propensities must have shape ({c},), one a label; got {p.shape}.")
-        bad = np.flatnonzero(~((p > 0) & (p <= 1)))
-        if len(bad):
-            raise ValueError(
-                f"propensities has {p[bad[0]]} for label {bad[0]}; a chance lies above 0 and is "
-                "at most 1."
-            )
-        return p
+            return propensities(labels.signed)
+        return check_propensities(self.propensities, labels.signed.shape[1])
 
     def _solve(self, problem: LowRankProblem, preconditioner: Preconditioner) -> Solution:
         with one_blas_thread():
@@ -319,9 +312,12 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
 
     # -- predicting -----------------------------------------------------------------------------
 
+    @property
+    def _constant(self) -> Array:
+        return self.offset_
+
     def _head(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._check_X(X).astype(np.float64, copy=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
@@ -358,32 +354,22 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def decision_function(self, X: Any) -> Array:
-        """Score every label; 0 is the border between the classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; so few rows that all scores stay within ``memory``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            Scores on the scale of ``-1/+1``.
-        """
-        check_is_fitted(self)
-        n, c = X.shape[0] if hasattr(X, "shape") else len(X), len(self.offset_)
+    def _score_labels(self, X: Any) -> Array:
+        """Scores of all labels, those that could not be learnt among them."""
+        n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.memory:
-            fitting = int(self.memory // (8 * c))
             raise ValueError(
                 f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, memory="
                 f"{self.memory:.3g} allows less. Use predict_top_k, which never holds them all; or "
-                f"pass {fitting} rows at a time, or set_params(memory=...)."
+                f"pass {int(self.memory // (8 * c))} rows at a time, or set_params(memory=...)."
             )
         scores = np.empty((n, c))
         for rows, S in self._score_blocks(X):
             scores[rows] = S
         return scores
+
+    def _all_labels(self, X: Any, learnt: Callable[[Any], Any], constant: Array) -> Any:
+        return learnt(X)
 
     def predict(self, X: Any) -> Any:
         """Predict every label; nothing is ever missing.
@@ -401,16 +387,73 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
         csr_array or ndarray of shape (n_samples, n_labels)
             1 where a label is predicted; sparse, unless the training labels were dense.
         """
-        blocks = [sp.csr_array((S > 0).astype(np.int64)) for _, S in self._score_blocks(X)]
-        stacked = sp.csr_array(sp.vstack(blocks, format="csr"))
-        return stacked.toarray() if self._dense else stacked
+        X = self._check_X(X)
+        if self._dense:
+            blocks = [self._decide(S) for _, S in self._score_blocks(X)]
+            return self._follow(np.concatenate(blocks), X)
+        return self._positives(X)
 
-    def score(self, X: Any, y: Any) -> float:
+    def _positives(self, X: Any) -> Any:
+        blocks = [sp.csr_array((S > 0).astype(np.int64)) for _, S in self._score_blocks(X)]
+        return sp.csr_array(sp.vstack(blocks, format="csr"))
+
+    def complete(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+    ) -> Any:
+        """Fill the holes of ``Y``; an observed entry is never touched.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the rows of ``Y``.
+        Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
+            Labels with holes, read like those of ``fit``. An "unlabelled" absence is a hole.
+        label_mask : array-like or sparse matrix of bool, default=None
+            Entries under False count as holes.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What goes into the holes.
+
+        Returns
+        -------
+        csr_array, ndarray or DataFrame
+            As in :class:`dm2l.DM2LClassifier`, but of a sparse ``Y`` and with "predict" a sparse
+            array that stores 1 for every positive, observed or predicted, and nothing else.
+        """
+        check_is_fitted(self)
+        if not sp.issparse(Y):
+            dense = copy(self)  # which reads and answers like the other estimators
+            dense._dense, dense.absent_label = True, None
+            return super(ExtremeDM2LClassifier, dense).complete(
+                X, Y, label_mask=label_mask, method=method
+            )
+        n, c = _num_samples(X), len(self.offset_)
+        if Y.shape != (n, c):
+            raise ValueError(f"Y has shape {Y.shape}; {n} rows of X and {c} labels need {(n, c)}.")
+        # Positives only are not ambiguous to a model that learnt from signed labels.
+        alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
+        options = {"absent_label": "missing"} if alone else {}
+        labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        if method == "predict":
+            return fill_positives(labels, self._positives(X))
+        if method not in ("predict_proba", "decision_function"):
+            raise ValueError(
+                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
+            )
+        return fill_values(
+            labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
+        )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Precision at 1: the share of rows whose best label is right.
 
         Hamming loss, which other estimators of the library have here, is that of predicting
         nothing once labels are thousands. Other metrics are in :mod:`dm2l.metrics` and take what
-        :meth:`predict_top_k` returns.
+        :meth:`predict_top_k` returns. For a 1-D ``y`` this is the accuracy.
 
         Parameters
         ----------
@@ -418,25 +461,33 @@ class ExtremeDM2LClassifier(ClassifierMixin, BaseEstimator):
             Inputs.
         y : sparse matrix or array-like of shape (n_samples, n_labels)
             Labels; read like those of ``fit``, with "unlabelled" counted as negative.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        label_mask : array-like or sparse matrix of bool, default=None
+            True where a label may be used.
 
         Returns
         -------
         float
             Between 0 and 1.
         """
-        absent = self.absent_label if sp.issparse(y) else None
-        labels = stored_labels(y, missing_label=self.missing_label, absent_label=absent)
+        check_is_fitted(self)
+        if self._labels.kind != "multilabel":
+            return super().score(X, y, sample_weight, label_mask)
+        labels = self._read_labels(y, label_mask)[1]
+        signed = labels.signed
+        check_consistent_length(np.empty(_num_samples(X)), signed)
         if labels.absent != "missing":
-            best = self.predict_top_k(X, 1).indices
-            check_consistent_length(best, labels.signed)
-            return float((labels.at(best) > 0).mean())
-        # Of the judged labels alone, which are the stored ones.
-        G, signed = self._head(X), labels.signed
-        check_consistent_length(G, signed)
-        counts = np.diff(signed.indptr)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        values = entry_scores(G, self.label_vectors_, rows, signed.indices)
-        values += self.offset_[signed.indices]
-        order = np.lexsort((signed.indices, -values, rows))
-        first = signed.indptr[:-1][counts > 0]
-        return float((signed.data[order][first] > 0).mean())
+            rows = np.arange(signed.shape[0])
+            right = labels.at(self.predict_top_k(X, 1).indices)[:, 0] > 0
+        else:
+            # Of the judged labels alone, which are the stored ones.
+            counts = np.diff(signed.indptr)
+            at = np.repeat(np.arange(len(counts)), counts)
+            values = entry_scores(self._head(X), self.label_vectors_, at, signed.indices)
+            values += self.offset_[signed.indices]
+            order = np.lexsort((signed.indices, -values, at))
+            rows = np.flatnonzero(counts)
+            right = signed.data[order][signed.indptr[rows]] > 0
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(np.average(right, weights=weights))

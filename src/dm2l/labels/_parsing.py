@@ -180,10 +180,7 @@ def stored_labels(
             "Y must be a label matrix of shape (n, c), one column a label; got a 1-D y of classes. "
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
-    T = labels.signs
-    complete = bool((T != 0).all())
-    signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
-    return StoredLabels(signed, "negative" if complete else "missing", labels.names, dense=True)
+    return StoredLabels.of_signs(labels.signs, labels.names)
 
 
 def observed_classes(

@@ -45,6 +45,13 @@ class StoredLabels:
     dense: bool = False
     negative: int = 0
 
+    @classmethod
+    def of_signs(cls, T: Signs, names: NDArray[np.object_] | None = None) -> StoredLabels:
+        """Dense signs; where nothing is missing, the negatives need not be stored."""
+        complete = bool((T != 0).all())
+        signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
+        return cls(signed, "negative" if complete else "missing", names, dense=True)
+
     def positives(self) -> NDArray[np.int64]:
         """Observed positives of each label."""
         return self._count(self.signed.data > 0)

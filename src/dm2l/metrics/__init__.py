@@ -9,12 +9,12 @@ first ``k`` places take a list of the best labels as well as all scores.
 from dm2l.metrics._at_k import (
     ndcg_at_k,
     precision_at_k,
-    propensities,
     propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
 )
 from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
+from dm2l.metrics._propensities import check_propensities, propensities
 from dm2l.metrics._ranking import (
     average_precision,
     coverage,
@@ -23,11 +23,12 @@ from dm2l.metrics._ranking import (
     one_error,
     ranking_loss,
 )
-from dm2l.metrics._units import MetricValue
+from dm2l.metrics._units import MetricValue, signs_and_scores
 
 __all__ = [
     "MetricValue",
     "average_precision",
+    "check_propensities",
     "coverage",
     "evaluate",
     "f1_macro",
@@ -43,4 +44,5 @@ __all__ = [
     "propensity_scored_ndcg_at_k",
     "propensity_scored_precision_at_k",
     "ranking_loss",
+    "signs_and_scores",
 ]

@@ -3,128 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import StoredLabels, stored_labels
-from dm2l.metrics._units import MetricValue, Undefined, average, finish, read
+from dm2l.metrics._places import Places, find_places
+from dm2l.metrics._propensities import check_propensities
+from dm2l.metrics._units import MetricValue, Missing, Undefined, average, finish
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Places:
-    """The first ``k`` judged labels of each row, best first, and the truth about them.
-
-    Unjudged labels take no place. A row with fewer than ``k`` judged labels in reach has signs of
-    0 at the end.
-    """
-
-    labels: NDArray[np.intp]
-    signs: NDArray[np.int8]
-    truth: StoredLabels
-
-    @property
-    def hits(self) -> NDArray[np.bool_]:
-        return self.signs > 0
-
-    @property
-    def count(self) -> NDArray[np.int64]:
-        return np.count_nonzero(self.signs, axis=1)
-
-    @property
-    def n_positive(self) -> NDArray[np.int64]:
-        stored = self.truth.signed
-        positive = (stored.data > 0).astype(np.int64)
-        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
-        return np.bincount(rows, weights=positive, minlength=stored.shape[0]).astype(np.int64)
-
-    def best(self, gains: Array, discounts: Array) -> Array:
-        """Most that ``k`` places can hold, each place worth its discount, in each row."""
-        stored = self.truth.signed
-        positive = stored.data > 0
-        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))[positive]
-        values = gains[stored.indices[positive]]
-        order = np.lexsort((-values, rows))
-        rows, values = rows[order], values[order]
-        counts = np.bincount(rows, minlength=stored.shape[0])
-        place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-        inside = place < len(discounts)
-        weights = values[inside] * discounts[place[inside]]
-        found = np.bincount(rows[inside], weights=weights, minlength=stored.shape[0])
-        return found.astype(np.float64)  # without a positive the counts are integers
-
-
-def _places(Y: Any, scores: Any, k: int, reading: dict[str, Any]) -> _Places:
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
-    if not isinstance(scores, tuple):
-        T, S = read(Y, scores, **reading)
-        order = np.argsort(np.where(T != 0, -S, np.inf), axis=1, kind="stable")[:, :k]
-        truth = StoredLabels(sp.csr_array(T.astype(np.float64)), "missing", dense=True)
-        return _Places(order, np.take_along_axis(T, order, axis=1), truth)
-    truth = _truth(Y, reading)
-    labels = _check_list(scores, truth.signed.shape, k)
-    signs = truth.at(labels)
-    # A stable sort by "not judged" moves the judged ones up and keeps their order.
-    order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
-    return _Places(
-        np.take_along_axis(labels, order, axis=1), np.take_along_axis(signs, order, axis=1), truth
-    )
-
-
-def _truth(Y: Any, reading: dict[str, Any]) -> StoredLabels:
-    reading = dict(reading)
-    missing = reading.pop("missing", "ignore")
-    if reading.pop("label_mask", None) is not None:
-        raise ValueError("label_mask does not go with a list of labels: mark holes in Y instead.")
-    if missing not in ("ignore", "error"):
-        raise ValueError(f"missing must be 'ignore' or 'error', got {missing!r}.")
-    if reading.get("absent_label") == "unlabelled":
-        raise ValueError(
-            "absent_label='unlabelled' is a way to learn; a metric has to count absence as "
-            "'missing' or as 'negative'."
-        )
-    truth = stored_labels(Y, allow_empty=True, **reading)
-    if missing == "error" and truth.absent == "missing":
-        n, c = truth.signed.shape
-        raise ValueError(
-            f"Y has {n * c - truth.signed.nnz} missing entries, and missing='error' allows none."
-        )
-    return truth
-
-
-def _check_list(scores: tuple[Any, ...], shape: tuple[int, int], k: int) -> NDArray[np.intp]:
-    if len(scores) != 2:
-        raise ValueError(
-            f"A list of the best labels is a pair (indices, scores), got {len(scores)} parts."
-        )
-    labels, values = (np.asarray(to_numpy(part)) for part in scores)
-    n, c = shape
-    if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
-        raise ValueError(
-            f"indices and scores of a list must both have shape ({n}, at least {k}), got "
-            f"{labels.shape} and {values.shape}."
-        )
-    if labels.shape[1] < min(k, c):
-        raise ValueError(f"k={k}, but the list has {labels.shape[1]} labels a row.")
-    if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
-        raise ValueError(f"indices must be integers from 0 to {c - 1}, the columns of Y.")
-    if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
-        raise ValueError("scores of a list must fall, or stay, from place to place in every row.")
-    ordered = np.sort(labels, axis=1)
-    twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
-    if len(twice):
-        row, column = twice[0]
-        raise ValueError(f"The list names label {ordered[row, column]} twice in row {row}.")
-    return labels.astype(np.intp)
 
 
 def precision_at_k(
@@ -134,7 +23,10 @@ def precision_at_k(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Share of positives among the ``k`` best observed labels of a row.
 
@@ -158,8 +50,10 @@ def precision_at_k(
         What to do with rows on which the formula divides by zero.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
-    **reading
-        ``missing`` ("ignore" or "error"), ``label_mask``, ``missing_label``, ``absent_label``.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether an entry that was not observed is left out, or refused.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
 
     Returns
     -------
@@ -169,8 +63,7 @@ def precision_at_k(
     Examples
     --------
     >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from dm2l.metrics import precision_at_k
+    >>>     >>> from dm2l.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])
@@ -178,9 +71,9 @@ def precision_at_k(
     >>> precision_at_k(Y, best, k=2, absent_label="negative")
     0.5
     """
-    places = _places(Y, scores, k, reading)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
     values = _ratio(places.hits.sum(axis=1), places.count)
-    result = average(values, places.truth.n_observed(), places.count > 0, undefined=undefined)
+    result = average(values, places.truth.n_observed(), places.count > 0, undefined)
     return finish(result, return_counts)
 
 
@@ -191,7 +84,10 @@ def ndcg_at_k(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Discounted gain of the ``k`` best observed labels, over the most there could be.
 
@@ -204,7 +100,7 @@ def ndcg_at_k(
 
     Parameters
     ----------
-    Y, scores, k, undefined, return_counts, **reading
+    Y, scores, k, undefined, return_counts, missing, label_mask, missing_label, absent_label
         As in :func:`precision_at_k`.
 
     Returns
@@ -218,67 +114,13 @@ def ndcg_at_k(
     >>> round(ndcg_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=3), 6)
     0.815465
     """
-    places = _places(Y, scores, k, reading)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
     discounts = _discounts(places.labels.shape[1])
     gained = places.hits @ discounts
     best = places.best(np.ones(places.truth.signed.shape[1]), discounts)
     defined = (best > 0) & (places.count > 0)
-    result = average(_ratio(gained, best), places.truth.n_observed(), defined, undefined=undefined)
+    result = average(_ratio(gained, best), places.truth.n_observed(), defined, undefined)
     return finish(result, return_counts)
-
-
-def propensities(Y: Any, a: float = 0.55, b: float = 1.5, **reading: Any) -> Array:
-    r"""Chance that a positive of each label was marked, by how often the label was.
-
-    .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
-
-    with ``N`` rows and ``N_j`` observed positives of label ``j``. Rare labels are forgotten more
-    often. The constants were fitted to encyclopaedia articles and the defaults are in general use;
-    for shop items ``a=0.6, b=2.6`` was found.
-
-    Parameters
-    ----------
-    Y : array-like or sparse matrix of shape (n, c)
-        Training labels of the contract; only observed positives count.
-    a, b : float, default=0.55, 1.5
-        Constants of the curve.
-    **reading
-        ``missing_label``, ``absent_label``; a sparse ``Y`` of positives needs none of them here.
-
-    Returns
-    -------
-    ndarray of shape (c,)
-        Between 0 and 1.
-
-    References
-    ----------
-    H. Jain, Y. Prabhu and M. Varma, "Extreme Multi-label Loss Functions for Recommendation,
-    Tagging, Ranking & Other Missing Label Applications", KDD 2016.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.metrics import propensities
-    >>> Y = np.zeros((100, 2))
-    >>> Y[:50, 0], Y[:2, 1] = 1, 1
-    >>> propensities(Y).round(3)
-    array([0.594, 0.25 ])
-    """
-    for name, value in (("a", a), ("b", b)):
-        if not 0 <= value < np.inf:
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    if sp.issparse(Y):  # what absence means makes no difference to the positives
-        reading = {"absent_label": "missing"} | reading
-    labels = stored_labels(Y, **reading)
-    return _propensities(labels, a, b)
-
-
-def _propensities(labels: StoredLabels, a: float = 0.55, b: float = 1.5) -> Array:
-    n = labels.signed.shape[0]
-    if n < 3:
-        raise ValueError(f"Propensities need at least 3 rows, got {n}: log(n) - 1 is negative.")
-    scale = (np.log(n) - 1.0) * (b + 1.0) ** a
-    return np.asarray(1.0 / (1.0 + scale * (labels.positives() + b) ** -a))
 
 
 def propensity_scored_precision_at_k(
@@ -290,7 +132,10 @@ def propensity_scored_precision_at_k(
     normalise: bool = True,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Precision in which a positive counts for all those of its label that were not marked.
 
@@ -302,7 +147,7 @@ def propensity_scored_precision_at_k(
 
     Parameters
     ----------
-    Y, scores, k, return_counts, **reading
+    Y, scores, k, return_counts, missing, label_mask, missing_label, absent_label
         As in :func:`precision_at_k`.
     propensities : array-like of shape (c,)
         Chance that a positive was marked: from :func:`propensities` of the *training* labels.
@@ -325,8 +170,8 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    places = _places(Y, scores, k, reading)
-    gains = _gains(propensities, places)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     share = 1.0 / np.maximum(places.count, 1)
     gained = np.where(places.hits, gains[places.labels], 0.0).sum(axis=1) * share
     best = places.best(gains, np.ones(places.labels.shape[1])) * share
@@ -343,7 +188,10 @@ def propensity_scored_ndcg_at_k(
     normalise: bool = True,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Discounted gain in which a positive counts for all of its label that were not marked.
 
@@ -354,7 +202,8 @@ def propensity_scored_ndcg_at_k(
 
     Parameters
     ----------
-    Y, scores, propensities, k, normalise, undefined, return_counts, **reading
+    Y, scores, propensities, k, normalise, undefined, return_counts
+    missing, label_mask, missing_label, absent_label
         As in :func:`propensity_scored_precision_at_k`.
 
     Returns
@@ -370,8 +219,8 @@ def propensity_scored_ndcg_at_k(
     >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
     0.70981
     """
-    places = _places(Y, scores, k, reading)
-    gains = _gains(propensities, places)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = _discounts(places.labels.shape[1])
     gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / discounts.sum()
     best = places.best(gains, discounts) / discounts.sum()
@@ -387,28 +236,13 @@ def _ratio(a: NDArray[Any], b: NDArray[Any]) -> Array:
     return np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
 
 
-def _gains(propensities: Any, places: _Places) -> Array:
-    """``1 / p`` of each label."""
-    p = np.asarray(to_numpy(propensities), dtype=np.float64)
-    c = places.truth.signed.shape[1]
-    if p.shape != (c,):
-        raise ValueError(f"propensities has shape {p.shape}, but Y has {c} labels: ({c},) is due.")
-    bad = np.flatnonzero(~((p > 0) & (p <= 1)))
-    if len(bad):
-        raise ValueError(
-            f"propensities has {p[bad[0]]} for label {bad[0]}; a chance lies above 0 and is at "
-            "most 1."
-        )
-    return np.asarray(1.0 / p)
-
-
 def _over_best(
-    places: _Places, gained: Array, best: Array, normalise: bool, undefined: Undefined
+    places: Places, gained: Array, best: Array, normalise: bool, undefined: Undefined
 ) -> MetricValue:
     """Mean gain, or its ratio to the mean of the best one."""
     rows = undefined if isinstance(undefined, str) else None
     observed, defined = places.truth.n_observed(), places.count > 0
-    result = average(gained, observed, defined, undefined=rows)
+    result = average(gained, observed, defined, rows)
     if not normalise or not result.n_units:
         return result
     most = float(best[defined & (observed > 0)].mean())

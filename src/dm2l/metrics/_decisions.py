@@ -8,11 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
-from dm2l.metrics._units import MetricValue, Undefined, average, finish, read
+from dm2l.metrics._units import (
+    MetricValue,
+    Missing,
+    Undefined,
+    average,
+    finish,
+    signs_and_scores,
+)
 
 
-def _decisions(Y: Any, predictions: Any, reading: dict[str, Any]) -> tuple[Signs, NDArray[Any]]:
-    T, P = read(Y, predictions, what="predictions", **reading)
+def _decisions(Y: Any, predictions: Any, *reading: Any) -> tuple[Signs, NDArray[Any]]:
+    T, P = signs_and_scores(Y, predictions, *reading, what="predictions")
     bad = (P != 0) & (P != 1) & (P != -1)
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -29,7 +36,10 @@ def hamming_loss(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Share of the observed entries that are predicted wrongly.
 
@@ -45,8 +55,10 @@ def hamming_loss(
         There for uniformity: an observed entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    **reading
-        ``missing`` ("ignore" or "error"), ``label_mask``, ``missing_label``, ``absent_label``.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether an entry that was not observed is left out, or refused.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
 
     Returns
     -------
@@ -59,12 +71,10 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])  # 1 of 3 observed
     0.3333333333333333
     """
-    T, positive = _decisions(Y, predictions, reading)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
     wrong = ((T > 0) != positive)[T != 0]
     one_each = np.ones(len(wrong), dtype=np.int64)
-    result = average(
-        wrong.astype(np.float64), one_each, one_each > 0, undefined=undefined, unit="entries"
-    )
+    result = average(wrong.astype(np.float64), one_each, one_each > 0, undefined, unit="entries")
     return finish(result, return_counts)
 
 
@@ -81,7 +91,10 @@ def f1_micro(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""F1 over all observed entries together.
 
@@ -91,7 +104,7 @@ def f1_micro(
 
     Parameters
     ----------
-    Y, predictions, return_counts, **reading
+    Y, predictions, return_counts, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of an undefined result.
@@ -107,11 +120,11 @@ def f1_micro(
     >>> f1_micro([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])
     0.8
     """
-    T, positive = _decisions(Y, predictions, reading)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
     twice, total = (v.sum(keepdims=True) for v in _f1(T, positive))
     values = np.divide(twice, total, out=np.zeros(1), where=total > 0)
     entries = np.array([np.count_nonzero(T)])
-    result = average(values, entries, total > 0, undefined=undefined, unit="label matrices")
+    result = average(values, entries, total > 0, undefined, unit="label matrices")
     return finish(result, return_counts)
 
 
@@ -121,7 +134,10 @@ def f1_macro(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""F1 of each label, averaged over labels.
 
@@ -132,7 +148,7 @@ def f1_macro(
 
     Parameters
     ----------
-    Y, predictions, return_counts, **reading
+    Y, predictions, return_counts, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of the undefined labels.
@@ -148,9 +164,9 @@ def f1_macro(
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    T, positive = _decisions(Y, predictions, reading)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
     twice, total = _f1(T, positive)
     values = np.divide(twice, total, out=np.zeros(len(total)), where=total > 0)
     entries = np.count_nonzero(T, axis=0)
-    result = average(values, entries, total > 0, undefined=undefined, unit="labels")
+    result = average(values, entries, total > 0, undefined, unit="labels")
     return finish(result, return_counts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking
-from dm2l.metrics._units import Convention, MetricValue, Undefined, read
+from dm2l.metrics._units import Convention, MetricValue, Missing, Undefined, signs_and_scores
 
 
 def evaluate(
@@ -22,7 +22,10 @@ def evaluate(
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     undefined: Undefined = None,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value says how much it rests on.
 
@@ -40,8 +43,10 @@ def evaluate(
         For ``precision_at_k``; values above the number of labels are left out.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with undefined rows and labels, in every metric.
-    **reading
-        ``missing``, ``label_mask``, ``missing_label``, ``absent_label``.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether an entry that was not observed is left out, or refused.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
 
     Returns
     -------
@@ -56,7 +61,7 @@ def evaluate(
     >>> result["hamming_loss"]
     MetricValue(value=0.0, n_entries=3, n_units=3, n_undefined=0)
     """
-    T, S = read(Y, scores, **reading)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     P = S > 0 if predictions is None else predictions
     common: dict[str, Any] = {"missing_label": 0, "undefined": undefined, "return_counts": True}
     ranked: dict[str, Any] = {
@@ -80,13 +85,20 @@ def evaluate(
 
 
 def label_table(
-    Y: Any, scores: Any, *, predictions: Any = None, **reading: Any
+    Y: Any,
+    scores: Any,
+    *,
+    predictions: Any = None,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> dict[str, NDArray[Any]]:
     """Counts, AUC and F1 of each label, nan where a label cannot be judged.
 
     Parameters
     ----------
-    Y, scores, predictions, **reading
+    Y, scores, predictions, missing, label_mask, missing_label, absent_label
         As in :func:`evaluate`.
 
     Returns
@@ -103,8 +115,8 @@ def label_table(
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """
-    T, S = read(Y, scores, **reading)
-    P = S > 0 if predictions is None else read(T, predictions, missing_label=0)[1] > 0
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    P = S > 0 if predictions is None else signs_and_scores(T, predictions, missing_label=0)[1] > 0
     o = _ranking._order(T.T, S.T)
     both = (o.n_positive > 0) & (o.n_negative > 0)
     twice, total = _decisions._f1(T, P)

@@ -12,11 +12,12 @@ from dm2l.labels import Signs
 from dm2l.metrics._units import (
     Convention,
     MetricValue,
+    Missing,
     Undefined,
     average,
     check_convention,
     finish,
-    read,
+    signs_and_scores,
 )
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
@@ -91,7 +92,10 @@ def ranking_loss(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
 
@@ -113,8 +117,10 @@ def ranking_loss(
         What to do with rows on which the formula divides by zero; None follows the convention.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
-    **reading
-        ``missing`` ("ignore" or "error"), ``label_mask``, ``missing_label``, ``absent_label``.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether an entry that was not observed is left out, or refused.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
 
     Returns
     -------
@@ -128,12 +134,11 @@ def ranking_loss(
     0.5
     """
     check_convention(convention)
-    o = _order(*read(Y, scores, **reading))
+    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
     pairs = o.n_positive * o.n_negative
     values = _divide(o.sum_over_positives(o.negatives_from), pairs)
     fill = 0.0 if convention == "sklearn" else None
-    result = average(values, o.n_observed, pairs > 0, fill=fill, undefined=undefined)
-    return finish(result, return_counts)
+    return finish(average(values, o.n_observed, pairs > 0, undefined, fill=fill), return_counts)
 
 
 def average_precision(
@@ -143,7 +148,10 @@ def average_precision(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Average precision of each row's ranking of labels (the paper's Ap).
 
@@ -157,7 +165,8 @@ def average_precision(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts, **reading
+    Y, scores, convention, undefined, return_counts
+    missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -172,15 +181,15 @@ def average_precision(
     0.75
     """
     check_convention(convention)
-    o = _order(*read(Y, scores, **reading), break_ties=convention == "published")
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    o = _order(T, S, break_ties=convention == "published")
     rank = np.maximum(o.positives_from + o.negatives_from, 1)
     values = _divide(o.sum_over_positives(o.positives_from / rank), o.n_positive)
     defined = o.n_positive > 0
     if convention == "published":
         defined &= o.n_negative > 0
     fill = 1.0 if convention == "sklearn" else None
-    result = average(values, o.n_observed, defined, fill=fill, undefined=undefined)
-    return finish(result, return_counts)
+    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts)
 
 
 def coverage(
@@ -190,7 +199,10 @@ def coverage(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
 
@@ -201,7 +213,8 @@ def coverage(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts, **reading
+    Y, scores, convention, undefined, return_counts
+    missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -218,12 +231,14 @@ def coverage(
     1.5
     """
     check_convention(convention)
-    o = _order(*read(Y, scores, **reading), break_ties=convention == "published")
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    o = _order(T, S, break_ties=convention == "published")
     rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
     offset = 0.0 if convention == "sklearn" else 1.0
     fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
-    result = average(rank - offset, o.n_observed, o.n_positive > 0, fill=fill, undefined=undefined)
-    return finish(result, return_counts)
+    return finish(
+        average(rank - offset, o.n_observed, o.n_positive > 0, undefined, fill=fill), return_counts
+    )
 
 
 def _auc(o: _Order, ties: float) -> NDArray[np.float64]:
@@ -239,7 +254,10 @@ def instance_auc(
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each row, averaged over rows.
 
@@ -253,7 +271,8 @@ def instance_auc(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts, **reading
+    Y, scores, convention, undefined, return_counts
+    missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -268,7 +287,7 @@ def instance_auc(
     0.75
     """
     check_convention(convention)
-    o = _order(*read(Y, scores, **reading))
+    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
     fill: NDArray[np.float64] | float | None = None
     if convention == "published":
         fill = np.where(o.n_positive > 0, 1.0, 0.0)
@@ -276,8 +295,7 @@ def instance_auc(
         fill = float("nan")
     defined = o.n_positive * o.n_negative > 0
     values = _auc(o, _TIES[convention])
-    result = average(values, o.n_observed, defined, fill=fill, undefined=undefined)
-    return finish(result, return_counts)
+    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts)
 
 
 def label_auc(
@@ -287,7 +305,10 @@ def label_auc(
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each label, averaged over labels (macro).
 
@@ -299,7 +320,8 @@ def label_auc(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts, **reading
+    Y, scores, convention, undefined, return_counts
+    missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`; the units are labels.
 
     Returns
@@ -314,16 +336,11 @@ def label_auc(
     1.0
     """
     check_convention(convention)
-    T, S = read(Y, scores, **reading)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     o = _order(T.T, S.T)
-    result = average(
-        _auc(o, _TIES[convention]),
-        o.n_observed,
-        o.n_positive * o.n_negative > 0,
-        fill=float("nan") if convention == "sklearn" else None,
-        undefined=undefined,
-        unit="labels",
-    )
+    values, defined = _auc(o, _TIES[convention]), o.n_positive * o.n_negative > 0
+    fill = float("nan") if convention == "sklearn" else None
+    result = average(values, o.n_observed, defined, undefined, fill=fill, unit="labels")
     return finish(result, return_counts)
 
 
@@ -333,7 +350,10 @@ def one_error(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    **reading: Any,
+    missing: Missing = "ignore",
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
 ) -> float | MetricValue:
     r"""Share of rows in which a negative label reaches the highest score.
 
@@ -343,7 +363,7 @@ def one_error(
 
     Parameters
     ----------
-    Y, scores, undefined, return_counts, **reading
+    Y, scores, undefined, return_counts, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -357,7 +377,6 @@ def one_error(
     >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
     """
-    o = _order(*read(Y, scores, **reading))
+    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
     values = (o.negatives_from[:, 0] > 0).astype(np.float64)
-    result = average(values, o.n_observed, o.n_positive > 0, undefined=undefined)
-    return finish(result, return_counts)
+    return finish(average(values, o.n_observed, o.n_positive > 0, undefined), return_counts)

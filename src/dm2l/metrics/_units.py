@@ -27,17 +27,42 @@ class MetricValue(NamedTuple):
     n_undefined: int
 
 
-def read(
+def signs_and_scores(
     Y: Any,
     scores: Any,
-    *,
-    what: str = "scores",
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
     absent_label: Any = None,
+    *,
+    what: str = "scores",
 ) -> tuple[Signs, NDArray[np.float64]]:
-    """Signs of ``Y`` and the scores as a matrix of the same shape."""
+    """Read labels and what is said about them, as every metric does.
+
+    Parameters
+    ----------
+    Y : array-like, data frame or sparse matrix of shape (n, c)
+        Labels of the contract; a 1-D ``Y`` is one label.
+    scores : array-like of shape (n, c)
+        A finite number for every entry.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether an entry that was not observed is left out, or refused.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
+    what : str, default="scores"
+        What the scores are called in messages.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n, c)
+        Signs of ``Y``, 0 where missing, and the scores.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import signs_and_scores
+    >>> signs_and_scores([[1, float("nan")]], [[0.9, 0.1]])[0]
+    array([[1, 0]], dtype=int8)
+    """
     if not sp.issparse(Y) and np.ndim(Y) == 1:
         # One label, not classes: a test fold may well hold a single class of it.
         Y = _column(Y)
@@ -69,8 +94,7 @@ def read(
             f"{what} has {S[row, column]} in row {row}, column {column}: every entry needs a "
             "finite number."
         )
-    if missing not in ("ignore", "error"):
-        raise ValueError(f"missing must be 'ignore' or 'error', got {missing!r}.")
+    check_missing(missing)
     if missing == "error" and (T == 0).any():
         row, column = np.argwhere(T == 0)[0]
         raise ValueError(
@@ -87,6 +111,12 @@ def _column(y: Any) -> Any:
     return y[:, None] if hasattr(y, "shape") else [[value] for value in y]
 
 
+def check_missing(missing: str) -> None:
+    """Refuse a way with missing entries that does not exist."""
+    if missing not in ("ignore", "error"):
+        raise ValueError(f"missing must be 'ignore' or 'error', got {missing!r}.")
+
+
 def check_convention(convention: str | None) -> None:
     """Refuse a convention that does not exist."""
     if convention not in (None, "paper", "published", "sklearn"):
@@ -99,9 +129,9 @@ def average(
     values: NDArray[np.float64],
     n_observed: NDArray[np.int64],
     defined: NDArray[np.bool_],
+    undefined: Undefined = None,
     *,
     fill: NDArray[np.float64] | float | None = None,
-    undefined: Undefined = None,
     unit: str = "rows",
 ) -> MetricValue:
     """Mean of ``values`` over units; ``fill`` is the convention's value for undefined ones.

@@ -85,6 +85,8 @@ def _builder(cls: type) -> Callable[[State], Any]:
             raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r} in this dm2l.")
         value = cls(**state["parameters"])
         attributes = state.get("attributes", {})
+        if cls is ExtremeDM2LClassifier:
+            attributes = _with_form(attributes)
         for name in attributes:
             # What a class provides itself (methods, properties) is not to be hidden.
             if not name.isidentifier() or name.startswith("__") or hasattr(cls, name):
@@ -94,6 +96,17 @@ def _builder(cls: type) -> Callable[[State], Any]:
         return value
 
     return build
+
+
+def _with_form(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Fitted state of a low-rank head; files of dm2l 0.1 leave out the form of its labels."""
+    if "_labels" in attributes or "label_names_" not in attributes:
+        return attributes
+    c = len(attributes["label_names_"])
+    signs = np.zeros((0, c), dtype=np.int8)
+    form = Labels(signs, "multilabel", None, None, negative=0, dtype=np.dtype(np.int64))
+    rest = {"_home": "numpy", "_calibrator": None, "thresholds_": np.zeros(c)}
+    return {"_labels": form, **rest, **attributes}
 
 
 def _set_requests(value: Any, requests: dict[str, Any]) -> None:

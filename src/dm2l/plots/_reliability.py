@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from dm2l.arrays import to_numpy
-from dm2l.metrics._units import read
+from dm2l.metrics import signs_and_scores
 from dm2l.plots._canvas import Numbers, axes_above, axes_or_new, legend, tidy
 from dm2l.plots._panels import COLOURS, series_styles
 
@@ -136,8 +136,15 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             Drawn.
         """
-        reading = {"label_mask": label_mask, "missing_label": missing_label}
-        T, P = read(Y, probabilities, what="probabilities", absent_label=absent_label, **reading)
+        T, P = signs_and_scores(
+            Y,
+            probabilities,
+            "ignore",
+            label_mask,
+            missing_label,
+            absent_label,
+            what="probabilities",
+        )
         if P.size and not (P.min() >= 0 and P.max() <= 1):
             row, column = np.argwhere((P < 0) | (P > 1))[0]
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from dm2l.arrays import to_numpy
 from dm2l.labels import Signs
-from dm2l.metrics._units import read
+from dm2l.metrics import signs_and_scores
 from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
 from dm2l.plots._panels import COLOURS, series_styles
 from dm2l_lab.paper._studies import Spectrum
@@ -161,7 +161,7 @@ class SingularValuesDisplay:
         """
         reading = {"label_mask": label_mask, "missing_label": missing_label}
         T, names = read_labels(Y, label_names, absent_label=absent_label, **reading)
-        T, scores = read(T, scores, missing_label=0)
+        T, scores = signs_and_scores(T, scores, missing_label=0)
         return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod

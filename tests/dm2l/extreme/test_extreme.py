@@ -1,5 +1,6 @@
 """The low-rank head: its objective by loops, its limits, its memory, its contract."""
 
+import contextlib
 import math
 import tracemalloc
 
@@ -344,8 +345,8 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
         ([[1, 0], [0, 1], [1, 0]], None, "positives only.*'unlabelled'"),
         ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*contradicts"),
         ([[1, 0], [0, 2], [1, 0]], "negative", "stores 2 in row 1, column 1"),
-        ([[0, 0], [0, 0], [0, 0]], "negative", "nothing observed"),
-        ([[1, 0], [0, 1], [1, 0]], "no", "absent_label must be None.*got 'no'"),
+        ([[0, 0], [0, 0], [0, 0]], "missing", "nothing observed"),
+        ([[1, 0], [0, 1], [1, 0]], "no", "absent_label must be one of.*got 'no'"),
     ],
 )
 def test_sparse_labels_that_break_the_contract_are_refused(Y, absent, message):
@@ -354,12 +355,10 @@ def test_sparse_labels_that_break_the_contract_are_refused(Y, absent, message):
         ExtremeDM2LClassifier(absent_label=absent).fit(X, sp.csr_array(np.array(Y)))
 
 
-def test_explicit_zeros_and_classes_are_refused():
+def test_explicit_zeros_and_other_lengths_are_refused():
     zero = sp.csr_array(([1, 0], ([0, 1], [0, 1])), shape=(3, 2))
     with pytest.raises(ValueError, match="explicit 0 in row 1, column 1"):
         ExtremeDM2LClassifier(absent_label="negative").fit(np.eye(3), zero)
-    with pytest.raises(ValueError, match="1-D y of classes"):
-        ExtremeDM2LClassifier().fit(np.eye(3), [0, 1, 2])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ExtremeDM2LClassifier().fit(np.eye(4), [[0, 1], [1, 0], [1, 1]])
 
@@ -430,6 +429,58 @@ def test_estimator_contract(data):
     assert isinstance(clone(model).fit(X, Y).predict(X), np.ndarray)
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         clone(model).set_params(max_iter=1, tol=1e-12, lambda_d=1.0).fit(X, T)
+
+
+@pytest.mark.parametrize("absent", [None, "missing", "negative"])
+@pytest.mark.parametrize("sparse_mask", [False, True])
+def test_a_mask_hides_sparse_labels_as_holes_hide_dense_ones(absent, sparse_mask, data, rng):
+    X, Y = data
+    mask = rng.random(Y.shape) < 0.7
+    mask[:2] = mask[-2:] = True
+    observed = rng.random(Y.shape) < 0.8 if absent is None else Y == 1
+    observed |= np.arange(60)[:, None] < 2
+    sparse = signed(Y, observed) if absent is None else sp.csr_array(Y)
+    known = mask if absent == "negative" else mask & observed
+    holes = np.where(known, Y, np.nan)
+    given = sp.csr_array(mask) if sparse_mask else mask
+    model = ExtremeDM2LClassifier(rank=4, absent_label=absent)
+    with contextlib.ExitStack() as stack:
+        if absent == "missing":  # positives alone
+            stack.enter_context(pytest.warns(ConstantLabelWarning))
+        found = clone(model).fit(X, sparse, label_mask=given)
+        expected = clone(model).fit(X, holes)
+    np.testing.assert_allclose(
+        found.decision_function(X), expected.decision_function(X), atol=1e-10
+    )
+    assert found.score(X, sparse, label_mask=given) == pytest.approx(expected.score(X, holes))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+@pytest.mark.parametrize("absent", [None, "negative", "unlabelled"])
+def test_complete_of_sparse_labels_is_that_of_dense_ones(method, absent, data, rng):
+    X, Y = data
+    observed = rng.random(Y.shape) < 0.6
+    sparse = signed(Y, observed) if absent is None else sp.csr_array(Y)
+    model = ExtremeDM2LClassifier(rank=4, absent_label=absent).fit(X, sparse)
+    known = {None: observed, "negative": np.ones_like(observed), "unlabelled": Y == 1}[absent]
+    expected = model.complete(X, np.where(known, Y, np.nan), method=method)
+    found = model.complete(X, sparse, method=method)
+    assert sp.issparse(found) == (method == "predict")
+    if method == "predict":
+        assert set(found.data) == {1}
+        found, expected = found.toarray(), expected == 1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_complete_refuses_other_shapes_and_methods(data):
+    X, Y = data
+    model = ExtremeDM2LClassifier(rank=4, absent_label="negative").fit(X, sp.csr_array(Y))
+    with pytest.raises(ValueError, match="need \\(60, 15\\)"):
+        model.complete(X, sp.csr_array(Y[:, 1:]))
+    with pytest.raises(ValueError, match="method must be"):
+        model.complete(X, sp.csr_array(Y), method="guess")
+    with pytest.raises(ValueError, match="'unlabelled'"):
+        model.set_params(absent_label="unlabelled").fit(X, sp.csr_array(Y), label_mask=Y == 1)
 
 
 def test_names_of_label_columns_are_kept(data):
