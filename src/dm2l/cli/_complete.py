@@ -8,9 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.tables import complete_table, write_completion
-from dm2l.tables._completion import MARGIN
-from dm2l.tables._filled import check_form
+from dm2l.tables import MARGIN, check_form, complete_table, write_completion
 
 
 @click.command("complete")

@@ -11,8 +11,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from dm2l.cli import _table_options as shared
-from dm2l.tables import Evaluation, Interval, evaluate_table
-from dm2l.tables._measures import MEASURES
+from dm2l.tables import MEASURES, Interval, TableEvaluation, evaluate_table
 
 
 @click.command("evaluate")
@@ -70,7 +69,7 @@ def evaluate_command(
         _show(Console(), found)
 
 
-def _show(console: Console, found: Evaluation) -> None:
+def _show(console: Console, found: TableEvaluation) -> None:
     console.print(
         f"{found.n_hidden} observed labels hidden ({found.hide:.0%}), {found.repetitions} times.",
         highlight=False,

@@ -8,9 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.tables import Estimate, TableModel, fit_table, save_bundle
-from dm2l.tables._measures import MEASURES
-from dm2l.tables._oddities import column_warnings
+from dm2l.tables import MEASURES, Estimate, TableModel, column_warnings, fit_table, save_bundle
 
 
 @click.command("fit")

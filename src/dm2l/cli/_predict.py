@@ -10,9 +10,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.tables import Table, TableModel
-from dm2l.tables._output import check_suffix, write_columns
-from dm2l.tables._reading import read_cells
+from dm2l.tables import Table, TableModel, check_suffix, read_cells, write_columns
 
 _PROBABILITY, _SCORE = "__probability", "__score"
 

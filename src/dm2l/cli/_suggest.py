@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.tables import suggest_entries
-from dm2l.tables._output import check_suffix, write_columns
+from dm2l.tables import check_suffix, suggest_entries, write_columns
 
 SHOWN = 10
 

@@ -19,10 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.readers._columns import ColumnRequestError
-from dm2l.tables import Table, TableModel, Wishes, load_bundle, read_for, read_table
-from dm2l.tables._kinds import KINDS
-from dm2l.tables._matrices import MATRIX_FORMATS
-from dm2l.tables._reading import check_encoding, check_separator
+from dm2l.tables import (
+    KINDS,
+    MATRIX_FORMATS,
+    Table,
+    TableModel,
+    Wishes,
+    check_encoding,
+    check_separator,
+    load_bundle,
+    read_for,
+    read_table,
+)
 
 Command = Callable[..., Any]
 

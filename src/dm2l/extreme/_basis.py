@@ -29,7 +29,7 @@ def label_basis(
     features : Features
         ``Phi``.
     stored : sparse array of shape (n, c)
-        Targets, 0 where nothing is stored.
+        StoredTargets, 0 where nothing is stored.
     ridge : Preconditioner
         Knows ``R``.
     rank : int

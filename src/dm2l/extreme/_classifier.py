@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -15,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from dm2l.base import MissingLabelClassifier
+from dm2l.calibration import plain_probability
 from dm2l.extreme._basis import label_basis
 from dm2l.extreme._filling import fill_positives, fill_values
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import Sizes, block_length, check_memory
-from dm2l.extreme._problem import LowRankProblem, Targets, entry_scores, ridge_start
+from dm2l.extreme._problem import LowRankProblem, StoredTargets, entry_scores, ridge_start
 from dm2l.extreme._top_k import TopK, top_k
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
@@ -227,6 +228,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self._absent_target = 0.0 if labels.absent == "missing" else -1.0
         constant = positive.astype(np.float64) - negative.astype(np.float64)
         self.offset_ = np.where(learnable, self._absent_target, constant)
+        # Labels that cannot be learnt have a column of scores like the others.
+        self._learnable, self._constant = np.ones(len(learnable), dtype=bool), self.offset_
         if not learnable.all() and self._labels.kind == "multilabel":
             shown = ", ".join(map(str, self.label_names_[~learnable][:5]))
             more = "" if (~learnable).sum() <= 5 else ", ..."
@@ -246,7 +249,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             kept = np.flatnonzero(np.diff(signed.indptr))
             if len(kept) < signed.shape[0]:
                 X, signed = X[kept], sp.csr_array(signed[kept])
-                targets = Targets(sp.csr_array(targets.stored[kept]), targets.weights, 0.0)
+                targets = StoredTargets(sp.csr_array(targets.stored[kept]), targets.weights, 0.0)
         intercept = bool(self.fit_intercept)
         feature_map = LinearMap(True, intercept)
         Phi = feature_map.fit(X)
@@ -268,7 +271,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self.label_vectors_ = np.zeros((len(learnable), B.shape[1]))
         self.label_vectors_[chosen] = B
 
-    def _targets(self, labels: StoredLabels, signed: Any, chosen: NDArray[np.intp]) -> Targets:
+    def _targets(
+        self, labels: StoredLabels, signed: Any, chosen: NDArray[np.intp]
+    ) -> StoredTargets:
         stored = signed.copy()
         stored.data = signed.data - self._absent_target
         weights, absent = np.ones(signed.nnz), float(labels.absent != "missing")
@@ -278,7 +283,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             p = self._chances(labels)[chosen]
             weights[positive] = 1.0 / p[signed.indices[positive]]
         # An observed no among doubtful ones has a target of 0 like them, and its full weight.
-        return Targets(stored, weights, absent)
+        return StoredTargets(stored, weights, absent)
 
     def _chances(self, labels: StoredLabels) -> Array:
         if self.propensities is None:
@@ -311,10 +316,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self.objective_history_ = np.array(solution.history)
 
     # -- predicting -----------------------------------------------------------------------------
-
-    @property
-    def _constant(self) -> Array:
-        return self.offset_
 
     def _head(self, X: Any) -> Array:
         X = self._check_X(X).astype(np.float64, copy=False)
@@ -368,8 +369,26 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             scores[rows] = S
         return scores
 
-    def _all_labels(self, X: Any, learnt: Callable[[Any], Any], constant: Array) -> Any:
-        return learnt(X)
+    def _all_scores(self, X: Any) -> Array:
+        return self._score_labels(X)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every label, ``(1 + tanh(score)) / 2``, which is not calibrated.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; so few rows that all probabilities stay within ``memory``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels)
+            As in :class:`dm2l.DM2LClassifier`.
+        """
+        X = self._check_X(X)
+        if self._labels.kind != "multilabel":
+            return super().predict_proba(X)
+        return self._follow(plain_probability(self._score_labels(X)), X)
 
     def predict(self, X: Any) -> Any:
         """Predict every label; nothing is ever missing.

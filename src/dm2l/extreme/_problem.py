@@ -46,13 +46,13 @@ def entry_scores(
 
 
 @dataclass(frozen=True)
-class Targets:
+class StoredTargets:
     """Stored labels as what the loss wants of them.
 
     Parameters
     ----------
     stored : sparse array of shape (n, c)
-        Targets ``y`` above what absence means; CSR.
+        StoredTargets ``y`` above what absence means; CSR.
     weights : ndarray of shape (nnz,)
         Weights ``v`` of the stored entries, in the order of ``stored.data``.
     absent : float
@@ -90,7 +90,7 @@ class LowRankProblem:
     ----------
     features : Features
         Gives ``G``.
-    targets : Targets
+    targets : StoredTargets
         Stored labels.
     alpha : float
         Weight of the ridge.
@@ -98,7 +98,7 @@ class LowRankProblem:
 
     xp: Any = numpy_namespace
 
-    def __init__(self, features: Features, targets: Targets, alpha: float) -> None:
+    def __init__(self, features: Features, targets: StoredTargets, alpha: float) -> None:
         self.features, self.targets = features, targets
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0

@@ -128,7 +128,8 @@ def check_mask(
     """Boolean mask of the shape of ``Y``; one that came sparse stays so if ``sparse``."""
     if label_mask is None:
         return np.ones(shape, dtype=bool)
-    mask, null, own_names = label_mask, np.False_, None
+    null: Any = np.False_
+    mask, own_names = label_mask, None
     if not sp.issparse(label_mask):
         mask, null, own_names = open_container(label_mask)
     elif not sparse:

@@ -63,7 +63,8 @@ def precision_at_k(
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> from dm2l.metrics import precision_at_k
+    >>> import scipy.sparse as sp
+    >>> from dm2l.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])

@@ -106,7 +106,8 @@ def _with_form(attributes: dict[str, Any]) -> dict[str, Any]:
     signs = np.zeros((0, c), dtype=np.int8)
     form = Labels(signs, "multilabel", None, None, negative=0, dtype=np.dtype(np.int64))
     rest = {"_home": "numpy", "_calibrator": None, "thresholds_": np.zeros(c)}
-    return {"_labels": form, **rest, **attributes}
+    learnt = {"_learnable": np.ones(c, dtype=bool), "_constant": attributes.get("offset_")}
+    return {"_labels": form, **rest, **learnt, **attributes}
 
 
 def _set_requests(value: Any, requests: dict[str, Any]) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.review._digest import table_digest
-from dm2l.tables import Completion, Table, write_completion
-from dm2l.tables._output import PARQUET, TEXT
+from dm2l.tables import PARQUET, TEXT, Completion, Table, write_completion
 
 
 def export_answers(

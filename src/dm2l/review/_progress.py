@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dm2l.review._entry import Key
 from dm2l.review._journal import Decision
+from dm2l.review._question import Key
 
 
 class Progress(NamedTuple):

@@ -13,10 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
-from dm2l.tables import Interval, Table, TableModel, Wishes
-from dm2l.tables._fitting import fit_pipeline
-from dm2l.tables._measures import interval, intervals, measure
-from dm2l.tables._model import _correlation as score_correlation
+from dm2l.tables import (
+    Interval,
+    Table,
+    TableModel,
+    Wishes,
+    fit_pipeline,
+    interval,
+    intervals,
+    measure,
+    score_correlation,
+)
 
 # Share of the observed labels that is kept back, and how often.
 KEPT_BACK, REPETITIONS = 0.2, 3

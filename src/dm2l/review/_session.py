@@ -10,10 +10,10 @@ from threading import RLock, Thread
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.review._entry import Belief, Entry, Key, beliefs, make_entry
 from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
 from dm2l.review._progress import Progress, count_decisions
+from dm2l.review._question import Belief, Key, Question, beliefs, make_question
 from dm2l.review._refit import Refit, Refitting
 from dm2l.tables import Table, TableModel, save_bundle, suggest_entries
 
@@ -117,7 +117,7 @@ class ReviewSession:
         with self._lock:
             return count_decisions(self.journal.decisions, self._suggested)
 
-    def entry(self, position: int | None = None) -> Entry | None:
+    def entry(self, position: int | None = None) -> Question | None:
         """The entry at a position; the one to be asked next if there is none given.
 
         Parameters
@@ -127,7 +127,7 @@ class ReviewSession:
 
         Returns
         -------
-        Entry or None
+        Question or None
             None if nothing is left to ask.
         """
         with self._lock:
@@ -139,7 +139,7 @@ class ReviewSession:
                 if left is None:
                     return None
                 key = left
-            return make_entry(self.table, key, self._beliefs, decisions, self._used)
+            return make_question(self.table, key, self._beliefs, decisions, self._used)
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer, or change one; it is on disk when this returns.

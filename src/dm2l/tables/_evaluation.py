@@ -36,7 +36,7 @@ class LabelQuality:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TableEvaluation:
     """Measures on hidden labels.
 
     Attributes
@@ -75,7 +75,7 @@ def evaluate_table(
     kinds: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
     tell: Tell | None = None,
-) -> Evaluation:
+) -> TableEvaluation:
     """Hide observed labels, fill them in from the rest, and measure.
 
     Each repetition hides the same share of the positives and of the negatives of every label.
@@ -99,7 +99,7 @@ def evaluate_table(
 
     Returns
     -------
-    Evaluation
+    TableEvaluation
         Means and confidence intervals, of the methods and of the gains of DM2L over the others.
 
     Examples
@@ -162,7 +162,7 @@ def evaluate_table(
         if name != "DM2L"
     }
     stacked = np.stack(hidden_counts)
-    return Evaluation(
+    return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
         n_hidden=int((~np.isnan(stacked[0])).sum()),

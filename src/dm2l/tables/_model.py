@@ -208,7 +208,9 @@ def fit_table(
         feature_names=table.feature_names,
         label_names=table.label_names,
         settings=settings,
-        correlation=_correlation(pipeline[-1].decision_function(pipeline[:-1].transform(inputs))),
+        correlation=score_correlation(
+            pipeline[-1].decision_function(pipeline[:-1].transform(inputs))
+        ),
         estimate=estimate,
         missing=[str(mark) for mark in missing],
         zero_based=None if table.bunch is None else table.bunch.get("zero_based"),
@@ -254,7 +256,7 @@ def read_for(
     )
 
 
-def _correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def score_correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of columns; 0 with a constant one."""
     spread = scores - scores.mean(axis=0)
     length = np.linalg.norm(spread, axis=0)

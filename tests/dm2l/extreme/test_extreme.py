@@ -18,7 +18,7 @@ from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.extreme import ExtremeDM2LClassifier, TopK, memory_needed
 from dm2l.extreme._basis import label_basis
 from dm2l.extreme._groups import SharedRows, wide_norms
-from dm2l.extreme._problem import LowRankProblem, Targets
+from dm2l.extreme._problem import LowRankProblem, StoredTargets
 from dm2l.extreme._top_k import top_k
 from dm2l.features import Features, default_ridge
 from dm2l.metrics import precision_at_k, propensities
@@ -75,7 +75,7 @@ def test_objective_is_that_of_all_entries(absent, discriminant, data, rng):
     shifted = sp.csr_array(np.where(stored, T - t0, 0.0))
     if absent == "missing":
         assert shifted.nnz == stored.sum()
-    targets = Targets(shifted, V[stored], w)
+    targets = StoredTargets(shifted, V[stored], w)
     B = np.linalg.qr(rng.normal(size=(c, 4)))[0]
     positive = stored & (Y > 0)
     positive[:, 3] = False
@@ -147,7 +147,7 @@ def test_basis_is_that_of_reduced_rank_regression(sparse, n_labels, data, rng):
     V = np.linalg.svd(A)[2][:4].T
     features = Features(sp.csr_array(X) if sparse else X, True).centre()
     stored = sp.csr_array(Y.astype(float))
-    problem = LowRankProblem(features, Targets(stored, np.ones(stored.nnz), 1.0), alpha=2.0)
+    problem = LowRankProblem(features, StoredTargets(stored, np.ones(stored.nnz), 1.0), alpha=2.0)
     B = label_basis(features, stored, Preconditioner(problem), 4, block=4)
     np.testing.assert_allclose(B.T @ B, np.eye(4), atol=1e-10)
     np.testing.assert_allclose(B @ B.T, V @ V.T, atol=1e-8)

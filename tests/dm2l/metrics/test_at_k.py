@@ -186,7 +186,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
         ({"scores": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))}, "label 0 twice in row 0"),
         ({"scores": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))}, "must fall"),
         ({"absent_label": "unlabelled"}, "'unlabelled' is a way to learn"),
-        ({"label_mask": np.ones((2, 3), bool)}, "mark holes in Y"),
+        ({"label_mask": np.ones((2, 2), bool)}, r"label_mask has shape \(2, 2\)"),
         ({"missing": "error", "absent_label": "missing"}, "Y has 4 missing entries"),
     ],
 )
@@ -200,9 +200,22 @@ def test_what_cannot_be_a_list_is_refused(change, message):
         ndcg_at_k(Y, **arguments)
 
 
+@pytest.mark.parametrize("sparse_mask", [False, True])
+@pytest.mark.parametrize("metric", [precision_at_k, ndcg_at_k])
+def test_a_mask_over_a_list_is_that_of_holes_over_all_scores(metric, sparse_mask):
+    rng = np.random.default_rng(3)
+    Y, S = rng.integers(0, 2, size=(20, 6)), rng.normal(size=(20, 6))
+    mask = rng.random(Y.shape) < 0.6
+    order = np.argsort(-S, axis=1)
+    everything = order, np.take_along_axis(S, order, axis=1)
+    given = sp.csr_array(mask) if sparse_mask else mask
+    found = metric(sp.csr_array(Y), everything, 2, label_mask=given, absent_label="negative")
+    assert found == pytest.approx(metric(np.where(mask, Y, np.nan), S, 2), abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("p", "message"),
-    [([0.5, 0.5], r"shape \(2,\), but Y has 3"), ([0.5, 0.0, 1.0], "0.0 for label 1")],
+    [([0.5, 0.5], r"shape \(3,\), one a label; got \(2,\)"), ([0.5, 0.0, 1.0], "0.0 for label 1")],
 )
 def test_propensities_that_are_no_chances_are_refused(p, message):
     with pytest.raises(ValueError, match=message):

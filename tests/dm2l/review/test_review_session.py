@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dm2l.readers import read_npz
 from dm2l.review import Belief, Journal, ReviewSession, _refit, _session
-from dm2l.review._entry import make_entry, row_columns
+from dm2l.review._question import make_question, row_columns
 from dm2l.tables import (
     Table,
     Wishes,
@@ -140,7 +140,7 @@ def test_a_sparse_row_shows_what_is_not_zero_and_long_ones_are_cut(tmp_path):
     assert [(c.name, c.text) for c in columns] == [(f"x{j}", "1.5") for j in range(1, 400, 2)]
     texts = {f"x{j}": ["t" * 5000] for j in range(310)}
     wide = table_from_frame(pd.DataFrame(texts | {"y": [None]}), "y")
-    entry = make_entry(wide, (1, "y"), {(1, "y"): Belief(0.5, 1.0, 1)}, {}, None)
+    entry = make_question(wide, (1, "y"), {(1, "y"): Belief(0.5, 1.0, 1)}, {}, None)
     assert (len(entry.columns), entry.n_left_out) == (300, 10)
     assert entry.columns[0].text == "t" * 4000 + " ... (1000 more characters)"
 

@@ -46,7 +46,7 @@ class OtherLabel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Question:
     """A hole of the table, as a person is asked about it.
 
     Attributes
@@ -94,20 +94,20 @@ def beliefs(found: Suggestions) -> dict[Key, Belief]:
     }
 
 
-def make_entry(
+def make_question(
     table: Table,
     key: Key,
     believed: dict[Key, Belief],
     decisions: dict[Key, Decision],
     used: frozenset[str] | None,
-) -> Entry:
+) -> Question:
     """Gather what is shown; ``used`` are the columns that the model takes, None for all."""
     row, label = key
     columns = row_columns(table, row, used)
     mine = table.label_names.index(label)
     holes = 1 + np.flatnonzero(np.isnan(table.Y[:, mine]))
     answered = {r for (r, name), made in decisions.items() if name == label and made[0] != "skip"}
-    return Entry(
+    return Question(
         row=row,
         label=label,
         answer=decisions[key].answer if key in decisions else None,
