@@ -496,7 +496,8 @@ def test_a_scorer_is_its_metric_with_a_sign(name, data):
 def test_every_metric_has_a_scorer():
     # What evaluates many metrics at once, and the record a metric can return, are not metrics;
     # those with propensities need these.
-    others = {"MetricValue", "evaluate", "label_table", "propensities"}
+    others = {"MetricValue", "check_propensities", "evaluate", "label_table", "propensities"}
+    others |= {"signs_and_scores"}
     single = {n for n in metrics.__all__ if n not in others and not n.startswith("propensity_")}
     names = {name.removeprefix("neg_") for name in get_scorer_names()}
     assert {name.removesuffix("_at_k") for name in single} <= {n.split("_at_")[0] for n in names}
