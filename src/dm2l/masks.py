@@ -98,23 +98,13 @@ def hide_per_row(
 
     Parameters
     ----------
-    Y : array-like, data frame or signed sparse matrix of shape (n, c)
-        Labels, complete or not; see :func:`dm2l.labels.parse_labels`.
-    rho : float in [0, 1]
-        Share of the observed entries that stays observed.
-    missing_label : scalar, default=nan
-        Mark of an entry of ``Y`` that was not observed.
-    return_mask : bool, default=False
-        Return the mask of kept entries too.
-    random_state : int, RandomState instance or None, default=None
-        Seed. The choice depends on the labels and on the seed, not on the container.
+    Y, rho, missing_label, return_mask, random_state
+        As in :func:`hide_uniform`.
 
     Returns
     -------
-    Y_hidden : ndarray of float64 of shape (n, c)
-        Labels with 1, 0 and NaN (missing); containers as in :func:`hide_uniform`.
-    mask : ndarray of bool of shape (n, c)
-        True where the entry is kept. Only with ``return_mask=True``.
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`hide_uniform`.
 
     Examples
     --------
@@ -148,23 +138,13 @@ def hide_per_label(
 
     Parameters
     ----------
-    Y : array-like, data frame or signed sparse matrix of shape (n, c)
-        Labels, complete or not; see :func:`dm2l.labels.parse_labels`.
-    rho : float in [0, 1]
-        Share of the observed entries that stays observed.
-    missing_label : scalar, default=nan
-        Mark of an entry of ``Y`` that was not observed.
-    return_mask : bool, default=False
-        Return the mask of kept entries too.
-    random_state : int, RandomState instance or None, default=None
-        Seed. The choice depends on the labels and on the seed, not on the container.
+    Y, rho, missing_label, return_mask, random_state
+        As in :func:`hide_uniform`.
 
     Returns
     -------
-    Y_hidden : ndarray of float64 of shape (n, c)
-        Labels with 1, 0 and NaN (missing); containers as in :func:`hide_uniform`.
-    mask : ndarray of bool of shape (n, c)
-        True where the entry is kept. Only with ``return_mask=True``.
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`hide_uniform`.
 
     Examples
     --------
@@ -199,8 +179,8 @@ def hide_positives(
 
     Parameters
     ----------
-    Y : array-like, data frame or signed sparse matrix of shape (n, c)
-        Labels, complete or not; see :func:`dm2l.labels.parse_labels`.
+    Y, missing_label, return_mask, random_state
+        As in :func:`hide_uniform`.
     rho : float in [0, 1]
         Share of the observed positives that is kept.
     per : {"label", "all"}, default="label"
@@ -208,17 +188,11 @@ def hide_positives(
     become : {"missing", "negative"}, default="missing"
         What a hidden positive turns into. ``"negative"`` is the tagger who stopped early, where
         nobody can tell "not there" from "not named": the labels then contain errors, not holes.
-    missing_label : scalar, default=nan
-        Mark of an entry of ``Y`` that was not observed.
-    return_mask : bool, default=False
-        Return the mask of kept entries too.
-    random_state : int, RandomState instance or None, default=None
-        Seed. The choice depends on the labels and on the seed, not on the container.
 
     Returns
     -------
     Y_hidden : ndarray of float64 of shape (n, c)
-        Labels with 1, 0 and NaN (missing); containers as in :func:`hide_uniform`.
+        As in :func:`hide_uniform`.
     mask : ndarray of bool of shape (n, c)
         True where the entry is kept. A hidden positive is False here even if it became a
         negative, so that the mask always tells what was done. Only with ``return_mask=True``.

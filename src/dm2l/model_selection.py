@@ -101,12 +101,48 @@ def _n_folds(n: int, n_test: int, n_train: int) -> int:
     return min(candidates, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
 
 
-def _check_n_splits(n_splits: Any, least: int) -> None:
-    if not isinstance(n_splits, Integral) or n_splits < least:
-        raise ValueError(f"n_splits must be an integer of at least {least}, got {n_splits!r}.")
+class _ReadsLabels:
+    """What splitters share: labels with marks and masks, and a number of splits."""
+
+    # Where a mask travels by metadata routing it must reach the splitter: without it the labels
+    # under the mask would decide the folds.
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
+
+    n_splits: int
+    missing_label: Any
+    absent_label: Any
+
+    def _signs(self, X: Any, y: Any, label_mask: Any, least: int) -> Signs:
+        if not isinstance(self.n_splits, Integral) or self.n_splits < least:
+            raise ValueError(
+                f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
+            )
+        if y is None:
+            raise ValueError(f"{type(self).__name__} spreads labels over folds and needs y.")
+        marks = {"missing_label": self.missing_label, "absent_label": self.absent_label}
+        T = signs(y, label_mask=label_mask, **marks)
+        check_consistent_length(X, T)
+        return T
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
+    ) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups, label_mask : object
+            Ignored, for compatibility; scikit-learn passes here what it passes to ``split``.
+
+        Returns
+        -------
+        int
+            ``n_splits``.
+        """
+        return self.n_splits
 
 
-class MultilabelKFold(BaseCrossValidator):
+class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     r"""K folds over which every label's observed positives and negatives are spread evenly.
 
     Every row is in exactly one test fold, there are exactly ``n_splits`` folds, and their sizes
@@ -153,10 +189,6 @@ class MultilabelKFold(BaseCrossValidator):
     3 [1. 1.]
     """
 
-    # Where a mask travels by metadata routing it must reach the splitter: without it the labels
-    # under the mask would decide the folds.
-    __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
-
     def __init__(
         self,
         n_splits: int = 5,
@@ -191,10 +223,9 @@ class MultilabelKFold(BaseCrossValidator):
         train, test : ndarray of int
             Row numbers, ascending.
         """
-        _check_n_splits(self.n_splits, least=2)
+        T = self._signs(X, y, label_mask, least=2)
         if not self.shuffle and self.random_state is not None:
             raise ValueError("random_state has no effect with shuffle=False; leave it None.")
-        T = _read(X, y, label_mask, self)
         n, k = len(T), int(self.n_splits)
         if k > n:
             raise ValueError(
@@ -205,25 +236,8 @@ class MultilabelKFold(BaseCrossValidator):
         for f in range(k):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
-    def get_n_splits(
-        self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
-    ) -> int:
-        """Return the number of folds.
 
-        Parameters
-        ----------
-        X, y, groups, label_mask : object
-            Ignored, for compatibility; scikit-learn passes here what it passes to ``split``.
-
-        Returns
-        -------
-        int
-            ``n_splits``.
-        """
-        return self.n_splits
-
-
-class MultilabelShuffleSplit(BaseShuffleSplit):
+class MultilabelShuffleSplit(_ReadsLabels, BaseShuffleSplit):
     """Random splits over which every label's observed positives and negatives are spread evenly.
 
     Each split deals the rows anew to folds as :class:`MultilabelKFold` does, as many as suit the
@@ -240,10 +254,8 @@ class MultilabelShuffleSplit(BaseShuffleSplit):
         Share or number of training rows. None: what ``test_size`` leaves.
     random_state : int, RandomState instance or None, default=None
         Seed.
-    missing_label : scalar, default=nan
-        Mark of an entry that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
-        What "nothing stored" means in a sparse ``y`` that holds positives only.
+    missing_label, absent_label
+        As in :class:`MultilabelKFold`.
 
     See Also
     --------
@@ -261,8 +273,6 @@ class MultilabelShuffleSplit(BaseShuffleSplit):
     30 20 [2. 4.]
     30 20 [2. 4.]
     """
-
-    __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
 
     def __init__(
         self,
@@ -286,22 +296,15 @@ class MultilabelShuffleSplit(BaseShuffleSplit):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Features; only their number of rows matters.
-        y : array-like, data frame or sparse matrix of shape (n, c) or (n,)
-            Labels with missing entries, or classes; see :func:`dm2l.labels.parse_labels`.
-        groups : object
-            Ignored, for compatibility.
-        label_mask : array-like of bool of the shape of y, default=None
-            True where the entry may be used.
+        X, y, groups, label_mask
+            As in :meth:`MultilabelKFold.split`.
 
         Yields
         ------
         train, test : ndarray of int
             Row numbers, in random order.
         """
-        _check_n_splits(self.n_splits, least=1)
-        T = _read(X, y, label_mask, self)
+        T = self._signs(X, y, label_mask, least=1)
         # scikit-learn knows what its sizes mean and which ones to refuse.
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
@@ -314,36 +317,6 @@ class MultilabelShuffleSplit(BaseShuffleSplit):
             rows = np.lexsort([rng.uniform(size=len(T)), _deal(strata, k, rng, shuffle=True)])
             test, train = rows[:n_test], rows[n_test : n_test + n_train]
             yield rng.permutation(train), rng.permutation(test)
-
-    def get_n_splits(
-        self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
-    ) -> int:
-        """Return the number of splits.
-
-        Parameters
-        ----------
-        X, y, groups, label_mask : object
-            Ignored, for compatibility; scikit-learn passes here what it passes to ``split``.
-
-        Returns
-        -------
-        int
-            ``n_splits``.
-        """
-        return self.n_splits
-
-
-def _read(X: Any, y: Any, label_mask: Any, splitter: Any) -> Signs:
-    if y is None:
-        raise ValueError(f"{type(splitter).__name__} spreads labels over folds and needs y.")
-    T = signs(
-        y,
-        label_mask=label_mask,
-        missing_label=splitter.missing_label,
-        absent_label=splitter.absent_label,
-    )
-    check_consistent_length(X, T)
-    return T
 
 
 # --------------------------------------------------------------------------- out-of-fold scores
@@ -491,16 +464,12 @@ _RECIPES = {
     "f1_micro": _Recipe(metrics.f1_micro, response_method="predict"),
     "instance_auc": _Recipe(metrics.instance_auc),
     "label_auc": _Recipe(metrics.label_auc),
-    "ndcg_at_1": _Recipe(metrics.ndcg_at_k, k=1),
-    "ndcg_at_3": _Recipe(metrics.ndcg_at_k, k=3),
-    "ndcg_at_5": _Recipe(metrics.ndcg_at_k, k=5),
     "neg_coverage": _Recipe(metrics.coverage, greater_is_better=False),
     "neg_hamming_loss": _Recipe(metrics.hamming_loss, False, "predict"),
     "neg_one_error": _Recipe(metrics.one_error, greater_is_better=False),
     "neg_ranking_loss": _Recipe(metrics.ranking_loss, greater_is_better=False),
-    "precision_at_1": _Recipe(metrics.precision_at_k, k=1),
-    "precision_at_3": _Recipe(metrics.precision_at_k, k=3),
-    "precision_at_5": _Recipe(metrics.precision_at_k, k=5),
+    **{f"ndcg_at_{k}": _Recipe(metrics.ndcg_at_k, k=k) for k in (1, 3, 5)},
+    **{f"precision_at_{k}": _Recipe(metrics.precision_at_k, k=k) for k in (1, 3, 5)},
 }
 
 
@@ -550,9 +519,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     >>> get_scorer("neg_ranking_loss")(model, X, [[0, 1], [np.nan, 1], [1, np.nan]])
     -0.0
     """
-    if name not in _RECIPES:
-        raise ValueError(f"{name!r} is not a scorer. Known are: {', '.join(sorted(_RECIPES))}.")
-    recipe = _RECIPES[name]
+    recipe = _recipe(name)
     if recipe.k is not None:
         options = {"k": recipe.k} | options
     return make_scorer(
@@ -582,13 +549,16 @@ def get_metric(name: str) -> Callable[[Any, Any], float]:
     >>> get_metric("neg_hamming_loss")([[0, 1], [1, 1]], [[-0.5, 0.2], [0.3, -0.1]])
     -0.25
     """
+    return partial(_measure, _recipe(name))
+
+
+def _recipe(name: str) -> _Recipe:
     if name not in _RECIPES:
         raise ValueError(f"{name!r} is not a scorer. Known are: {', '.join(sorted(_RECIPES))}.")
-    return partial(_measure, name)
+    return _RECIPES[name]
 
 
-def _measure(name: str, Y: Any, scores: Any) -> float:
-    recipe = _RECIPES[name]
+def _measure(recipe: _Recipe, Y: Any, scores: Any) -> float:
     response = scores
     if recipe.response_method == "predict":
         response = (np.asarray(scores) > 0).astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay:
     """Distance of the objective from the lowest value known, after each iteration.
 
@@ -52,16 +54,10 @@ class ConvergenceDisplay:
     True
     """
 
-    def __init__(
-        self,
-        histories: Mapping[str, Numbers],
-        *,
-        lowest: float | Mapping[str, float],
-        evaluations: Mapping[str, int] | None = None,
-    ) -> None:
-        self.histories = histories
-        self.lowest = lowest
-        self.evaluations = evaluations
+    histories: Mapping[str, Numbers]
+    _: KW_ONLY
+    lowest: float | Mapping[str, float]
+    evaluations: Mapping[str, int] | None = None
 
     @classmethod
     def from_estimator(

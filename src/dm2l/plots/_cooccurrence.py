@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ _HATCH = "#999999"
 _ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
 
 
+@dataclass(eq=False, repr=False)
 class CooccurrenceDisplay:
     r"""How often label k comes with label j, and where that holds one way only.
 
@@ -80,24 +82,14 @@ class CooccurrenceDisplay:
     [('is 4', 'even'), ('is 7', 'prime')]
     """
 
-    def __init__(
-        self,
-        probability: Numbers,
-        *,
-        count: NDArray[np.int64],
-        base: Numbers,
-        label_names: Sequence[str],
-        min_rows: int = ROWS,
-        min_probability: float = _SURE,
-        min_gain: float = _MORE,
-    ) -> None:
-        self.probability = probability
-        self.count = count
-        self.base = base
-        self.label_names = label_names
-        self.min_rows = min_rows
-        self.min_probability = min_probability
-        self.min_gain = min_gain
+    probability: Numbers
+    _: KW_ONLY
+    count: NDArray[np.int64]
+    base: Numbers
+    label_names: Sequence[str]
+    min_rows: int = ROWS
+    min_probability: float = _SURE
+    min_gain: float = _MORE
 
     @classmethod
     def from_labels(

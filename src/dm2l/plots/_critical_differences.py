@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from dm2l.plots._canvas import Numbers, pyplot
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class CriticalDifferenceDisplay:
     """Average ranks of methods over data sets, with bars over those that do not differ.
 
@@ -55,20 +57,12 @@ class CriticalDifferenceDisplay:
     2
     """
 
-    def __init__(
-        self,
-        ranks: Numbers,
-        critical_difference: float,
-        *,
-        names: Sequence[str],
-        n_blocks: int | None = None,
-        p_value: float | None = None,
-    ) -> None:
-        self.ranks = ranks
-        self.critical_difference = critical_difference
-        self.names = names
-        self.n_blocks = n_blocks
-        self.p_value = p_value
+    ranks: Numbers
+    critical_difference: float
+    _: KW_ONLY
+    names: Sequence[str]
+    n_blocks: int | None = None
+    p_value: float | None = None
 
     @classmethod
     def from_scores(

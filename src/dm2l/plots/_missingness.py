@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
 
 
+@dataclass(eq=False, repr=False)
 class MissingnessDisplay:
     """Map of the entries that say yes, say no, or are missing; shares per label on top.
 
@@ -73,22 +75,13 @@ class MissingnessDisplay:
     array([2, 0, 3, 1])
     """
 
-    def __init__(
-        self,
-        signs: Signs,
-        *,
-        share_positive: Numbers,
-        share_negative: Numbers,
-        n_rows: int,
-        label_names: Sequence[str],
-        rows: NDArray[np.intp] | None = None,
-    ) -> None:
-        self.signs = signs
-        self.share_positive = share_positive
-        self.share_negative = share_negative
-        self.n_rows = n_rows
-        self.label_names = label_names
-        self.rows = rows
+    signs: Signs
+    _: KW_ONLY
+    share_positive: Numbers
+    share_negative: Numbers
+    n_rows: int
+    label_names: Sequence[str]
+    rows: NDArray[np.intp] | None = None
 
     @classmethod
     def from_labels(

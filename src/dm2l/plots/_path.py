@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ _ZOOM = 6  # times the median distance from the chosen setting are in the pictur
 _DODGE, _MOST = 0.07, 0.35  # from line to line and in all, of the distance between two lambda_d
 
 
+@dataclass(eq=False, repr=False)
 class PathDisplay:
     """Cross-validated metric over ``lambda_d``, one line per ``alpha`` and ``gamma``.
 
@@ -67,24 +69,14 @@ class PathDisplay:
     True
     """
 
-    def __init__(
-        self,
-        lambda_ds: Numbers,
-        *,
-        means: Numbers,
-        errors: Numbers,
-        settings: Sequence[Mapping[str, Any]],
-        chosen: tuple[int, int] | None = None,
-        metric: str = "score",
-        n_splits: int | None = None,
-    ) -> None:
-        self.lambda_ds = lambda_ds
-        self.means = means
-        self.errors = errors
-        self.settings = settings
-        self.chosen = chosen
-        self.metric = metric
-        self.n_splits = n_splits
+    lambda_ds: Numbers
+    _: KW_ONLY
+    means: Numbers
+    errors: Numbers
+    settings: Sequence[Mapping[str, Any]]
+    chosen: tuple[int, int] | None = None
+    metric: str = "score"
+    n_splits: int | None = None
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Axes | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ _HISTOGRAM_BINS = 20
 _PERFECT, _CURVE = "as predicted", "reliability"
 
 
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay:
     """Share of yes among the observed entries, over the probability that was predicted.
 
@@ -70,28 +72,16 @@ class ReliabilityDisplay:
     (array([0.  , 0.44]), array([0.56, 1.  ]))
     """
 
-    def __init__(
-        self,
-        probability: Numbers,
-        *,
-        share: Numbers,
-        low: Numbers,
-        high: Numbers,
-        count: NDArray[np.int64],
-        histogram: NDArray[np.int64],
-        brier: float,
-        confidence: float = 0.95,
-        name: str | None = None,
-    ) -> None:
-        self.probability = probability
-        self.share = share
-        self.low = low
-        self.high = high
-        self.count = count
-        self.histogram = histogram
-        self.brier = brier
-        self.confidence = confidence
-        self.name = name
+    probability: Numbers
+    _: KW_ONLY
+    share: Numbers
+    low: Numbers
+    high: Numbers
+    count: NDArray[np.int64]
+    histogram: NDArray[np.int64]
+    brier: float
+    confidence: float = 0.95
+    name: str | None = None
 
     @classmethod
     def from_predictions(

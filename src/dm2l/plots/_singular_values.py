@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ _UNITS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SingularValuesDisplay:
     """Local shrinking and global expanding in one picture.
 
@@ -66,20 +68,12 @@ class SingularValuesDisplay:
     {'snake': 1.9, 'reptile': 3.0, 'river': 2.8}
     """
 
-    def __init__(
-        self,
-        whole: Numbers,
-        *,
-        groups: Mapping[str, Numbers],
-        n_rows: int,
-        group_rows: Mapping[str, int],
-        n_labels: int,
-    ) -> None:
-        self.whole = whole
-        self.groups = groups
-        self.n_rows = n_rows
-        self.group_rows = group_rows
-        self.n_labels = n_labels
+    whole: Numbers
+    _: KW_ONLY
+    groups: Mapping[str, Numbers]
+    n_rows: int
+    group_rows: Mapping[str, int]
+    n_labels: int
 
     @classmethod
     def _of(cls, matrix: Numbers, T: Signs, names: Sequence[str]) -> Self:
