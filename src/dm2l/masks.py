@@ -234,7 +234,8 @@ def _matrix_signs(Y: Any, missing_label: Any) -> Signs:
 def _share(rho: float) -> float:
     if isinstance(rho, bool) or not isinstance(rho, Real) or not 0 <= rho <= 1:
         raise ValueError(
-            f"rho is the share of entries that stays observed, a number from 0 to 1; got {rho!r}."
+            "rho, the share of entries that stay observed, must be a number from 0 to 1; got "
+            f"{rho!r}."
         )
     return float(rho)
 

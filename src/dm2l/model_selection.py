@@ -554,7 +554,7 @@ def get_metric(name: str) -> Callable[[Any, Any], float]:
 
 def _recipe(name: str) -> _Recipe:
     if name not in _RECIPES:
-        raise ValueError(f"{name!r} is not a scorer. Known are: {', '.join(sorted(_RECIPES))}.")
+        raise ValueError(f"{name!r} is not a scorer. Known scorers: {', '.join(sorted(_RECIPES))}.")
     return _RECIPES[name]
 
 

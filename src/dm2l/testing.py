@@ -471,7 +471,9 @@ def _require_refusal(trial: _Trial, Y: Any, named: str = "") -> None:
     except ValueError as error:
         _require(named in str(error), f"Expected a message that names {named}, got: {error}")
     else:
-        raise AssertionError(f"Expected ValueError{named and f' for {named}'}, but fit took it.")
+        raise AssertionError(
+            f"Expected ValueError{named and f' for {named}'}, but fit accepted it."
+        )
 
 
 @_check

@@ -316,7 +316,7 @@ def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
     ]
     for table in tables:
         (use,) = inspect_table(table).uses
-        assert (use.kind, use.note) == ("numeric", "no number: 'n.d.' in row 4; taken as missing")
+        assert (use.kind, use.note) == ("numeric", "not a number: 'n.d.' in row 4; taken as missing")
         evaluate_table(table, QUICK, repetitions=1)
     models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
     answers = [one.answer(one.inputs(table)[0]) for one, table in zip(models, tables, strict=True)]
@@ -328,7 +328,7 @@ def test_a_point_is_no_decimal_point_where_a_comma_is():
     (use,) = column_kinds(frame, {"x": "numeric"})
     typed, warnings = typed_frame(frame, [use], "table", ",")
     np.testing.assert_array_equal(typed["x"], [1.5, -2500, np.nan, np.nan, 3])
-    assert "'1.500' in row 3 is no number (2 such values)" in warnings[0]
+    assert "'1.500' in row 3 is not a number (2 such values)" in warnings[0]
 
 
 # --------------------------------------------------------------------------------------- reading
@@ -951,7 +951,7 @@ def test_a_file_that_changed_after_reading_is_not_overwritten_with_guesses(write
     path = write("x,a\n1,1\n2,\n3,0\n")
     table = read_table(path, "a")
     write("x,a\n1,1\n2,0\n3,0\n")
-    with pytest.raises(ValueError, match="row 2 was not read as it stands there"):
+    with pytest.raises(ValueError, match="row 2 was not read as it is written"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
     write("x,a\n1,1\n2,\n")
     with pytest.raises(ValueError, match="read as 3 rows, but its text has 2"):

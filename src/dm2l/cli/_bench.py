@@ -39,7 +39,11 @@ RIDGE = "Ridge, holes as 0"
     help="Share of the labels that is observed.",
 )
 @click.option(
-    "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Times each is fitted."
+    "--repeats",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How often each model is fitted.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data.")
 @shared.json_option

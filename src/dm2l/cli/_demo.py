@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
 from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate
+from dm2l.tables import plain_values
 
 N_TRAIN = 1100
 ROWS_IN_WORDS = 4
@@ -75,10 +76,7 @@ class Demo:
 
     def to_json(self) -> str:
         """The results as JSON."""
-        record = asdict(self)
-        for row in record["rows"]:  # JSON has no NaN
-            row.update({key: None for key, value in row.items() if value != value})
-        return json.dumps(record, indent=1)
+        return json.dumps(plain_values(self), indent=1)
 
     def show(self, console: Console) -> None:
         """Print the tables and a few completed rows."""

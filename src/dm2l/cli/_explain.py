@@ -1,4 +1,4 @@
-"""``dm2l explain``: what a model goes by."""
+"""``dm2l explain``: what a model relies on."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from dm2l.tables import check_form
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="ANSWERS",
-    help="The file in which answers are kept (JSON lines); one that is there is gone on with.",
+    help="The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
 )
 @click.option(
     "-o",
@@ -41,7 +41,11 @@ from dm2l.tables import check_form
     metavar="REFITTED",
     help="The file for the model, written after each refit on the page.",
 )
-@click.option("--top", type=click.IntRange(1), help="Ask for so many holes in all, not for each.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    help="Ask about this many holes in all; without it, about every hole.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
 @click.option(
     "--port",
@@ -144,7 +148,7 @@ def _check_names(
 ) -> None:
     """Refuse to write over what is read."""
     if not answers.parent.is_dir():
-        raise click.UsageError(f"{answers.parent} is no folder to write {answers.name} to.")
+        raise click.UsageError(f"There is no folder {answers.parent} to write {answers.name} to.")
     named = {"MODEL": model, "TABLE": table, "--answers": answers}
     if output is not None:
         named["--output"] = output

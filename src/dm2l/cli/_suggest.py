@@ -17,7 +17,7 @@ SHOWN = 10
 @shared.model_argument
 @shared.table_argument
 @shared.output_option("FILE", "A .csv, .tsv or .parquet file for the ranking.")
-@click.option("--top", type=click.IntRange(1), help="Write only so many.")
+@click.option("--top", type=click.IntRange(1), help="Write only this many.")
 @shared.reading_options
 @shared.force_option
 @shared.json_option

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
@@ -28,6 +25,7 @@ from dm2l.tables import (
     check_encoding,
     check_separator,
     load_bundle,
+    plain_values,
     read_for,
     read_table,
 )
@@ -50,8 +48,9 @@ labels_option = click.option(
     "--labels",
     multiple=True,
     metavar="NAMES",
-    help="Label columns: names with commas, a pattern such as 'tox_*', a prefix such as tox_, or "
-    "the number of last columns. Files that say it themselves (.arff, .npz, ...) need none.",
+    help="Label columns: names separated by commas, a pattern such as 'tox_*', a prefix such as "
+    "tox_, or how many of the last columns. Files that name their labels (.arff, .npz, ...) need "
+    "none.",
 )
 
 
@@ -62,7 +61,7 @@ def output_option(metavar: str, text: str) -> Command:
 
 def details_option(command: Command) -> Command:
     """A second file."""
-    text = "Put probabilities into this file, a line a hole, and add no columns."
+    text = "Put probabilities into this file, one line per hole, and add no columns."
     return click.option("--details", type=_NEW, metavar="FILE", help=text)(command)
 
 
@@ -98,7 +97,7 @@ def _separator(_context: click.Context, _option: click.Parameter, value: str | N
 
 def _decimal(_context: click.Context, _option: click.Parameter, value: str) -> str:
     if len(value) != 1:
-        raise click.BadParameter(f"A decimal point is one character; got {value!r}.")
+        raise click.BadParameter(f"The decimal point must be one character; got {value!r}.")
     return value
 
 
@@ -210,7 +209,7 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
             raise click.UsageError(f"{path} exists; --force overwrites it.")
         folder = path.resolve().parent  # of what a link points to
         if not folder.is_dir():
-            raise click.UsageError(f"{folder} is no folder to write {path.name} to.")
+            raise click.UsageError(f"There is no folder {folder} to write {path.name} to.")
     if len({path.resolve() for path in given}) < len(given):
         raise click.UsageError(f"{given[0]} is named for two outputs.")
 
@@ -256,22 +255,4 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 def echo_json(result: Any) -> None:
     """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
-    click.echo(json.dumps(_plain(result), indent=1, ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
+    click.echo(json.dumps(plain_values(result), indent=1, ensure_ascii=False))

@@ -360,9 +360,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.memory:
             raise ValueError(
-                f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, memory="
-                f"{self.memory:.3g} allows less. Use predict_top_k, which never holds them all; or "
-                f"pass {int(self.memory // (8 * c))} rows at a time, or set_params(memory=...)."
+                f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, but "
+                f"memory={self.memory:.3g} allows less. Use predict_top_k, which never holds them "
+                f"all; or pass {int(self.memory // (8 * c))} rows at a time, or raise memory."
             )
         scores = np.empty((n, c))
         for rows, S in self._score_blocks(X):

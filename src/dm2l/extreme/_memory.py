@@ -83,8 +83,8 @@ def check_memory(sizes: Sizes, rank: int, memory: float) -> None:
         low, high = (middle, high) if _needed(sizes, middle) <= room else (low, middle)
     advice = f"rank={low} would fit" if low else "no rank fits: take fewer rows or features"
     raise ValueError(
-        f"This fit needs about {needed / (1 - SHARE):.3g} bytes, memory={memory:.3g} allows less: "
-        f"{sizes.n_rows} rows, {sizes.n_features} features, {sizes.n_labels} labels, "
+        f"This fit needs about {needed / (1 - SHARE):.3g} bytes, but memory={memory:.3g} allows "
+        f"less: {sizes.n_rows} rows, {sizes.n_features} features, {sizes.n_labels} labels, "
         f"{sizes.n_stored} stored, rank={rank}. Raise memory, or lower rank; {advice}."
     )
 

@@ -162,6 +162,6 @@ def refuse_shuffled(names: Any, others: Any, what: str) -> None:
     for j, (name, other) in enumerate(zip(names, others, strict=True)):
         if other != name and other in known:
             raise ValueError(
-                f"Column {j} of {what} is {other!r}, that of Y is {name!r}: columns go by their "
-                f"place. Take {what}[Y.columns]."
+                f"Column {j} of {what} is {other!r}, but that of Y is {name!r}: columns are "
+                f"matched by position. Use {what}[Y.columns]."
             )

@@ -61,7 +61,7 @@ class LabelForm:
     def labels(self) -> Labels:
         """Form without any rows."""
         if self._labels is None:
-            raise ValueError("No labels were read yet.")
+            raise ValueError("No labels have been read yet.")
         return self._labels
 
     def read(self, Y: Any, label_mask: Any = None) -> Signs:
@@ -128,18 +128,18 @@ class LabelForm:
             known = empty
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
-                f"This block has {found.n_labels} labels ({found.kind}), those before had "
+                f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
                 f"{known.n_labels} ({known.kind})."
             )
         if not _same_names(known.names, found.names):
             raise ValueError(
-                f"The labels of this block are {_shown(found.names)}, those before were "
+                f"The labels of this block are {_shown(found.names)}, but earlier ones were "
                 f"{_shown(known.names)}."
             )
         if known.kind == "multilabel" and coding is not None:
             if self._coding is not None and self._coding != coding:
                 raise ValueError(
-                    f"This block writes negatives as {coding}, those before as "
+                    f"This block writes negatives as {coding}, but earlier ones as "
                     f"{self._coding}. If one of them marks what was not observed, say so with "
                     "missing_label."
                 )

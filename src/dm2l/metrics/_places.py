@@ -117,11 +117,11 @@ def _check_list(scores: tuple[Any, ...], shape: tuple[int, int], k: int) -> NDAr
             f"{labels.shape} and {values.shape}."
         )
     if labels.shape[1] < min(k, c):
-        raise ValueError(f"k={k}, but the list has {labels.shape[1]} labels a row.")
+        raise ValueError(f"k={k}, but the list has {labels.shape[1]} labels per row.")
     if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
         raise ValueError(f"indices must be integers from 0 to {c - 1}, the columns of Y.")
     if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
-        raise ValueError("scores of a list must fall, or stay, from place to place in every row.")
+        raise ValueError("scores of a list must not increase from one place to the next.")
     ordered = np.sort(labels, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):

@@ -97,11 +97,13 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
     """
     p = np.asarray(to_numpy(propensities), dtype=np.float64)
     if p.shape != (n_labels,):
-        raise ValueError(f"propensities must have shape ({n_labels},), one a label; got {p.shape}.")
+        raise ValueError(
+            f"propensities must have shape ({n_labels},), one per label; got {p.shape}."
+        )
     bad = np.flatnonzero(~((p > 0) & (p <= 1)))
     if len(bad):
         raise ValueError(
-            f"propensities has {p[bad[0]]} for label {bad[0]}; a chance lies above 0 and is at "
-            "most 1."
+            f"propensities has {p[bad[0]]} for label {bad[0]}; propensities must be above 0 "
+            "and at most 1."
         )
     return p

@@ -115,7 +115,7 @@ class ConvergenceDisplay:
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
-                f"estimators must be a dict of name to fitted estimator: {estimators!r}."
+                f"estimators must be a dict of names to fitted estimators, got {estimators!r}."
             )
         steps = {name: _last_step(estimator) for name, estimator in estimators.items()}
         histories = {name: _history(step) for name, step in steps.items()}
@@ -198,6 +198,6 @@ def _history(estimator: Any) -> Numbers:
     history = np.asarray(estimator.objective_history_, dtype=np.float64)
     if not len(history) or not np.isfinite(history).all():
         raise ValueError(
-            f"objective_history_ of {estimator!r} holds no finite course: {history!r}."
+            f"objective_history_ of {estimator!r} has values that are not finite: {history!r}."
         )
     return history

@@ -110,7 +110,7 @@ class MissingnessDisplay:
             Rows with like holes together, by the first principal component of what was observed;
             or the order of the data, which shows what depends on it, as on time.
         max_rows : int, default=500
-            With more rows than this, so many of them are drawn, at even distances.
+            With more rows than this, only this many are drawn, evenly spaced.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None for a new figure.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.review._digest import table_digest
+from dm2l.review._journal import table_digest
 from dm2l.tables import PARQUET, TEXT, Completion, Table, write_completion
 
 
@@ -18,11 +18,11 @@ def export_answers(
 ) -> int:
     """Write a table with those holes filled that ``Y`` fills; returns how many these are."""
     if not table.path.is_file():
-        raise ValueError(f"{table.path} is no file, so there is no table to put answers into.")
+        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
     if table_digest(table) != digest:
         raise ValueError(
             f"{table.path} has changed since the review began, so that answers may not belong to "
-            "its rows any more. Put it back as it was; the answers are kept."
+            "its rows any more. Restore it as it was; the answers are kept."
         )
     given = np.isnan(table.Y) & ~np.isnan(Y)
     completion = Completion(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dm2l.review._digest import table_digest
 from dm2l.review._lines import Line, damaged, read_lines, write_line
 from dm2l.review._lock import hold
 from dm2l.tables import Table
@@ -154,14 +154,16 @@ class Journal:
         """Raise a ValueError that says why this is no answer to a hole of the table."""
         table = self.table
         if answer not in ANSWERS:
-            raise ValueError(f"The answer {answer!r} is none of {', '.join(ANSWERS)}.")
+            raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}; got {answer!r}.")
         if not isinstance(label, str) or label not in table.label_names:
-            raise ValueError(f"{label!r} is no label of {table.path}.")
+            raise ValueError(f"{label!r} is not a label of {table.path}.")
         if type(row) is not int or not 1 <= row <= table.n_rows:
-            raise ValueError(f"{row!r} is no row of {table.path}, which has 1 to {table.n_rows}.")
+            raise ValueError(
+                f"{row!r} is not a row of {table.path}, whose rows are 1 to {table.n_rows}."
+            )
         if not np.isnan(table.Y[row - 1, table.label_names.index(label)]):
             raise ValueError(
-                f"Label {label!r} of row {row} is no hole of {table.path}: it was observed. Was "
+                f"Label {label!r} of row {row} is not a hole of {table.path}: it was observed. Was "
                 "the table read with other marks of missing labels?"
             )
 
@@ -185,7 +187,7 @@ class Journal:
     def _read(self, head: Mapping[str, Any]) -> tuple[int, str]:
         if not hold(self._file):
             raise BlockingIOError(
-                f"{self.path} is open in another review; end that one, or take another file."
+                f"{self.path} is open in another review; end that one, or use another file."
             )
         first = write_line(head, "")[0]
         data = self._file.read()
@@ -193,7 +195,7 @@ class Journal:
             data = self._begin(first)
         lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
         if lines is None or not lines.whole:
-            raise ValueError(f"{self.path} is no journal of answers; name another file.")
+            raise ValueError(f"{self.path} is not a journal of answers; name another file.")
         self._check_head(lines.whole[0].content, head)
         for line in lines.whole[1:]:
             self._check_line(line)
@@ -227,8 +229,8 @@ class Journal:
             raise ValueError(
                 f"{self.path} has answers to another table, {found.get('table')!r}, or "
                 f"{self.table.path} has changed since: its SHA-256 is {head['sha256'][:12]}..., "
-                f"that of the answers' table is {str(found.get('sha256'))[:12]}... Go on with the "
-                "table as it was, or begin a new file of answers."
+                f"that of the answers' table is {str(found.get('sha256'))[:12]}... Continue "
+                "with the table as it was, or begin a new file of answers."
             )
 
     def _check_line(self, line: Line) -> None:
@@ -283,3 +285,12 @@ class Journal:
             self._file.seek(self._size)
             raise
         self._size += len(data)
+
+
+def table_digest(table: Table) -> str:
+    """SHA-256 of a table's file; of its columns and labels if it never was in one."""
+    if table.path.is_file():
+        with table.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    text = "" if table.frame is None else table.frame.to_csv(index=False)
+    return hashlib.sha256(text.encode() + table.Y.tobytes()).hexdigest()

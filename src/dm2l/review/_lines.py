@@ -55,8 +55,8 @@ def read_lines(path: Path, data: bytes) -> Lines:
 def damaged(path: Path, number: int, why: str) -> ValueError:
     """The error for a line that is not as it was written."""
     return ValueError(
-        f"{path}, line {number}: {why}. A journal is only ever added to; put back the file as it "
-        "was (an answer is changed by answering again), or begin a new one."
+        f"{path}, line {number}: {why}. A journal is only ever added to; restore the file as "
+        "it was (an answer is changed by answering again), or begin a new one."
     )
 
 
@@ -65,9 +65,9 @@ def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict
         # Whoever opens the file in an editor may lose the last line's end, or change all ends.
         content = json.loads(raw.decode().rstrip("\r\n"))
     except ValueError as error:
-        raise damaged(path, number, f"{_short(raw)} is no JSON ({error})") from error
+        raise damaged(path, number, f"{_short(raw)} is not JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get(_SEAL), str):
-        raise damaged(path, number, f"{_short(raw)} is no line of a journal")
+        raise damaged(path, number, f"{_short(raw)} is not a line of a journal")
     seal = content.pop(_SEAL)
     if seal != _seal(previous, json.dumps(content, ensure_ascii=False)):
         raise damaged(path, number, "this line, or one before it, was changed or left out")

@@ -18,10 +18,10 @@ from dm2l.tables import (
     Table,
     TableModel,
     Wishes,
+    changes,
     fit_pipeline,
-    interval,
     intervals,
-    measure,
+    measure_pipeline,
     score_correlation,
 )
 
@@ -117,21 +117,13 @@ class Refit:
         if not self._before:
             self._before = [self._measure(left, hidden) for left, hidden in kept_back]
         after = [self._measure(np.where(given, Y, left), hidden) for left, hidden in kept_back]
-        changes = {
-            key: interval(
-                [new[key] - old[key] for new, old in zip(after, self._before, strict=True)],
-                KEPT_BACK,
-                (-1.0, 1.0),
-            )
-            for key in after[0]
-        }
         return Quality(
             n_answers=int(given.sum()),
             n_entries=int((~np.isnan(kept_back[0][1])).sum()),
             repetitions=len(kept_back),
             before=intervals(self._before, KEPT_BACK),
             after=intervals(after, KEPT_BACK),
-            change=changes,
+            change=changes(after, self._before, KEPT_BACK),
         )
 
     def _split(self) -> list[tuple[Labels, Labels]]:
@@ -147,14 +139,7 @@ class Refit:
         return self._kept_back
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
-        pipeline = self._pipeline(Y)
-        X, classifier = pipeline[:-1].transform(self.inputs), pipeline[-1]
-        return measure(
-            hidden,
-            classifier.decision_function(X),
-            classifier.predict_proba(X),
-            classifier.predict(X) == 1,
-        )
+        return measure_pipeline(self._pipeline(Y), self.inputs, hidden)
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():

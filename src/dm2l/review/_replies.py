@@ -14,7 +14,7 @@ from urllib.parse import quote
 from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
 from dm2l.review._session import ReviewSession
-from dm2l.tables import MEASURES
+from dm2l.tables import MEASURES, plain_values
 
 _PAGE = {
     "": ("page.html", "text/html; charset=utf-8"),
@@ -85,32 +85,15 @@ class Replies:
     def _state(self, at: int | None) -> Reply:
         session = self.session
         progress, refitting = session.progress, session.refitting
-        entry = session.entry(at)
-        decided = progress.decided
+        decided, quality = progress.decided, refitting.quality
         state = {
             "table": session.table.path.name,
             "position": decided if at is None else min(at, decided),
             "progress": {**progress._asdict(), "decided": decided},
-            "entry": None,
-            "refitting": {
-                "running": refitting.running,
-                "number": refitting.number,
-                "error": refitting.error,
-                "quality": None if refitting.quality is None else _quality(refitting.quality),
-            },
+            "entry": session.entry(at),
+            "refitting": {**vars(refitting), "quality": quality and _quality(quality)},
             "output": None if self.output is None else str(self.output),
         }
-        if entry is not None:
-            state["entry"] = {
-                "row": entry.row,
-                "label": entry.label,
-                "answer": entry.answer,
-                "belief": entry.belief._asdict(),
-                "n_open": entry.n_open,
-                "columns": [column._asdict() for column in entry.columns],
-                "n_left_out": entry.n_left_out,
-                "others": [other._asdict() for other in entry.others],
-            }
         return Reply(_json(state))
 
     def _download(self) -> Reply:
@@ -142,7 +125,7 @@ def _quality(quality: Quality) -> dict[str, Any]:
                 "higher_is_better": up,
                 "before": quality.before[key].mean,
                 "after": quality.after[key].mean,
-                "change": quality.change[key]._asdict(),
+                "change": quality.change[key],
             }
             for key, words, up in MEASURES
             if not math.isnan(quality.after[key].mean)
@@ -151,13 +134,4 @@ def _quality(quality: Quality) -> dict[str, Any]:
 
 
 def _json(content: Any) -> bytes:
-    return json.dumps(_finite(content)).encode()
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(plain_values(content)).encode()

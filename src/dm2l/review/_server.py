@@ -39,8 +39,8 @@ def check_host(host: str) -> None:
     """Refuse an interface that other machines can reach."""
     if host not in LOOPBACK:
         raise ValueError(
-            f"A review is served to this machine only: the host is 127.0.0.1 or ::1, not {host!r}. "
-            "From another machine come through 'ssh -L'."
+            "A review is served to this machine only: host must be 127.0.0.1 or ::1, got "
+            f"{host!r}. From another machine, use 'ssh -L'."
         )
 
 
@@ -103,18 +103,18 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_all("Origin", []) != [f"http://{host}"]:
             self._refuse(403, "Only the page of this server may write.")
         if self.headers.get_content_type() != "application/json":
-            self._refuse(415, "Requests are JSON.")
+            self._refuse(415, "Requests must be JSON.")
         return self.server.replies.post(name, self._body())
 
     def _body(self) -> Any:
         if self._length is None:
-            self._refuse(411, "Requests say how long they are.")
+            self._refuse(411, "Requests must state their length.")
         if self._length > MOST_BYTES:
-            self._refuse(413, f"Requests have at most {MOST_BYTES} bytes.")
+            self._refuse(413, f"Requests may have at most {MOST_BYTES} bytes.")
         try:
             return json.loads(self._content)
         except (ValueError, RecursionError) as error:
-            raise _AccessError(400, "The request is no JSON.") from error
+            raise _AccessError(400, "The request is not JSON.") from error
 
     def _refuse(self, status: int, reason: str) -> NoReturn:
         raise _AccessError(status, reason)
@@ -186,7 +186,7 @@ class ReviewServer(ThreadingHTTPServer):
         try:
             super().__init__((address, port), _Handler)
         except OSError as error:
-            raise OSError(f"Port {port} of {address} cannot be taken: {error}.") from error
+            raise OSError(f"Port {port} of {address} is not available: {error}.") from error
         names = (LOOPBACK[host], "localhost")
         self.hosts = [[f"{name}:{self.server_port}"] for name in names]
         if self.server_port == 80:  # browsers leave it out

@@ -9,10 +9,10 @@ from dm2l.tables._fitting import fit_pipeline
 from dm2l.tables._inspection import Implication, Inspection, Ranks, inspect_table
 from dm2l.tables._kinds import KINDS, ColumnUse, column_kinds
 from dm2l.tables._matrices import MATRIX_FORMATS
-from dm2l.tables._measures import MEASURES, Estimate, Interval, interval, intervals, measure
+from dm2l.tables._measures import MEASURES, Estimate, Interval, changes, intervals, measure_pipeline
 from dm2l.tables._model import Answer, TableModel, fit_table, read_for, score_correlation
 from dm2l.tables._oddities import LabelCount, column_warnings
-from dm2l.tables._output import PARQUET, TEXT, check_suffix, write_columns
+from dm2l.tables._output import PARQUET, TEXT, check_suffix, plain_values, write_columns
 from dm2l.tables._reading import check_encoding, check_separator, read_cells, read_table
 from dm2l.tables._settings import Settings, Wishes
 from dm2l.tables._suggestion import Suggestions, suggest_entries
@@ -42,6 +42,7 @@ __all__ = [
     "TableEvaluation",
     "TableModel",
     "Wishes",
+    "changes",
     "check_encoding",
     "check_form",
     "check_separator",
@@ -54,10 +55,10 @@ __all__ = [
     "fit_pipeline",
     "fit_table",
     "inspect_table",
-    "interval",
     "intervals",
     "load_bundle",
-    "measure",
+    "measure_pipeline",
+    "plain_values",
     "read_cells",
     "read_for",
     "read_table",

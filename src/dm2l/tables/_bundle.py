@@ -99,7 +99,7 @@ def load_bundle(path: str | Path) -> TableModel:
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
     if record is None:
         raise ValueError(
-            f"{path} holds a model, but none of a table: it was not written by 'dm2l fit'."
+            f"{path} holds a model, but not one of a table: it was not written by 'dm2l fit'."
         )
     if record.get("format") != FORMAT:
         raise ValueError(

@@ -13,9 +13,8 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import label_table
 from dm2l.tables._fitting import fit_pipeline
-from dm2l.tables._kinds import column_kinds
-from dm2l.tables._measures import Interval, interval, intervals, label_precision, measure
-from dm2l.tables._preparation import typed_frame
+from dm2l.tables._measures import Interval, changes, intervals, label_precision, measure
+from dm2l.tables._preparation import table_inputs
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
 from dm2l.tables._table import Table
 
@@ -118,14 +117,9 @@ def evaluate_table(
     """
     wishes = Wishes() if wishes is None else wishes
     if not 0 < hide < 1:
-        raise ValueError(f"hide is the share of labels to hide, between 0 and 1; got {hide}.")
+        raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
     check_learnable(table.Y, str(table.path))
-    uses = None
-    if table.frame is not None:
-        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-    inputs = table.matrix
-    if uses is not None:
-        inputs = typed_frame(table.frame, uses, str(table.path), table.decimal)[0]
+    inputs, uses = table_inputs(table, kinds, drop)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
@@ -149,25 +143,13 @@ def evaluate_table(
                 aucs.append(label_table(hidden, scores)["auc"])
                 chosen.append(settings)
         hidden_counts.append(hidden)
-    gains = {
-        name: {
-            key: interval(
-                [a[key] - b[key] for a, b in zip(measured["DM2L"], others, strict=True)],
-                hide,
-                (-1.0, 1.0),
-            )
-            for key in others[0]
-        }
-        for name, others in measured.items()
-        if name != "DM2L"
-    }
     stacked = np.stack(hidden_counts)
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
         n_hidden=int((~np.isnan(stacked[0])).sum()),
         methods={name: intervals(values, hide) for name, values in measured.items()},
-        gains=gains,
+        gains={name: changes(measured["DM2L"], measured[name], hide) for name in METHODS[1:]},
         labels=[
             LabelQuality(
                 label,

@@ -81,7 +81,7 @@ def check_form(table: Table, output: Path) -> None:
         wanted = TEXT if suffix in TEXT else PARQUET
     if output.suffix.lower() not in wanted:
         raise ValueError(
-            f"{output}: what is completed of {table.path.name} is written as {', '.join(wanted)}."
+            f"{output}: the completed {table.path.name} must be written as {', '.join(wanted)}."
         )
 
 
@@ -143,7 +143,7 @@ def _text_writer(
         for k in np.flatnonzero(completion.holes[row]).tolist():
             if plain(cells[places[k]]) not in marks:
                 raise ValueError(
-                    f"{table.path}: row {row + 1} was not read as it stands there: label "
+                    f"{table.path}: row {row + 1} was not read as it is written: label "
                     f"{table.label_names[k]!r} holds {cells[places[k]]!r}. Name the separator with "
                     "--separator."
                 )

@@ -13,7 +13,6 @@ from dm2l.readers._columns import ColumnRequestError, check_distinct, match_colu
 from dm2l.tables._answers import HOLES
 
 KINDS = ("numeric", "boolean", "category", "text")
-LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
 
 # Different values that a category may have, whatever the number of rows, and at most.
 FEW, MOST = 20, 200
@@ -244,4 +243,4 @@ def _odd_values(texts: Any, odd: list[int]) -> str:
         return ""
     what = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
     more = "" if len(odd) == 1 else f" and {len(odd) - 1} more"
-    return f"no number: {what}{more}; taken as missing"
+    return f"not a number: {what}{more}; taken as missing"

@@ -81,6 +81,13 @@ def measure(
     }
 
 
+def measure_pipeline(pipeline: Any, inputs: Any, Y: NDArray[np.float64]) -> dict[str, float]:
+    """All measures of what a fitted pipeline says about these inputs."""
+    X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+    scores, probabilities = model.decision_function(X), model.predict_proba(X)
+    return measure(Y, scores, probabilities, model.predict(X) == 1)
+
+
 def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Average precision of each label over its observed entries; nan without both answers."""
     result = np.full(Y.shape[1], np.nan)
@@ -117,6 +124,17 @@ def intervals(measured: Sequence[dict[str, float]], kept_back: float) -> dict[st
     return {key: interval([m[key] for m in measured], kept_back) for key in measured[0]}
 
 
+def changes(
+    after: Sequence[dict[str, float]], before: Sequence[dict[str, float]], kept_back: float
+) -> dict[str, Interval]:
+    """An interval for how much each measure changed, on the same entries."""
+    pairs = list(zip(after, before, strict=True))
+    return {
+        key: interval([new[key] - old[key] for new, old in pairs], kept_back, (-1.0, 1.0))
+        for key in after[0]
+    }
+
+
 def estimate_rows(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
@@ -144,13 +162,7 @@ def estimate_rows(
                 wishes,
                 tell=None if tell is None else _part(tell, f"estimate {number} of {folds}"),
             )
-        X = pipeline[:-1].transform(take(inputs, test))
-        model = pipeline[-1]
-        measured.append(
-            measure(
-                Y[test], model.decision_function(X), model.predict_proba(X), model.predict(X) == 1
-            )
-        )
+        measured.append(measure_pipeline(pipeline, take(inputs, test), Y[test]))
     if not measured:
         return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0)
     n_entries = int((~np.isnan(Y)).sum())

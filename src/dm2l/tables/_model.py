@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dm2l.classifier import DM2LClassifier
 from dm2l.tables._fitting import fit_pipeline
-from dm2l.tables._kinds import ColumnUse, column_kinds
+from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_rows
-from dm2l.tables._preparation import Feature, check_columns, features_of, typed_frame
+from dm2l.tables._preparation import Feature, check_columns, features_of, table_inputs, typed_frame
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
 from dm2l.tables._table import LabelNames, Table, made_up_names
@@ -84,7 +84,7 @@ class TableModel:
             return self._columns(table), []
         if self.uses is None or table.frame is None:
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
-            raise ValueError(f"This model was fitted to {kind}, {table.path} is none.")
+            raise ValueError(f"This model was fitted to {kind}; {table.path} is not one.")
         if table.unnamed:
             self._check_width(table)
         return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
@@ -187,15 +187,7 @@ def fit_table(
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
     check_learnable(table.Y, str(table.path))
-    uses = None
-    if table.frame is not None:
-        uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-    if uses is not None and not any(use.used for use in uses):
-        listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
-        raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
-    inputs = table.matrix
-    if uses is not None:
-        inputs = typed_frame(table.frame, uses, str(table.path), table.decimal)[0]
+    inputs, uses = table_inputs(table, kinds, drop)
     estimate = None
     if estimate_folds:
         estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, tell)

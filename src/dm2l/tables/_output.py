@@ -1,11 +1,15 @@
-"""Tables out: CSV, TSV or Parquet."""
+"""What goes out: columns as CSV, TSV or Parquet, results as plain values for JSON."""
 
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dm2l.files import whole_file
 from dm2l.readers._columns import require
@@ -17,7 +21,7 @@ PARQUET = (".parquet", ".pq")
 def check_suffix(path: Path) -> None:
     """Refuse a name that does not say which form the file should have."""
     if path.suffix.lower() not in (*TEXT, *PARQUET):
-        raise ValueError(f"{path}: the name has to end in one of {', '.join((*TEXT, *PARQUET))}.")
+        raise ValueError(f"{path}: the name must end in one of {', '.join((*TEXT, *PARQUET))}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
@@ -34,3 +38,22 @@ def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
             writer = csv.writer(file, delimiter=separator, lineterminator="\n")
             writer.writerow(columns)
             writer.writerows(zip(*columns.values(), strict=True))
+
+
+def plain_values(value: Any) -> Any:
+    """Dataclasses, arrays and numbers as JSON has them; what is undefined is None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain_values(vars(value))
+    if hasattr(value, "_asdict"):
+        return plain_values(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return plain_values(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

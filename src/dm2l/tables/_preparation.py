@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from dm2l.readers._columns import require
-from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text
+from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text, column_kinds
+from dm2l.tables._table import Table
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
@@ -91,12 +92,25 @@ def typed_frame(
             texts = as_text(column)
             lost = np.flatnonzero(np.isnan(values) & (texts != ""))
             if len(lost):
-                form = "number" if numeric else "yes or no"
+                form = "a number" if numeric else "yes or no"
                 warnings.append(
-                    f"column {use.name!r}: {texts[lost[0]][:40]!r} in row {lost[0] + 1} is no "
+                    f"column {use.name!r}: {texts[lost[0]][:40]!r} in row {lost[0] + 1} is not "
                     f"{form} ({len(lost)} such values); taken as missing"
                 )
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
+
+
+def table_inputs(
+    table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str]
+) -> tuple[Any, list[ColumnUse] | None]:
+    """Features to learn from, and what every column is used for; None for a sparse matrix."""
+    if table.frame is None:
+        return table.matrix, None
+    uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
+    if not any(use.used for use in uses):
+        listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
+        raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
+    return typed_frame(table.frame, uses, str(table.path), table.decimal)[0], uses
 
 
 class Feature(NamedTuple):

@@ -146,7 +146,7 @@ def split_columns(
 ) -> Table:
     """Part the columns of a data frame into features and labels."""
     if len(frame) == 0:
-        raise ValueError(f"{path} has a header and no rows.")
+        raise ValueError(f"{path} has a header but no rows.")
     features = [j for j in range(len(names)) if j not in set(chosen)]
     if not features:
         raise ValueError(f"{path}: every column is a label; no features are left.")

@@ -215,7 +215,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
     wrong_data = (
         (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
         (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
-        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "has to end in"),
+        (predict_command, (model, table, "-o", tmp_path / "a.doc"), "must end in"),
         (
             complete_command,
             (model, bare, "-o", tmp_path / "a.csv"),
@@ -379,7 +379,7 @@ def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("vip,amount,text,channel,hours\nyes,lots,refund,e-mail,3\n")
     result = succeed(predict_command, journey[0]["model.dm2l"], path, "-o", tmp_path / "o.parquet")
-    assert "warning: column 'amount': 'lots' in row 1 is no number" in result.stderr
+    assert "warning: column 'amount': 'lots' in row 1 is not a number" in result.stderr
     assert len(pd.read_parquet(tmp_path / "o.parquet")) == 1
 
 

@@ -126,7 +126,7 @@ def test_a_changed_byte_is_an_error_that_names_a_line_and_never_another_answer(
     except ValueError as error:
         failure = str(error)
     if failure is not None:
-        assert f"line {line}:" in failure or (line == 1 and "is no journal" in failure)
+        assert f"line {line}:" in failure or (line == 1 and "is not a journal" in failure)
     assert path.read_bytes()[:place] == content[:place]
 
 
@@ -197,14 +197,14 @@ def test_a_full_disk_loses_nothing_and_counts_nothing(path, table, monkeypatch):
 @pytest.mark.parametrize(
     ("row", "label", "answer", "message"),
     [
-        (0, "tox_b", "yes", "0 is no row"),
-        (7, "tox_b", "yes", "7 is no row .* 1 to 6"),
-        (True, "tox_b", "yes", "True is no row"),
-        ("2", "tox_b", "yes", "'2' is no row"),
+        (0, "tox_b", "yes", "0 is not a row"),
+        (7, "tox_b", "yes", "7 is not a row .* 1 to 6"),
+        (True, "tox_b", "yes", "True is not a row"),
+        ("2", "tox_b", "yes", "'2' is not a row"),
         (2, "tox_c", "yes", "'tox_c' is no label"),
         (2, ["tox_b"], "yes", "is no label"),
-        (2, "tox_b", "maybe", "'maybe' is none of yes, no, skip"),
-        (1, "tox_b", "no", "'tox_b' of row 1 is no hole"),
+        (2, "tox_b", "maybe", "one of yes, no, skip; got 'maybe'"),
+        (1, "tox_b", "no", "'tox_b' of row 1 is not a hole"),
     ],
 )
 def test_what_is_no_answer_to_a_hole_is_refused(path, table, row, label, answer, message):
@@ -239,7 +239,7 @@ def test_a_table_read_with_other_marks_is_found_out_by_line(tmp_path):
     with Journal(path, read_table(source, "tox_a", missing=["-1"])) as journal:
         journal.add(3, "tox_a", "yes")
         journal.add(2, "tox_a", "yes")
-    with pytest.raises(ValueError, match=r"line 3: Label 'tox_a' of row 2 is no hole"):
+    with pytest.raises(ValueError, match=r"line 3: Label 'tox_a' of row 2 is not a hole"):
         Journal(path, read_table(source, "tox_a"))
 
 
@@ -248,7 +248,7 @@ def test_a_table_read_with_other_marks_is_found_out_by_line(tmp_path):
 )
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(path, table, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is no journal of answers"):
+    with pytest.raises(ValueError, match="is not a journal of answers"):
         Journal(path, table)
     assert path.read_bytes() == content
 

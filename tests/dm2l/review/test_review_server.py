@@ -107,7 +107,7 @@ def test_the_socket_is_bound_to_the_loopback_interface(session, host):
         shown = "[::1]" if host == "::1" else address
         assert server.url == f"http://{shown}:{server.server_port}/{server.token}/"
         with pytest.raises(
-            OSError, match=f"Port {server.server_port} of {address} cannot be taken"
+            OSError, match=f"Port {server.server_port} of {address} is not available"
         ):
             ReviewServer(session, host=host, port=server.server_port)
 

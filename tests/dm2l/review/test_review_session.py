@@ -263,13 +263,13 @@ def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, beg
         trained.append(Y.copy())
         return _refit_fit(inputs, uses, Y, wishes, **options)
 
-    def measure(hidden, *others):
+    def measure(pipeline, inputs, hidden):
         scored.append((trained[-1], hidden.copy()))
-        return _refit_measure(hidden, *others)
+        return _refit_measure(pipeline, inputs, hidden)
 
-    _refit_fit, _refit_measure = _refit.fit_pipeline, _refit.measure
+    _refit_fit, _refit_measure = _refit.fit_pipeline, _refit.measure_pipeline
     monkeypatch.setattr(_refit, "fit_pipeline", fit)
-    monkeypatch.setattr(_refit, "measure", measure)
+    monkeypatch.setattr(_refit, "measure_pipeline", measure)
     session = begin()
     say(session, ["yes", "no"] * 5)
     for answers in (10, 14):
