@@ -68,7 +68,7 @@ class StoredLabels:
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
         """Signs of some labels of every row, given as an array of shape (n, k); 0 is missing."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
-        found = np.asarray(self.signed[rows, labels.ravel()]).reshape(labels.shape)
+        found = _entries(self.signed, rows, labels.ravel()).reshape(labels.shape)
         if self.absent != "missing":
             found = np.where(found == 0, -1, found)
         return found.astype(np.int8)
@@ -86,6 +86,13 @@ class StoredLabels:
         if self.absent != "missing":
             signs[signs == 0] = -1
         return np.asarray(signs)
+
+
+def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
+    """Entries of a dense or sparse matrix; of no entries scipy would make a sparse array."""
+    if not len(rows):
+        return np.zeros(0, dtype=matrix.dtype)
+    return np.asarray(matrix[rows, columns]).ravel()
 
 
 def check_absent(absent_label: Any, *, unlabelled: bool = False) -> None:
@@ -125,8 +132,11 @@ def read_sparse(
     if mask is not None:
         if absent_label == "unlabelled":
             raise ValueError("label_mask does not go with absent_label='unlabelled'.")
-        mask = mask.tocsr() if sp.issparse(mask) else mask
-        use = np.asarray(mask[rows, columns]).ravel()
+        if sp.issparse(mask):
+            mask = sp.csr_array(mask, copy=True)
+            mask.sum_duplicates()
+            mask.eliminate_zeros()
+        use = _entries(mask, rows, columns)
         rows, columns, data = rows[use], columns[use], data[use]
     signed = _check_stored(rows, columns, data, missing_label, absent_label)
     allowed = Y.shape[0] * Y.shape[1] if mask is None else int(mask.sum())
