@@ -14,7 +14,6 @@ import numpy as np
 import scipy
 import sklearn
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from sklearn.linear_model import Ridge
 
@@ -57,16 +56,9 @@ def bench_command(
 
     Example: dm2l bench --rows 20000 --labels 50
     """
-    console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("making data", total=None)
-        half = labels // 2
+    half = labels // 2
+    with shared.progress() as tell:
+        tell("making data")
         X, Y = make_missing_multilabel(
             rows,
             features,
@@ -75,7 +67,7 @@ def bench_command(
             rho=rho,
             random_state=seed,
         )
-        found = measure(X, Y, repeats, lambda text: progress.update(task, description=text))
+        found = measure(X, Y, repeats, tell)
     record: dict[str, Any] = {
         "rows": rows,
         "features": features,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.classifier import DM2LClassifier
+from dm2l.cli import _table_options as shared
 from dm2l.datasets import load_digit_attributes
 from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate
@@ -34,20 +34,6 @@ COLUMNS = (
 LEGEND = """\
 Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
 * of the labels that were hidden in training: AUC, share filled in rightly."""
-
-
-@dataclass
-class Row:
-    """Scores of one method."""
-
-    method: str
-    ranking_loss: float
-    average_precision: float
-    one_error: float
-    label_auc: float
-    hidden_auc: float
-    hidden_accuracy: float
-    seconds: float
 
 
 @dataclass
@@ -71,7 +57,7 @@ class Demo:
     n_test: int
     n_labels: int
     n_hidden: int
-    rows: list[Row]
+    rows: list[dict[str, Any]]
     completed: list[Completed]
 
     def to_json(self) -> str:
@@ -90,17 +76,13 @@ class Demo:
         for _, heading, up in COLUMNS:
             table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
         table.add_column("fit s", justify="right")
-        best = {
-            key: (max if up else min)(getattr(row, key) for row in self.rows)
-            for key, _, up in COLUMNS
-        }
+        best = {key: (max if up else min)(row[key] for row in self.rows) for key, _, up in COLUMNS}
         for row in self.rows:
-            values = {key: getattr(row, key) for key, _, _ in COLUMNS}
             cells = [
-                f"[bold]{value:.3f}[/]" if value == best[key] else f"{value:.3f}"
-                for key, value in values.items()
+                f"[bold]{row[key]:.3f}[/]" if row[key] == best[key] else f"{row[key]:.3f}"
+                for key in best
             ]
-            table.add_row(row.method, *cells, f"{row.seconds:.2f}")
+            table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
         console.print(table)
         console.print(LEGEND, style="dim", highlight=False)
         console.print("\nHoles filled by the kernel model, a few images in words:")
@@ -129,16 +111,20 @@ def run_demo(rho: float, seed: int, console: Console) -> Demo:
         ("DM2L kernel", DM2LClassifier(kernel="rbf"), Y),
     ]
     rows = []
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(methods))
+    with shared.progress(console) as tell:
         for name, model, labels in methods:
-            progress.update(task, description=f"fitting {name}")
+            tell(f"fitting {name}")
             start = time.perf_counter()
             model.fit(X, labels)
             seconds = time.perf_counter() - start
-            rows.append(_measure(name, model, data, test, X, truth, hidden, seconds))
-            progress.advance(task)
+            found = evaluate(data.target[test], model.decision_function(data.data[test]))
+            holes = evaluate(
+                truth, model.decision_function(X), predictions=model.predict(X), label_mask=hidden
+            )
+            measured = {key: found[key].value for key, *_ in COLUMNS if key in found}
+            measured["hidden_auc"] = holes["label_auc"].value
+            measured["hidden_accuracy"] = 1 - holes["hamming_loss"].value
+            rows.append({"method": name, **measured, "seconds": seconds})
     filled = methods[-1][1].complete(X, Y)
     names = np.asarray(data.target_names)
     completed = [
@@ -147,35 +133,6 @@ def run_demo(rho: float, seed: int, console: Console) -> Demo:
     ]
     counts = (len(train), len(test), truth.shape[1], int(hidden.sum()))
     return Demo(rho, seed, *counts, rows=rows, completed=completed)
-
-
-def _measure(
-    name: str,
-    model: Any,
-    data: Any,
-    test: NDArray[Any],
-    X: NDArray[Any],
-    truth: NDArray[Any],
-    hidden: NDArray[np.bool_],
-    seconds: float,
-) -> Row:
-    unseen = evaluate(data.target[test], model.decision_function(data.data[test]))
-    holes = evaluate(
-        truth,
-        model.decision_function(X),
-        predictions=model.predict(X),
-        label_mask=hidden,
-    )
-    return Row(
-        method=name,
-        ranking_loss=unseen["ranking_loss"].value,
-        average_precision=unseen["average_precision"].value,
-        one_error=unseen["one_error"].value,
-        label_auc=unseen["label_auc"].value,
-        hidden_auc=holes["label_auc"].value,
-        hidden_accuracy=1 - holes["hamming_loss"].value,
-        seconds=seconds,
-    )
 
 
 def _in_words(

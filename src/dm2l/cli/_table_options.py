@@ -240,9 +240,9 @@ def warn(lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
+def progress(console: Console | None = None) -> Iterator[Callable[[str], None]]:
     """What is being done now, on standard error: a spinner for people, lines for files."""
-    console = Console(stderr=True)
+    console = Console(stderr=True) if console is None else console
     if not console.is_terminal:
         yield lambda line: click.echo(f"{line} ...", err=True)
         return

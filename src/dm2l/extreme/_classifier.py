@@ -212,7 +212,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         """The form of the labels, and the labels, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
-            return form, StoredLabels.of_signs(form.signs, form.names)
+            return form, StoredLabels.of_signs(form.signs)
         stored = self._read_sparse(Y, label_mask)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
         return Labels(none, "multilabel", None, None, stored.negative, np.dtype(np.int64)), stored

@@ -180,7 +180,7 @@ def stored_labels(
             "Y must be a label matrix of shape (n, c), one column a label; got a 1-D y of classes. "
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
-    return StoredLabels.of_signs(labels.signs, labels.names)
+    return StoredLabels.of_signs(labels.signs)
 
 
 def observed_classes(

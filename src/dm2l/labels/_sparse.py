@@ -31,8 +31,6 @@ class StoredLabels:
         ``+1`` observed positive, ``-1`` observed negative.
     absent : {"missing", "negative", "unlabelled"}
         Meaning of nothing stored.
-    names : ndarray of object or None
-        Column names, when the container had them.
     dense : bool
         Whether the labels came as an array or data frame.
     negative : {0, -1}
@@ -41,16 +39,15 @@ class StoredLabels:
 
     signed: Any
     absent: Absence
-    names: NDArray[np.object_] | None = None
     dense: bool = False
     negative: int = 0
 
     @classmethod
-    def of_signs(cls, T: Signs, names: NDArray[np.object_] | None = None) -> StoredLabels:
+    def of_signs(cls, T: Signs) -> StoredLabels:
         """Dense signs; where nothing is missing, the negatives need not be stored."""
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
-        return cls(signed, "negative" if complete else "missing", names, dense=True)
+        return cls(signed, "negative" if complete else "missing", dense=True)
 
     def positives(self) -> NDArray[np.int64]:
         """Observed positives of each label."""
