@@ -103,10 +103,16 @@ def legend_above(
 
 
 def read_labels(
-    Y: Any, label_names: Sequence[str] | None, **reading: Any
+    Y: Any,
+    label_names: Sequence[str] | None,
+    label_mask: Any,
+    missing_label: Any,
+    absent_label: str | None,
 ) -> tuple[Signs, list[str]]:
     """Signs of labels in any container of the contract, and names of the columns."""
-    labels = parse_labels(Y, **reading)
+    labels = parse_labels(
+        Y, label_mask=label_mask, missing_label=missing_label, absent_label=absent_label
+    )
     names: Any = label_names
     if names is None and labels.classes is not None:
         names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]

@@ -129,13 +129,7 @@ class CooccurrenceDisplay:
         CooccurrenceDisplay
             Drawn.
         """
-        T, names = read_labels(
-            Y,
-            label_names,
-            label_mask=label_mask,
-            missing_label=missing_label,
-            absent_label=absent_label,
-        )
+        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
         if T.shape[1] < 2 or max_labels < 2:
             raise ValueError(
                 f"Co-occurrence needs two labels or more, got {T.shape[1]} and "

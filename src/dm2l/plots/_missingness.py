@@ -123,13 +123,7 @@ class MissingnessDisplay:
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
         if max_rows < 1:
             raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
-        T, names = read_labels(
-            Y,
-            label_names,
-            label_mask=label_mask,
-            missing_label=missing_label,
-            absent_label=absent_label,
-        )
+        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
         order = np.arange(len(T)) if sort is None else _like_with_like(T)
         if len(T) > max_rows:
             # The middles of max_rows equal parts.

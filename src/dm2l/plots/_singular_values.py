@@ -118,8 +118,7 @@ class SingularValuesDisplay:
         SingularValuesDisplay
             Drawn.
         """
-        reading = {"label_mask": label_mask, "missing_label": missing_label}
-        T, names = read_labels(Y, label_names, absent_label=absent_label, **reading)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
 
     @classmethod
@@ -153,8 +152,7 @@ class SingularValuesDisplay:
         SingularValuesDisplay
             Drawn.
         """
-        reading = {"label_mask": label_mask, "missing_label": missing_label}
-        T, names = read_labels(Y, label_names, absent_label=absent_label, **reading)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
         T, scores = signs_and_scores(T, scores, missing_label=0)
         return cls._of(scores, T, names).plot(ax, **options)
 
