@@ -3,6 +3,7 @@
 import contextlib
 import math
 import tracemalloc
+from copy import copy
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from dm2l.extreme._top_k import top_k
 from dm2l.features import Features, default_ridge
 from dm2l.metrics import precision_at_k, propensities
 from dm2l.nuclear import SmoothNorm, smooth_nuclear_norm
+from dm2l.persistence import load_model, save_model
 from dm2l.solvers import Preconditioner
 
 
@@ -481,6 +483,22 @@ def test_complete_refuses_other_shapes_and_methods(data):
         model.complete(X, sp.csr_array(Y), method="guess")
     with pytest.raises(ValueError, match="'unlabelled'"):
         model.set_params(absent_label="unlabelled").fit(X, sp.csr_array(Y), label_mask=Y == 1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_model_files_that_leave_out_the_form_of_labels_are_read(sparse, data, tmp_path):
+    X, Y = data
+    model = ExtremeDM2LClassifier(rank=4, absent_label="negative")
+    model.fit(X, sp.csr_array(Y) if sparse else Y)
+    old = copy(model)
+    for name in ("_labels", "_home", "_calibrator", "thresholds_", "_learnable", "_constant"):
+        delattr(old, name)
+    save_model(old, tmp_path / "old.dm2l")
+    again = load_model(tmp_path / "old.dm2l")
+    for method in ("decision_function", "predict", "predict_proba"):
+        found, expected = getattr(again, method)(X), getattr(model, method)(X)
+        assert type(found) is type(expected)
+        assert (found != expected).sum() == 0
 
 
 def test_names_of_label_columns_are_kept(data):
