@@ -41,7 +41,7 @@ Split = tuple[Rows, Rows]
 
 
 class _Strata(NamedTuple):
-    """The groups of rows that have to be spread, rarest first, and the rarest one of each row."""
+    """The groups of rows to be spread, rarest first, and the rarest one of each row."""
 
     member: NDArray[np.bool_]
     size: NDArray[np.intp]
@@ -352,7 +352,7 @@ def cross_val_decision(
         True where the entry may be used; its training rows go to ``fit`` as ``label_mask=``, all
         of it to a splitter of this module.
     n_jobs : int or None, default=None
-        Number of folds to fit at a time; None means 1, -1 one a core.
+        Number of folds to fit at a time; None means 1, -1 one per core.
     method : str, default="decision_function"
         Method of the fitted estimator that is called on the test rows.
 

@@ -484,7 +484,7 @@ def _check_nothing_observed_is_refused(trial: _Trial) -> None:
 
 @_check
 def _check_other_values_are_refused(trial: _Trial) -> None:
-    """A value that is no label raises ValueError, which names it."""
+    """A value that is not a label raises ValueError, which names it."""
     for value in (3.25, np.inf):
         trial.Y[3, 1] = value
         _require_refusal(trial, trial.Y, str(value))
@@ -553,7 +553,7 @@ def _check_hidden_labels_are_not_read(trial: _Trial) -> None:
         "the truth": trial.truth,
         "the opposite of the truth": 1 - trial.truth,
         "-1, of another coding,": -1.0,
-        "7, which is no label,": 7.0,
+        "7, which is not a label,": 7.0,
         "NaN": np.nan,
     }
     for what, hidden in under.items():

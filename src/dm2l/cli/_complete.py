@@ -21,7 +21,7 @@ from dm2l.tables import MARGIN, check_form, complete_table, write_completion
     type=click.FloatRange(0, 0.5),
     default=MARGIN,
     show_default=True,
-    help="An entry is worth a look if its probability is so close to one half.",
+    help="An entry is worth a look if its probability is this close to one half.",
 )
 @shared.reading_options
 @shared.force_option

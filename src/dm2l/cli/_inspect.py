@@ -61,7 +61,7 @@ def _show(console: Console, found: Inspection) -> None:
         for use in found.uses:
             kind = use.kind if use.used else f"{use.kind}: left out"
             by_kind.setdefault(kind, []).append(use.name)
-        grid = Grid("kind", "columns", "which", title="columns that are no labels")
+        grid = Grid("kind", "columns", "which", title="columns that are not labels")
         for kind, names in by_kind.items():
             more = ", ..." if len(names) > NAMED else ""
             grid.add_row(kind, str(len(names)), escape(", ".join(names[:NAMED]) + more))

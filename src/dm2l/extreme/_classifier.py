@@ -53,7 +53,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     alpha : float or "scale", default="scale"
         Ridge; "scale" as in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
-        Columns of the head. From the number of labels on there is no reduction.
+        Columns of the head. With as many as there are labels there is no reduction.
     absent_label : {None, "missing", "negative", "unlabelled"}, default=None
         What nothing stored means in a sparse ``Y``. "missing": nobody looked; the entry does not
         count (:math:`t_0 = 0`). "negative": somebody looked; it is a no (:math:`t_0 = -1`).
@@ -378,7 +378,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; so few rows that all probabilities stay within ``memory``.
+            Inputs; few enough rows that all probabilities stay within ``memory``.
 
         Returns
         -------

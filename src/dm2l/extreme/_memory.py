@@ -94,5 +94,5 @@ def _needed(sizes: Sizes, rank: int) -> float:
 
 
 def block_length(memory: float, width: int, most: int) -> int:
-    """Rows of a temporary that has so many numbers in each, so that it stays within its share."""
+    """Rows of a temporary with ``width`` numbers each, so that it stays within its share."""
     return int(min(most, max(1, SHARE * memory / (8 * max(width, 1)))))

@@ -50,7 +50,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: Labels, negatives: int, missing_label: Any, absent_label: Any) -> Any:
-        """The form of labels that were read before, of which so many were negative."""
+        """The form of labels that were read before; ``negatives`` counts the negative ones."""
         form = cls(missing_label, absent_label, labels.classes)
         form._labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):

@@ -177,7 +177,7 @@ def stored_labels(
     )
     if labels.kind != "multilabel":
         raise ValueError(
-            "Y must be a label matrix of shape (n, c), one column a label; got a 1-D y of classes. "
+            "Y must be a label matrix of shape (n, c), one column per label; got a 1-D y. "
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
     return StoredLabels.of_signs(labels.signs)

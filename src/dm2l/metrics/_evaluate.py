@@ -27,7 +27,7 @@ def evaluate(
     missing_label: Any = np.nan,
     absent_label: Any = None,
 ) -> dict[str, MetricValue]:
-    """Evaluate scores with every metric; each value says how much it rests on.
+    """Evaluate scores with every metric; each value comes with the counts behind it.
 
     Parameters
     ----------

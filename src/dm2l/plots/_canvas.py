@@ -30,7 +30,7 @@ def pyplot() -> Any:
 
 
 def axes_or_new(ax: Any, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
-    """The caller's axes, or those of a new figure of so many inches, which pyplot will show."""
+    """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
     if ax is not None:
         return ax
     plt = pyplot()
@@ -79,7 +79,7 @@ def legend(ax: Any, *args: Any, **options: Any) -> Any:
 
 
 def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> Any:
-    """Axes as wide as others, so many inches above them and high.
+    """Axes as wide as others, above them by ``gap`` and ``height`` inches high.
 
     They are children of ``ax``: a title that the caller sets goes above them.
     """
@@ -94,7 +94,7 @@ def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> A
 def legend_above(
     ax: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int, gap: float = 0.0
 ) -> Any:
-    """A legend so many inches above the axes, where it covers nothing."""
+    """A legend ``gap`` inches above the axes, where it covers nothing."""
     height = 1.15 * LINE * math.ceil(len(names) / columns) + 0.06
     holder = axes_above(ax, height, gap=gap)
     holder.set_axis_off()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ConvergenceDisplay:
     """Distance of the objective from the lowest value known, after each iteration.
 
-    The axis is logarithmic, so a straight line gains a digit every so many iterations. A point at
+    The axis is logarithmic, so a straight line gains a digit at a steady rate. A point at
     the lowest value itself has no place on it: a line ends one step before.
 
     Parameters

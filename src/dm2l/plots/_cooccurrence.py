@@ -39,7 +39,7 @@ class CooccurrenceDisplay:
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    Only rows in which both labels were observed count: a hole is no "no". An arrow is an
+    Only rows in which both labels were observed count: a hole is not a "no". An arrow is an
     implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold the other way
     round: digit 4 => even. Such one-way structure is what the local terms of DM2L work with.
 

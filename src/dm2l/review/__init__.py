@@ -4,7 +4,8 @@ from dm2l.review._journal import Decision, Journal
 from dm2l.review._progress import Progress
 from dm2l.review._question import Belief, Column, OtherLabel, Question
 from dm2l.review._refit import Quality, Refitting
-from dm2l.review._server import ReviewServer, check_host, serve
+from dm2l.review._server import ReviewServer, serve
+from dm2l.review._server import check_host as check_host
 from dm2l.review._session import ReviewSession
 
 __all__ = [
@@ -19,6 +20,5 @@ __all__ = [
     "Refitting",
     "ReviewServer",
     "ReviewSession",
-    "check_host",
     "serve",
 ]

@@ -60,7 +60,7 @@ class Journal:
     Raises
     ------
     ValueError
-        If the file is no journal, is damaged, or belongs to another table.
+        If the file is not a journal, is damaged, or belongs to another table.
     BlockingIOError
         If another process is writing to it.
 
@@ -125,7 +125,7 @@ class Journal:
         Raises
         ------
         ValueError
-            If this is no answer to a hole of the table.
+            If this is not an answer to a hole of the table.
         OSError
             If the line cannot be written; the file is then as it was.
         """
@@ -151,7 +151,7 @@ class Journal:
             self._append({"output": str(Path(path).resolve())})
 
     def check(self, row: Any, label: Any, answer: Any) -> None:
-        """Raise a ValueError that says why this is no answer to a hole of the table."""
+        """Raise a ValueError that says why this is not an answer to a hole of the table."""
         table = self.table
         if answer not in ANSWERS:
             raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}; got {answer!r}.")

@@ -1,30 +1,41 @@
 """Half-labelled tables: read them, learn from them, fill their holes, and say how good that is."""
 
+# `X as X`: a door for the review and the command line, not a page of the API.
 from dm2l.tables._bundle import load_bundle, save_bundle
-from dm2l.tables._completion import MARGIN, Completion, complete_table
+from dm2l.tables._completion import MARGIN as MARGIN
+from dm2l.tables._completion import Completion, complete_table
 from dm2l.tables._evaluation import LabelQuality, TableEvaluation, evaluate_table
 from dm2l.tables._explanation import Explanation, explain_model
-from dm2l.tables._filled import check_form, write_completion
-from dm2l.tables._fitting import fit_pipeline
+from dm2l.tables._filled import check_form as check_form
+from dm2l.tables._filled import write_completion
+from dm2l.tables._fitting import fit_pipeline as fit_pipeline
 from dm2l.tables._inspection import Implication, Inspection, Ranks, inspect_table
-from dm2l.tables._kinds import KINDS, ColumnUse, column_kinds
-from dm2l.tables._matrices import MATRIX_FORMATS
-from dm2l.tables._measures import MEASURES, Estimate, Interval, changes, intervals, measure_pipeline
-from dm2l.tables._model import Answer, TableModel, fit_table, read_for, score_correlation
-from dm2l.tables._oddities import LabelCount, column_warnings
-from dm2l.tables._output import PARQUET, TEXT, check_suffix, plain_values, write_columns
-from dm2l.tables._reading import check_encoding, check_separator, read_cells, read_table
+from dm2l.tables._kinds import KINDS as KINDS
+from dm2l.tables._kinds import ColumnUse, column_kinds
+from dm2l.tables._matrices import MATRIX_FORMATS as MATRIX_FORMATS
+from dm2l.tables._measures import MEASURES as MEASURES
+from dm2l.tables._measures import Estimate, Interval
+from dm2l.tables._measures import changes as changes
+from dm2l.tables._measures import intervals as intervals
+from dm2l.tables._measures import measure_pipeline as measure_pipeline
+from dm2l.tables._model import Answer, TableModel, fit_table, read_for
+from dm2l.tables._model import score_correlation as score_correlation
+from dm2l.tables._oddities import LabelCount
+from dm2l.tables._oddities import column_warnings as column_warnings
+from dm2l.tables._output import PARQUET as PARQUET
+from dm2l.tables._output import TEXT as TEXT
+from dm2l.tables._output import check_suffix as check_suffix
+from dm2l.tables._output import plain_values as plain_values
+from dm2l.tables._output import write_columns as write_columns
+from dm2l.tables._reading import check_encoding as check_encoding
+from dm2l.tables._reading import check_separator as check_separator
+from dm2l.tables._reading import read_cells as read_cells
+from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Wishes
 from dm2l.tables._suggestion import Suggestions, suggest_entries
 from dm2l.tables._table import Table, table_from_frame
 
 __all__ = [
-    "KINDS",
-    "MARGIN",
-    "MATRIX_FORMATS",
-    "MEASURES",
-    "PARQUET",
-    "TEXT",
     "Answer",
     "ColumnUse",
     "Completion",
@@ -42,30 +53,17 @@ __all__ = [
     "TableEvaluation",
     "TableModel",
     "Wishes",
-    "changes",
-    "check_encoding",
-    "check_form",
-    "check_separator",
-    "check_suffix",
     "column_kinds",
-    "column_warnings",
     "complete_table",
     "evaluate_table",
     "explain_model",
-    "fit_pipeline",
     "fit_table",
     "inspect_table",
-    "intervals",
     "load_bundle",
-    "measure_pipeline",
-    "plain_values",
-    "read_cells",
     "read_for",
     "read_table",
     "save_bundle",
-    "score_correlation",
     "suggest_entries",
     "table_from_frame",
-    "write_columns",
     "write_completion",
 ]

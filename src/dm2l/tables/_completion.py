@@ -48,7 +48,7 @@ def complete_table(model: TableModel, table: Table, margin: float = MARGIN) -> C
     table : Table
         A table with the columns and the labels of the model, read with the model's label names.
     margin : float, default=0.2
-        Entries whose probability is so close to one half are worth a look.
+        Entries whose probability is this close to one half are worth a look.
 
     Returns
     -------

@@ -16,9 +16,9 @@ KINDS = ("numeric", "boolean", "category", "text")
 
 # Different values that a category may have, whatever the number of rows, and at most.
 FEW, MOST = 20, 200
-# Of the values of a column of numbers so many may be no numbers ("<0.5", "n.d.").
+# The share of values in a column of numbers that may be something else ("<0.5", "n.d.").
 DIRTY = 0.1
-TEXTS = 10  # rows with a text from which on words can be learnt
+TEXTS = 10  # rows with a text that are needed to learn from words
 
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}.*)?"
@@ -43,7 +43,7 @@ class ColumnUse:
     reason : str
         Why a column is left out; blank for one that is used.
     note : str
-        What to know about a column that is used, such as values that are no numbers.
+        What to know about a column that is used, such as values that are not numbers.
     """
 
     name: str

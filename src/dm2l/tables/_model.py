@@ -21,7 +21,7 @@ from dm2l.tables._table import LabelNames, Table, made_up_names
 
 
 class Answer(NamedTuple):
-    """Scores, probabilities and decisions for the rows of a table, one column a label."""
+    """Scores, probabilities and decisions for the rows of a table, one column per label."""
 
     scores: NDArray[np.float64]
     probabilities: NDArray[np.float64]
@@ -75,7 +75,7 @@ class TableModel:
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns that have to be read as text, whatever they hold."""
+        """Columns that must be read as text, whatever they hold."""
         return [use.name for use in self.uses or () if use.kind in ("category", "text")]
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:

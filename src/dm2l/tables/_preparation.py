@@ -30,7 +30,7 @@ def preparation(uses: Sequence[ColumnUse] | None) -> Any:
     """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
 
     Numbers and booleans: median for what is missing, a column that says where it was, unit
-    variance. Categories: one column a value, none for a value not seen before. Text: TF-IDF.
+    variance. Categories: one column per value, none for a value not seen before. Text: TF-IDF.
     """
     if uses is None:
         return MaxAbsScaler()

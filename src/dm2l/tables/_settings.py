@@ -13,9 +13,9 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.model_selection import MultilabelKFold
 from dm2l.search import DM2LClassifierCV, usual_scoring
 
-# Up to so many rows an rbf kernel is tried beside the linear model.
+# Up to this many rows an rbf kernel is tried beside the linear model.
 KERNEL_ROWS = 5000
-# A kernel is exact up to so many; beyond, so many of its columns stand for it.
+# A kernel is exact up to this many rows; beyond, this many of its columns stand for it.
 EXACT_ROWS, COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
 

@@ -23,11 +23,11 @@ class Table:
     path : Path
         The file.
     frame : pandas.DataFrame or None
-        The columns that are no labels, raw; None if the features are a matrix.
+        The columns that are not labels, raw; None if the features are a matrix.
     matrix : sparse matrix or None
         Sparse features of numbers.
     feature_names : list of str
-        Columns that are no labels.
+        Columns that are not labels.
     label_names : list of str
         Label columns, in the order asked for.
     Y : ndarray of shape (n_rows, n_labels)
