@@ -499,11 +499,12 @@ def _require_coding(trial: _Trial, recode: Callable[[Any], Any], negative: int) 
     if boolean := getattr(labels, "dtype", None) == np.bool_:
         trial.need_mask()
         masks["label_mask"] = trial.observed
-    found = trial.outputs(labels, **masks)
+    model = trial.fitted(labels, **masks)
+    found = _outputs(model, trial.X)
     predicted, positive = found.pop("predict"), expected.pop("predict") == 1
     _require_same_outputs(found, expected, "against 0/1 with NaN", _CLOSE)
-    if sp.issparse(labels) and (predicted >= 0).all():
-        negative = 0  # answers that are sparse themselves store positives only
+    if sp.issparse(model.predict(trial.X.copy())):
+        negative = 0  # a sparse answer stores positives only
     _require_same(predicted, np.where(positive, 1, negative), "predict in the coding of Y")
     if boolean:
         _require(predicted.dtype == bool, f"Expected bool from predict, got {predicted.dtype}.")

@@ -365,7 +365,7 @@ def test_label_mask_with_columns_of_y_in_other_places_is_refused(frame):
     for order in (["wind", "rain", "fog"], ["rain", "fog", "sun"]):
         shuffled = frame({name: mask.get(name, mask["fog"]) for name in order})
         with pytest.raises(
-            ValueError, match=r"label_mask is '(wind|fog)', that of Y is '(rain|wind)'"
+            ValueError, match=r"label_mask is '(wind|fog)', but that of Y is '(rain|wind)'"
         ):
             signs(Y, label_mask=shuffled)
     for names in ("abc", [0, 1, 2]):  # names of its own, or none

@@ -104,7 +104,7 @@ def test_what_has_no_course_is_refused(data):
     with pytest.raises(ValueError, match="lowest must be a number, 'each' or None, got 'all'"):
         ConvergenceDisplay.from_estimators({"a": model}, lowest="all")
     for empty in ({}, [model]):
-        with pytest.raises(ValueError, match="dict of name to fitted estimator"):
+        with pytest.raises(ValueError, match="dict of names to fitted estimators"):
             ConvergenceDisplay.from_estimators(empty)
 
 

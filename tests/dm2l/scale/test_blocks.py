@@ -214,7 +214,7 @@ def test_blocks_have_to_fit_together(data):
     X, Y = data
     cases = {
         "Block 1: .*has 3 features": (X[:, :3], Y),
-        "Block 1: .*2 labels .*before had 3": (X, Y[:, :2]),
+        "Block 1: .*2 labels .*earlier ones had 3": (X, Y[:, :2]),
         "23 rows in X and 22 in Y": (X, Y[1:]),
         "Block 1: .*writes negatives as -1": (X, np.where(Y == 0, -1, Y)),
         "Block 1: .*contains 7": (X, np.where(np.isnan(Y), 7, Y)),

@@ -797,7 +797,7 @@ def test_arguments_that_contradict_each_other_are_refused():
     model = DM2LClassifier().partial_fit(X[:30], Y[:30])
     with pytest.raises(ValueError, match="12 features"):
         model.partial_fit(X[:, 1:], Y)
-    with pytest.raises(ValueError, match="before had 6"):
+    with pytest.raises(ValueError, match="earlier ones had 6"):
         model.partial_fit(X, Y[:, 1:])
     with pytest.raises(ValueError, match="no part of these statistics"):
         model.unlearn(X, Y)
