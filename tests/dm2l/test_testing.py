@@ -497,8 +497,8 @@ MUTANTS = [
     (GuessesTheUnseen(), ["check_label_with_nothing_observed"], "as in the first row"),
     (OneClassMeansNo(), ["check_label_with_one_class_observed"], r"expected 1.0 at \[0\], got 0.0"),
     (GivesUp(), ["check_label_with_one_class_observed"], r"both classes predicted for label 0"),
-    (TakesNothing(), ["check_nothing_observed_is_refused"], "Expected ValueError, but fit accepted it"),
-    (Rounds(), ["check_other_values_are_refused"], "Expected ValueError for 3.25, but fit accepted"),
+    (TakesNothing(), ["check_nothing_observed_is_refused"], "ValueError, but fit accepted it"),
+    (Rounds(), ["check_other_values_are_refused"], "ValueError for 3.25, but fit accepted"),
     (Mumbles(), ["check_other_values_are_refused"], "names 3.25, got: Bad labels"),
     (
         WrongType(),

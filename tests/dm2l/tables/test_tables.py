@@ -316,7 +316,8 @@ def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
     ]
     for table in tables:
         (use,) = inspect_table(table).uses
-        assert (use.kind, use.note) == ("numeric", "not a number: 'n.d.' in row 4; taken as missing")
+        noted = "not a number: 'n.d.' in row 4; taken as missing"
+        assert (use.kind, use.note) == ("numeric", noted)
         evaluate_table(table, QUICK, repetitions=1)
     models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
     answers = [one.answer(one.inputs(table)[0]) for one, table in zip(models, tables, strict=True)]
