@@ -95,7 +95,6 @@ def draw() -> str:
                 parts.append(
                     f'<path d="M{start} {y + 12}H{at - 6}" stroke="{colour}" stroke-opacity="0.3"/>'
                 )
-    line_of.setdefault("fitting", line_of["base"])
     for name, (first, last) in BANDS.items():
         y1, y2 = top + step * line_of[first], top + step * line_of[last] + 23
         parts.append(f'<path d="M88 {y1}V{y2}" stroke="{INK}" stroke-width="2"/>')

@@ -23,7 +23,9 @@ UNLISTED = {
     "dm2l.arrays",
     "dm2l.classifier",
     "dm2l.cli",
+    "dm2l.extras",
     "dm2l.files",
+    "dm2l.parameters",
     "dm2l.search",
 }
 
