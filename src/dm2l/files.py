@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = ["DataFileError", "check_regular", "reading", "whole_file"]
+__all__ = ["DataFileError", "check_regular", "damaged", "printable", "reading", "whole_file"]
 
 
 class DataFileError(ValueError):
@@ -49,11 +49,33 @@ class DataFileError(ValueError):
         self.file, self.reason, self.place, self.way_out = str(file), reason, place, way_out
         text = f"{file}, {place}: {reason}" if place else f"{file}: {reason}"
         text = text if text.endswith((".", "?", "!")) else f"{text}."
-        super().__init__(f"{text} {way_out}".rstrip())
+        super().__init__(printable(f"{text} {way_out}".rstrip()))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Of an exception only what it was raised with crosses to another process.
         return _data_file_error, (self.file, self.reason, self.place, self.way_out)
+
+
+def printable(text: str) -> str:
+    r"""Text of a file as it may be shown: on one line, without control characters.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same with blanks for what cannot be printed.
+
+    Examples
+    --------
+    >>> from dm2l.files import printable
+    >>> printable("red: \x1b[31m")
+    'red:  [31m'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _data_file_error(file: str, reason: str, place: str, way_out: str) -> DataFileError:
@@ -114,6 +136,7 @@ def reading(
         ...
     dm2l.files.DataFileError: a.bin: not a packed file, or a damaged one (...).
     """
+    faults: tuple[type[Exception], ...] = (*_FAULTS, *also)
     try:
         yield
     except DataFileError:
@@ -123,14 +146,45 @@ def reading(
     except OSError as error:
         if error.errno is not None and error.errno not in _LOST:
             raise
-        raise _damaged(path, what, error, way_out) from error
-    except (*_FAULTS, *also) as error:
-        raise _damaged(path, what, error, way_out) from error
+        raise damaged(path, what, error, way_out) from error
+    except faults as error:
+        raise damaged(path, what, error, way_out) from error
 
 
-def _damaged(
-    path: str | os.PathLike[str], what: str, error: Exception, way_out: str
+def damaged(
+    path: str | os.PathLike[str], what: str, error: Exception, way_out: str = ""
 ) -> DataFileError:
+    """The error for a file in which a library has met with one of its own.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    what : str
+        What it should be.
+    error : Exception
+        What the library threw.
+    way_out : str, default=""
+        What can be done about it.
+
+    Returns
+    -------
+    DataFileError
+        To be raised.
+
+    Examples
+    --------
+    >>> from dm2l.files import damaged
+    >>> print(damaged("a.mat", "a MATLAB file", EOFError()))
+    a.mat: not a MATLAB file, or a damaged one (EOFError).
+    """
+    if isinstance(error, UnicodeDecodeError):
+        byte = error.object[error.start]
+        return DataFileError(
+            path,
+            f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}",
+            way_out="Name its encoding, for example --encoding latin-1 (encoding= in Python).",
+        )
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
     return DataFileError(path, f"not {what}, or a damaged one ({said})", way_out=way_out)

@@ -8,7 +8,9 @@ from typing import Any
 
 from dm2l.files import DataFileError
 
-__all__ = ["available_memory", "check_room", "room"]
+__all__ = ["available_memory", "check_room", "check_width", "room"]
+
+_NAMED = 100  # bytes of a column's name and of a weight for it, at the least
 
 
 def available_memory() -> int | None:
@@ -74,6 +76,25 @@ def check_room(path: str | os.PathLike[str], size: float, what: str, way_out: st
             f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free",
             way_out=way_out,
         )
+
+
+def check_width(path: str | os.PathLike[str], columns: int) -> None:
+    """Refuse a sparse matrix of more columns than names and weights can be had for.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    columns : int
+        How many it has, which costs a sparse file nothing.
+
+    Examples
+    --------
+    >>> from dm2l.memory import check_width
+    >>> check_width("wide.svm", 10_000)
+    """
+    if columns > 2**16:  # to ask the system takes longer than to read a small file
+        check_room(path, _NAMED * columns, f"a table of {columns} features")
 
 
 def _amount(size: float) -> str:

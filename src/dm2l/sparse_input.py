@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ def sparse_from_parts(
     data: Any,
     indices: Any,
     indptr: Any,
-    shape: Sequence[Any],
+    shape: Iterable[Any],
     *,
     layout: Literal["csr", "csc"] = "csr",
 ) -> Any:
@@ -99,7 +99,7 @@ def sparse_from_parts(
     return made(parts, shape=(rows, columns))
 
 
-def _sizes(shape: Sequence[Any]) -> tuple[int, int]:
+def _sizes(shape: Iterable[Any]) -> tuple[int, int]:
     try:
         sizes = [operator.index(size) for size in shape]
     except TypeError:

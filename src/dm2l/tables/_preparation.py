@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from dm2l.readers._columns import require
+from dm2l.extras import require
 from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
