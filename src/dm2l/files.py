@@ -1,14 +1,220 @@
-"""Files that appear under their name only when they are complete."""
+"""Files from outside and files of ours: what is wrong with one, and writing one whole or not."""
 
 from __future__ import annotations
 
+import csv
+import errno
+import lzma
 import os
+import stat
+import struct
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = ["whole_file"]
+__all__ = ["DataFileError", "check_regular", "damaged", "printable", "reading", "whole_file"]
+
+
+class DataFileError(ValueError):
+    """A file that cannot be read: which one, where in it, why, and what to do.
+
+    Every reader raises it for what a file holds. A file that is not there, or may not be opened,
+    is an :class:`OSError` as everywhere.
+
+    Parameters
+    ----------
+    file : str or Path
+        The file.
+    reason : str
+        What is wrong, as a sentence or a part of one; a full stop is added where there is none.
+    place : str, default=""
+        Where in the file, such as ``"line 3"``.
+    way_out : str, default=""
+        What can be done about it, in sentences.
+
+    Examples
+    --------
+    >>> from dm2l.files import DataFileError
+    >>> print(DataFileError("a.csv", "a quote is not closed", place="line 3", way_out="Close it."))
+    a.csv, line 3: a quote is not closed. Close it.
+    """
+
+    def __init__(
+        self, file: str | os.PathLike[str], reason: str, *, place: str = "", way_out: str = ""
+    ) -> None:
+        self.file, self.reason, self.place, self.way_out = str(file), reason, place, way_out
+        text = f"{file}, {place}: {reason}" if place else f"{file}: {reason}"
+        text = text if text.endswith((".", "?", "!")) else f"{text}."
+        super().__init__(printable(f"{text} {way_out}".rstrip()))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Of an exception only what it was raised with crosses to another process.
+        return _data_file_error, (self.file, self.reason, self.place, self.way_out)
+
+
+def printable(text: str) -> str:
+    r"""Text of a file as it may be shown: on one line, without control characters.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same with blanks for what cannot be printed.
+
+    Examples
+    --------
+    >>> from dm2l.files import printable
+    >>> printable("red: \x1b[31m")
+    'red:  [31m'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _data_file_error(file: str, reason: str, place: str, way_out: str) -> DataFileError:
+    return DataFileError(file, reason, place=place, way_out=way_out)
+
+
+# What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
+# pyarrow are of these types as well, but for two that its reader adds.
+_FAULTS = (
+    ValueError,  # with it UnicodeDecodeError, pandas' ParserError, pyarrow's ArrowInvalid
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,  # with it NotImplementedError and RecursionError
+    SystemError,
+    AssertionError,
+    csv.Error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+)
+# A damaged file sends its reader to places that are not in it.
+_LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
+
+
+@contextmanager
+def reading(
+    path: str | os.PathLike[str], what: str, *also: type[Exception], way_out: str = ""
+) -> Iterator[None]:
+    """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
+
+    To be put around calls of libraries, and no further: a mistake of our own is no bad file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    what : str
+        What it should be, such as ``"a MATLAB file"``.
+    *also : exception types
+        What else the library throws.
+    way_out : str, default=""
+        What can be done about it.
+
+    Examples
+    --------
+    >>> import zlib
+    >>> from dm2l.files import reading
+    >>> with reading("a.bin", "a packed file"):
+    ...     zlib.decompress(b"hello")
+    Traceback (most recent call last):
+        ...
+    dm2l.files.DataFileError: a.bin: not a packed file, or a damaged one (...).
+    """
+    faults: tuple[type[Exception], ...] = (*_FAULTS, *also)
+    try:
+        yield
+    except DataFileError:
+        raise
+    except MemoryError as error:
+        raise DataFileError(path, "it does not fit into memory", way_out=way_out) from error
+    except OSError as error:
+        if error.errno is not None and error.errno not in _LOST:
+            raise
+        raise damaged(path, what, error, way_out) from error
+    except faults as error:
+        raise damaged(path, what, error, way_out) from error
+
+
+def damaged(
+    path: str | os.PathLike[str], what: str, error: Exception, way_out: str = ""
+) -> DataFileError:
+    """The error for a file in which a library has met with one of its own.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    what : str
+        What it should be.
+    error : Exception
+        What the library threw.
+    way_out : str, default=""
+        What can be done about it.
+
+    Returns
+    -------
+    DataFileError
+        To be raised.
+
+    Examples
+    --------
+    >>> from dm2l.files import damaged
+    >>> print(damaged("a.mat", "a MATLAB file", EOFError()))
+    a.mat: not a MATLAB file, or a damaged one (EOFError).
+    """
+    if isinstance(error, UnicodeDecodeError):
+        byte = error.object[error.start]
+        return DataFileError(
+            path,
+            f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}",
+            way_out="Name its encoding, for example --encoding latin-1 (encoding= in Python).",
+        )
+    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    said = said if len(said) <= 300 else f"{said[:297]}..."
+    return DataFileError(path, f"not {what}, or a damaged one ({said})", way_out=way_out)
+
+
+def check_regular(path: str | os.PathLike[str]) -> int:
+    """Bytes of a file; a device, pipe or folder is refused, for it may have no end.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, or a link to it.
+
+    Returns
+    -------
+    int
+        Its size.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dm2l.files import check_regular
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     check_regular(file.name)
+    0
+    """
+    status = Path(path).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise DataFileError(path, "not a regular file: devices, pipes and folders are not read")
+    return status.st_size
 
 
 @contextmanager

@@ -15,15 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
-from dm2l.readers._columns import ColumnRequestError
+from dm2l.readers.columns import ColumnRequestError
+from dm2l.readers.csv_file import check_encoding, check_separator
+from dm2l.readers.unpacking import form
 from dm2l.tables import (
     KINDS,
     MATRIX_FORMATS,
     Table,
     TableModel,
     Wishes,
-    check_encoding,
-    check_separator,
     load_bundle,
     plain_values,
     read_for,
@@ -184,7 +184,7 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
 def open_table(path: Path, labels: Iterable[str], kinds: dict[str, str], **reading: Any) -> Table:
     """Read a table whose label columns the caller has named."""
     names = list(labels)
-    if not names and path.suffix.lower() not in MATRIX_FORMATS:
+    if not names and form(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."

@@ -27,11 +27,6 @@ class DataSetCard:
         Public page to get it from.
     note : str, default=""
         Which edition it is, and what to beware of.
-    url : str, default=None
-        Address of a file that can be fetched: ``.npz``, ``.mat``, ``.arff``, or a ``.zip`` or
-        ``.tar.gz`` with one of these in it.
-    file_sha256 : str, default=None
-        SHA-256 of that file. Without it nothing is fetched.
 
     Examples
     --------
@@ -49,8 +44,6 @@ class DataSetCard:
     sha256: str
     home: str
     note: str = ""
-    url: str | None = None
-    file_sha256: str | None = None
 
 
 def catalogue() -> dict[str, DataSetCard]:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from dm2l.readers._columns import label_targets
+from dm2l.readers.words import label_targets
 
 _BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
 

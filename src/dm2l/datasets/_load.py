@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
 
 from sklearn.utils import Bunch
 
 from dm2l.datasets._catalogue import DataSetCard, catalogue
-from dm2l.datasets._fetch import VARIABLE as CACHE_VARIABLE
-from dm2l.datasets._fetch import cache_folder, check_content, fetch, forms
-from dm2l.datasets._folder import present, read
+from dm2l.datasets._content import content_hash
+from dm2l.readers import read_arff, read_mat, read_npz
 
 _VARIABLE = "DM2L_DATA"
 
+# In order of preference, where a set is there in several forms.
+_READERS: dict[str, Callable[[Path], Bunch]] = {
+    ".npz": read_npz,
+    ".arff": read_arff,
+    ".mat": read_mat,
+}
 
-def load_dataset(name: str, *, verify: bool = False, download: bool = True) -> Bunch:
-    """Load a benchmark data set by its name.
 
-    It is looked for in the folder that ``DM2L_DATA`` names, then in the cache folder
-    (``DM2L_CACHE``, or where the platform keeps caches). If it is in neither and its card in the
-    :func:`catalogue` has the address and the hash of a file, that file is fetched (extra
-    ``data``) and kept in the cache folder.
+def load_dataset(name: str, *, verify: bool = False) -> Bunch:
+    """Load a benchmark data set by its name, from the folder that ``DM2L_DATA`` names.
 
     Parameters
     ----------
@@ -31,8 +32,6 @@ def load_dataset(name: str, *, verify: bool = False, download: bool = True) -> B
         :func:`read_npz` describes it, else an ARFF file (with its ``.xml``), else a MATLAB file.
     verify : bool, default=False
         Whether to compare the content with the card's hash.
-    download : bool, default=True
-        Whether the internet may be asked.
 
     Returns
     -------
@@ -44,10 +43,7 @@ def load_dataset(name: str, *, verify: bool = False, download: bool = True) -> B
     Raises
     ------
     FileNotFoundError
-        If there is no such data set and none can be fetched; the message says where to get it
-        and where to put it.
-    ConnectionError
-        If fetching fails.
+        If there is no such data set; the message says where to get it and where to put it.
     ValueError
         If the content is not that of the card.
 
@@ -80,18 +76,37 @@ def load_dataset(name: str, *, verify: bool = False, download: bool = True) -> B
     folder = _data_folder()
     # Looked up among the names that are there: nothing outside the folder can be reached, and a
     # file system that ignores case does not make two names of one set.
-    path = present(folder).get(name) if folder else None
-    # Without pooch nothing can have been fetched, unless the user names a cache of their own.
-    if path is None and (os.environ.get(CACHE_VARIABLE) or find_spec("pooch")):
-        path = present(cache_folder()).get(name)
+    path = _present(folder).get(name) if folder else None
     if path is None:
-        if card is None or card.url is None or card.file_sha256 is None or not download:
-            raise FileNotFoundError(_absent(name, folder, card))
-        path = fetch(card)
-    bunch = read(path)
+        raise FileNotFoundError(_absent(name, folder, card))
+    bunch = _READERS[path.suffix.lower()](path)
     if verify and card is not None:
-        check_content(bunch, card, str(path))
+        _check_content(bunch, card, str(path))
     return bunch
+
+
+def _present(folder: Path) -> dict[str, Path]:
+    """Files that can be read, by the names of their data sets."""
+    found: dict[str, Path] = {}
+    paths = [path for path in folder.glob("*.*") if not path.name.startswith(".")]
+    for suffix in _READERS:
+        for path in sorted(paths):
+            if path.suffix.lower() == suffix:
+                found.setdefault(path.stem, path)
+    return found
+
+
+def _check_content(bunch: Bunch, card: DataSetCard, where: str) -> None:
+    """Refuse data other than those of the card."""
+    found = content_hash(bunch.data, bunch.target)
+    if found != card.sha256:
+        (n, d), c = bunch.data.shape, bunch.target.shape[1]
+        raise ValueError(
+            f"{where} does not hold {card.name} as the catalogue knows it: found {n} rows, {d} "
+            f"features, {c} labels with content hash {found}, expected {card.n}, {card.d}, "
+            f"{card.c} with {card.sha256}. It may be another edition, scaled or ordered "
+            "differently."
+        )
 
 
 def _data_folder() -> Path | None:
@@ -112,12 +127,11 @@ def _absent(name: str, folder: Path | None, card: DataSetCard | None) -> str:
             f"archives, for example: export {_VARIABLE}=/path/to/datasets"
         )
     else:
-        listing = ", ".join(sorted(present(folder))) or "none"
+        listing = ", ".join(sorted(_present(folder))) or "none"
         text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
     if card is None:
         return text
-    why = "download=False" if card.url and card.file_sha256 else "its card has no file to fetch"
     return (
-        f"{text}\n{name} was not fetched ({why}). Get it from {card.home} and put it there as "
-        f"{forms(name)}."
+        f"{text}\nGet {name} from {card.home} and put it there as {name}.npz, {name}.arff with "
+        f"{name}.xml, or {name}.mat."
     )

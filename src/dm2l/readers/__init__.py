@@ -1,12 +1,19 @@
-"""Readers: CSV, Parquet, ARFF, svmlight, MATLAB and npz files with label columns."""
+"""Readers: CSV, Parquet, ARFF, svmlight, MATLAB and npz files with label columns.
 
-from dm2l.readers._archive import read_npz, write_npz
+What they share is in modules of its own: `columns` (which columns are meant), `words` (what a label
+says), `unpacking`, `csv_file`, `parquet_file`, `svmlight_rows`, `npz_file`, `cells`. What is wrong
+with a file is a :class:`DataFileError`.
+"""
+
+from dm2l.files import DataFileError
 from dm2l.readers._arff import read_arff
 from dm2l.readers._mat import read_mat
+from dm2l.readers._npz import read_npz, write_npz
 from dm2l.readers._svmlight import read_svmlight
 from dm2l.readers._table import read_csv, read_parquet
 
 __all__ = [
+    "DataFileError",
     "read_arff",
     "read_csv",
     "read_mat",

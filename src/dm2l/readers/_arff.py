@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
+from dm2l.files import DataFileError
+from dm2l.memory import check_room, room
 from dm2l.readers._arff_coding import Coding, codings_of
 from dm2l.readers._arff_header import Header, read_header, read_label_names, tokens
-from dm2l.readers._columns import (
-    as_patterns,
-    choose_labels,
-    label_targets,
-    make_bunch,
-    match_columns,
-)
+from dm2l.readers._bunch import make_bunch
+from dm2l.readers.columns import choose_labels, match_columns, split_columns
+from dm2l.readers.csv_file import check_encoding
+from dm2l.readers.unpacking import FEWER, open_text, unpacked_name
+from dm2l.readers.words import label_targets
 
 _SPECIAL = frozenset("'\"%")
 
@@ -44,10 +43,11 @@ def read_arff(
     Parameters
     ----------
     path : str or Path
-        The ARFF file.
+        The ARFF file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     labels : int, str or list of str, default=None
-        The last k attributes, or names or patterns such as ``"tag_*"``. None: what ``xml`` lists,
-        else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file lists.
+        The last k attributes, or names or patterns as of :func:`read_csv`. None: what ``xml``
+        lists, else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file
+        lists.
     xml : str or Path, default=None
         Mulan's list of labels. Documents with a DOCTYPE are refused.
     drop : str or list of str, default=()
@@ -96,18 +96,22 @@ def read_arff(
            [nan,  1.]])
     """
     path = Path(path)
-    with _lines(path, encoding) as lines:
+    check_encoding(encoding)
+    # utf-8-sig also takes what an editor of Windows puts before the first line.
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    with open_text(path, codec, "an ARFF file") as text:
+        lines = enumerate(text, start=1)
         header = read_header(lines, str(path))
         chosen = [] if features_only else _label_positions(header, labels, xml, path)
-        codings = codings_of(header, chosen, as_patterns(drop), path)
+        kept = split_columns(header.names, chosen, drop, str(path))
+        codings = codings_of(header, chosen, kept, path)
         matrix, sparse = _rows(lines, codings, path)
-    order = [codings[j] for j in chosen]
-    slots = [coding.start for coding in order if coding is not None]
-    is_label = set(chosen)
-    features = [c for j, c in enumerate(codings) if c is not None and j not in is_label]
+    slots = [coding.start for j in chosen if (coding := codings[j]) is not None]
+    features = [coding for j in kept if (coding := codings[j]) is not None]
     columns = [c.start + k for c in features for k in range(len(c.names))]
-    if not columns:
-        raise ValueError(f"{path}: every attribute is a label or dropped; no features are left.")
+    size = 9 * matrix.shape[0] * (len(slots) + (0 if sparse else len(columns)))
+    what = f"a table of {matrix.shape[0]} rows, {len(columns)} features and {len(slots)} labels"
+    check_room(path, size, what, FEWER)
     names = [header.names[j] for j in chosen]
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()
@@ -121,25 +125,6 @@ def read_arff(
     )
 
 
-def attribute_names(path: Path, encoding: str) -> list[str]:
-    """Names of all attributes, in their order."""
-    with _lines(path, encoding) as lines:
-        return read_header(lines, str(path)).names
-
-
-@contextmanager
-def _lines(path: Path, encoding: str) -> Iterator[Iterator[tuple[int, str]]]:
-    """Numbered lines of a file."""
-    try:
-        # utf-8-sig also takes what an editor of Windows puts before the first line.
-        with path.open(encoding="utf-8-sig" if encoding == "utf-8" else encoding) as file:
-            yield enumerate(file, start=1)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not encoded in {encoding}: {error}. Try encoding='latin-1'."
-        ) from error
-
-
 def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: Path) -> list[int]:
     if labels is not None and xml is not None:
         raise ValueError("labels= and xml= both say which attributes are labels; pass one.")
@@ -149,22 +134,23 @@ def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: 
         try:
             positions = header.meka_labels()
         except ValueError as error:
-            raise ValueError(f"{path}: {error}.") from None
+            raise DataFileError(path, str(error)) from None
         if positions is not None:
             return positions
-        xml = path.with_suffix(".xml")
+        xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
-            raise ValueError(
-                f"{path} does not say which attributes are labels: there is no -C in its relation "
-                f"and no {xml.name} beside it. Pass xml=, or labels= as names or as the number of "
-                "last attributes."
+            raise DataFileError(
+                path,
+                f"it does not say which attributes are labels: there is no -C in its relation and "
+                f"no {xml.name} beside it",
+                way_out="Pass xml=, or labels= as names or as the number of last attributes.",
             )
     listed = read_label_names(xml)
     declared = set(header.names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
-        raise ValueError(
-            f"{xml} lists {len(unknown)} label(s) that {path} does not declare: {unknown[:5]}."
+        raise DataFileError(
+            xml, f"{len(unknown)} label(s) that {path} does not declare are listed: {unknown[:5]}"
         )
     return sorted(match_columns(header.names, listed, str(path)))
 
@@ -177,6 +163,7 @@ def _rows(
     # Listed in no sparse row although they are not zero there: first values that count as 1.
     implied = {j: c.omitted for j, c in enumerate(codings) if c is not None and c.omitted[1]}
     sparse = False
+    most = room() / 50  # bytes of a value: here, as an array, and in the part that is a feature
     for number, line in lines:
         text = line.strip()
         if not text or text[0] == "%":
@@ -200,10 +187,13 @@ def _rows(
                         indices.append(column)
                         values.append(value)
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}.") from None
+            raise DataFileError(path, str(error), place=f"line {number}") from None
+        if len(values) > most:
+            reason = "its values, a column each, do not fit into memory"
+            raise DataFileError(path, reason, place=f"line {number}", way_out=FEWER)
         indptr.append(len(values))
     if len(indptr) == 1:
-        raise ValueError(f"{path} has no rows after @data.")
+        raise DataFileError(path, "there are no rows after @data")
     width = sum(len(coding.names) for coding in codings if coding is not None)
     parts = (np.array(values), np.array(indices), np.array(indptr))
     return sp.csr_array(parts, shape=(len(indptr) - 1, width)), sparse

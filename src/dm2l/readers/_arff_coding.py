@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dm2l.files import DataFileError
 from dm2l.readers._arff_header import Attribute, Header
-from dm2l.readers._columns import match_columns, truth
+from dm2l.readers.words import truth
 
 
 @dataclass(frozen=True)
@@ -38,23 +39,15 @@ class Coding:
 
 
 def codings_of(
-    header: Header, labels: list[int], drop: list[str], path: Path
+    header: Header, labels: list[int], features: list[int], path: Path
 ) -> list[Coding | None]:
     """One coding an attribute, None for those left out."""
-    dropped = set(match_columns(header.names, drop, str(path)))
-    both = dropped & set(labels)
-    if both:
-        name = header.names[min(both)]
-        raise ValueError(f"{path}: {name!r} is a label and in drop=; it cannot be both.")
     codings: list[Coding | None] = []
-    start, is_label = 0, set(labels)
+    start, is_label, used = 0, set(labels), {*labels, *features}
     for j, attribute in enumerate(header.attributes):
-        if j in dropped:
-            codings.append(None)
-            continue
-        coded = _coding(attribute, start, j in is_label, path)
+        coded = _coding(attribute, start, j in is_label, path) if j in used else None
         codings.append(coded)
-        start += len(coded.names)
+        start += 0 if coded is None else len(coded.names)
     return codings
 
 
@@ -63,17 +56,19 @@ def _coding(attribute: Attribute, start: int, is_label: bool, path: Path) -> Cod
     if attribute.numeric:
         return Coding(start, (name,), None)
     if values is None:
-        raise ValueError(
-            f"{path}: attribute {name!r} is of type {attribute.kind}, which has no numbers in it. "
-            f"Leave it out with drop=[{name!r}]."
+        raise DataFileError(
+            path,
+            f"attribute {name!r} is of type {attribute.kind}, which has no numbers in it",
+            way_out=f"Leave it out with drop=[{name!r}].",
         )
     if is_label:
         words = {value: truth(value) for value in values}
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
-            raise ValueError(
-                f"{path}: label {name!r} declares {list(values)[:8]}; a label has two values, "
-                "0/1, -1/1, false/true or no/yes."
+            raise DataFileError(
+                path,
+                f"label {name!r} declares {list(values)[:8]}; a label has two values, 0/1, -1/1, "
+                "no/yes, false/true, inactive/active or negative/positive",
             )
         codes = {value: (start, float(number == 1)) for value, number in words.items()}
         return Coding(start, (name,), codes, codes[values[0]])

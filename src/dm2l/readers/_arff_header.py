@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
+
+from dm2l.files import DataFileError, check_regular, reading
 
 _TOKEN = re.compile(
     r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
@@ -100,8 +102,8 @@ def read_header(lines: Iterable[tuple[int, str]], where: str) -> Header:
                     f"expected @relation, @attribute or @data, found {text[:40]!r}; is this ARFF?"
                 )
         except ValueError as error:
-            raise ValueError(f"{where}, line {number}: {error}") from None
-    raise ValueError(f"{where} ends before @data: no ARFF file, or only a part of one.")
+            raise DataFileError(where, str(error), place=f"line {number}") from None
+    raise DataFileError(where, "it ends before @data: no ARFF file, or only a part of one")
 
 
 def _attribute(text: str) -> Attribute:
@@ -129,31 +131,25 @@ def read_label_names(path: str | Path) -> list[str]:
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> NoReturn:
-        raise ValueError(
-            f"{path} has a DOCTYPE or ENTITY declaration, which a list of labels does not need "
-            "and which can hide attacks; remove it."
+        raise DataFileError(
+            path,
+            "there is a DOCTYPE or ENTITY declaration, which a list of labels does not need and "
+            "which can hide attacks; remove it",
         )
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag.rpartition(" ")[2] == "label":
             if "name" not in attributes:
-                raise ValueError(
-                    f"{path}, line {parser.CurrentLineNumber}: a <label> without name="
-                )
+                place = f"line {parser.CurrentLineNumber}"
+                raise DataFileError(path, "a <label> without name=", place=place)
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
-    with Path(path).open("rb") as file:
-        _parse(parser, file, path)
-    if not names:
-        raise ValueError(f'{path} names no labels: no element <label name="..."> in it.')
-    return names
-
-
-def _parse(parser: Any, file: BinaryIO, path: str | Path) -> None:
-    try:
+    check_regular(path)
+    with reading(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
-    except expat.ExpatError as error:
-        raise ValueError(f"{path} is not well-formed XML: {error}") from error
+    if not names:
+        raise DataFileError(path, 'no labels are named: there is no element <label name="...">')
+    return names

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
 from sklearn.utils import Bunch
 
-from dm2l.readers._columns import label_targets, make_bunch, no_labels
-
-# What scipy raises for a file that ends too early or holds something else.
-_DAMAGE = (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error)
+from dm2l.files import DataFileError
+from dm2l.memory import check_room
+from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers._mat_process import Other, read_variables
+from dm2l.readers.unpacking import FEWER
+from dm2l.readers.words import label_targets
 
 # In lower case; a pair is a part for training and one for testing.
 _FEATURES: tuple[tuple[str, ...], ...] = (
@@ -44,10 +43,14 @@ def read_mat(
     X: str | Sequence[str] | None = None,
     Y: str | Sequence[str] | None = None,
     *,
-    missing_label: float = np.nan,
+    missing: float = np.nan,
     features_only: bool = False,
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
+
+    scipy reads it in a process of its own, with limits on memory and time: at damaged bytes its
+    compiled code may die, and with it the process that it runs in. That costs about a third of a
+    second.
 
     A label matrix with one row a label, as in the Yahoo files, is turned round; so is a feature
     matrix with one column a sample, when only that fits the labels.
@@ -61,7 +64,7 @@ def read_mat(
         stacked, training rows first. None: guessed from the usual names, in any case: ``X``,
         ``data``, ``features``, ``train_data`` with ``test_data``; ``Y``, ``target``, ``labels``,
         ``train_target`` with ``test_target``.
-    missing_label : float, default=nan
+    missing : float, default=nan
         Mark of a label that was not observed, ``0`` in files that hold -1, 0 and +1.
     features_only : bool, default=False
         Whether labels are passed over; ``target`` then has no columns. Features stand as they are,
@@ -87,38 +90,31 @@ def read_mat(
     >>> tiny.data.shape, tiny.target.tolist()
     ((3, 2), [[1, 0], [0, 1], [1, 1]])
     """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            found = _load(file, path)
-    except NotImplementedError as error:
-        raise ValueError(
-            f"{path} is a MATLAB file of version 7.3 (HDF5), which is not read here. In MATLAB, "
-            "write it again with save(..., '-v7')."
-        ) from error
-    found = {key: value for key, value in found.items() if not key.startswith("__")}
+    usual = {name for names in (*_FEATURES, *_LABELS) for name in names}
+    given = {name for one in (X, Y) if one is not None for name in _several(one)}
+    found = read_variables(path, given, usual)
     x_keys = _keys(found, X, _FEATURES, "X", path)
     if features_only and Y is None and len(_guesses(found, _LABELS)) != 1:
         y_keys = x_keys  # nothing says that they should be turned
     else:
         y_keys = _keys(found, Y, _LABELS, "Y", path)
     if len(x_keys) != len(y_keys):
-        raise ValueError(f"{path}: X={x_keys} and Y={y_keys} do not pair up.")
+        raise DataFileError(path, f"X={x_keys} and Y={y_keys} do not pair up")
     pairs = [
         _oriented(_matrix(found, x, path), _matrix(found, y, path), (x, y), path)
         for x, y in zip(x_keys, y_keys, strict=True)
     ]
     if len({x.shape[1] for x, _ in pairs}) > 1 or len({y.shape[1] for _, y in pairs}) > 1:
         shapes = [(x.shape, y.shape) for x, y in pairs]
-        raise ValueError(f"{path}: {x_keys} and {y_keys} do not stack, their shapes are {shapes}.")
+        raise DataFileError(path, f"{x_keys} and {y_keys} do not stack; their shapes are {shapes}")
     if sp.issparse(pairs[0][0]):
         data = sp.csr_array(sp.vstack([x for x, _ in pairs], format="csr"))
         data.sum_duplicates()
     else:
         data = np.vstack([x.toarray() if sp.issparse(x) else x for x, _ in pairs])
     values = np.vstack([y for _, y in pairs])
-    if not np.isnan(missing_label):
-        values[values == missing_label] = np.nan
+    if not np.isnan(missing):
+        values[values == missing] = np.nan
     n, cut = len(values), len(pairs[0][1])
     return make_bunch(
         data,
@@ -128,13 +124,8 @@ def read_mat(
     )
 
 
-def _load(file: IO[bytes], path: Path) -> dict[str, Any]:
-    try:
-        return dict(loadmat(file))
-    except _DAMAGE as error:
-        raise ValueError(
-            f"{path} is no MATLAB file, or a damaged one: {str(error).rstrip('.')}."
-        ) from error
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _keys(
@@ -142,19 +133,23 @@ def _keys(
     given: str | Sequence[str] | None,
     usual: tuple[tuple[str, ...], ...],
     argument: str,
-    path: Path,
+    path: str | Path,
 ) -> tuple[str, ...]:
     if given is not None:
-        keys = (given,) if isinstance(given, str) else tuple(given)
+        keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            raise ValueError(f"{path} has no variable(s) {absent or keys}; it has {sorted(found)}.")
+            raise DataFileError(
+                path, f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
+            )
         return keys
     guesses = _guesses(found, usual)
     if len(guesses) != 1:
         what = "several that could be it" if guesses else "no variable of a usual name"
-        raise ValueError(
-            f"{path}: {what} for {argument}; it has {sorted(found)}. Name it with {argument}=."
+        raise DataFileError(
+            path,
+            f"{what} for {argument}; there are {sorted(found)}",
+            way_out=f"Name it with {argument}=.",
         )
     return guesses[0]
 
@@ -165,25 +160,26 @@ def _guesses(found: dict[str, Any], usual: tuple[tuple[str, ...], ...]) -> list[
     return [tuple(lower[k] for k in keys) for keys in usual if all(k in lower for k in keys)]
 
 
-def _matrix(found: dict[str, Any], key: str, path: Path) -> Any:
+def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
     value = found[key]
+    if isinstance(value, Other):
+        raise DataFileError(path, f"{key!r} is no matrix of numbers ({value.said})")
     if sp.issparse(value):
-        return sp.csr_array(value).astype(np.float64)
-    if value.dtype.kind not in "biuf" or value.ndim != 2:
-        raise ValueError(
-            f"{path}: {key!r} is no matrix of numbers (dtype {value.dtype}, {value.ndim} "
-            "dimensions)."
-        )
-    return np.array(value, dtype=np.float64)
+        return sp.csr_array(value).astype(np.float64, copy=False)
+    return value.astype(np.float64, copy=False)
 
 
-def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: Path) -> tuple[Any, Any]:
+def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
     """Both with one row a sample; where several readings fit, the one that turns least."""
-    Y = Y.toarray() if sp.issparse(Y) else Y
+    if sp.issparse(Y):
+        rows, columns = Y.shape
+        check_room(path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", FEWER)
+        Y = Y.toarray()
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
-    raise ValueError(
-        f"{path}: {keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} have no "
-        "number of samples in common."
+    raise DataFileError(
+        path,
+        f"{keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} have no number of "
+        "samples in common",
     )

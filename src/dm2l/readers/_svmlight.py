@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l.readers._columns import make_bunch, no_labels
-
-Base = bool | Literal["auto"]
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+from dm2l.files import DataFileError
+from dm2l.memory import check_room
+from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers.columns import check_distinct
+from dm2l.readers.svmlight_rows import Base, open_rows
+from dm2l.readers.unpacking import FEWER
 
 
 def read_svmlight(
@@ -39,7 +35,7 @@ def read_svmlight(
     Parameters
     ----------
     path : str or Path
-        The file; one ending in ``.gz`` or ``.bz2`` is unpacked on the way.
+        The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     n_features : int, default=None
         Number of features; None takes the greatest index that occurs. Give it when a training
         and a test file have to agree.
@@ -85,8 +81,10 @@ def read_svmlight(
     """
     if absent_label not in ("negative", "missing"):
         raise ValueError(f"absent_label must be 'negative' or 'missing', got {absent_label!r}.")
-    with open_svmlight(path) as file:
-        data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
+    with open_rows(path, n_features, zero_based) as rows:
+        data, listed, base = rows.take()
+    if not listed:
+        raise DataFileError(path, "there are no rows")
     if features_only:
         return make_bunch(data, no_labels(data), target_names=[], zero_based=base)
     numbers = sorted({number for row in listed for number in row})
@@ -99,92 +97,14 @@ def read_svmlight(
             what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
             raise ValueError(f"{path}: labels= {what}.")
     if not columns:
-        raise ValueError(f"{path} lists no label at all; is it a multi-label svmlight file?")
+        raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
+    n, c = len(listed), len(columns)
+    check_room(path, 9 * n * c, f"a table of {c} labels for {n} rows", FEWER)
     place = {number: j for j, number in enumerate(columns)}
-    positive = np.zeros((len(listed), len(columns)), dtype=np.int8)
+    positive = np.zeros((n, c), dtype=np.int8)
     for i, row in enumerate(listed):
         positive[i, [place[number] for number in row]] = 1
     target = positive if absent_label == "negative" else np.where(positive == 1, 1.0, np.nan)
     names = [f"{number:.15g}" for number in columns]
+    check_distinct(names, str(path), "labels")
     return make_bunch(data, target, target_names=names, zero_based=base)
-
-
-def open_svmlight(path: str | Path) -> IO[bytes]:
-    """The lines of a file, unpacked."""
-    opened: IO[bytes] = _OPENERS.get(Path(path).suffix, open)(path, "rb")
-    return opened
-
-
-class SvmlightRows(io.RawIOBase):
-    """The rows of an open file, all or some at a time.
-
-    scikit-learn's reader gets its lines from here, without the rows that it would pass over
-    because they have neither labels nor features; those are put in again.
-    """
-
-    def __init__(
-        self, file: IO[bytes], path: str | Path, n_features: int | None, zero_based: Base
-    ) -> None:
-        self._lines = enumerate(file, start=1)
-        self._path, self._n_features, self._zero_based = path, n_features, zero_based
-        self._line = 0  # the one being read
-        self._started = False
-        self._empty: int | None = None  # an empty line after the last row
-
-    def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
-        """The next rows, the labels that they list, and whether the first feature has index 0."""
-        self._rows = rows
-        self._places: list[int] = []  # lines of the rows
-        self._blank: list[bool] = []  # whether nothing stands there
-        try:
-            read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
-        except ValueError as error:
-            raise ValueError(f"{self._path}, line {self._line}: {error}") from error
-        blank = np.array(self._blank, dtype=bool)
-        lengths = np.zeros(len(blank), dtype=np.int64)
-        lengths[~blank] = np.diff(read.indptr)
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        labels = iter(found)
-        listed = [() if nothing else next(labels) for nothing in self._blank]
-        indices, zero_based = self._from_zero(read.indices, indptr)
-        width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
-        data = sp.csr_array((read.data, indices, indptr), shape=(len(blank), width))
-        return data, listed, zero_based
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._rows is None or len(self._places) < self._rows:
-            self._line, line = next(self._lines, (self._line, b""))
-            if not line:
-                return
-            text = line.strip()
-            if not line.rstrip(b"\r\n"):
-                self._empty = self._empty or self._line
-            elif not text.startswith(b"#"):
-                if self._started and self._empty:
-                    self._line = self._empty
-                    raise ValueError(
-                        "empty, between rows. If it is a row without labels and features, write a "
-                        "blank there; else remove it."
-                    )
-                self._started, self._empty = True, None
-                self._places.append(self._line)
-                self._blank.append(not text)
-                if text:
-                    yield line
-
-    def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Indices that begin at 0, and whether those of the file do."""
-        zero_based = self._zero_based
-        if zero_based == "auto":
-            zero_based = len(indices) > 0 and bool(indices.min() == 0)
-        base = 0 if zero_based else 1
-        last = np.inf if self._n_features is None else self._n_features - 1 + base
-        wrong = np.flatnonzero((indices < base) | (indices > last))
-        if len(wrong):
-            row = np.searchsorted(indptr, wrong[0], side="right") - 1
-            end = "on" if self._n_features is None else f"to {last}"
-            raise ValueError(
-                f"{self._path}, line {self._places[row]}: a feature has the index "
-                f"{indices[wrong[0]]}, but they go from {base} {end} (zero_based={zero_based})."
-            )
-        return indices - base, bool(zero_based)

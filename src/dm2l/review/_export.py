@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.readers.csv_file import TEXT
+from dm2l.readers.parquet_file import PARQUET
+from dm2l.readers.unpacking import form, unpacked_name
 from dm2l.review._journal import table_digest
-from dm2l.tables import PARQUET, TEXT, Completion, Table, write_completion
+from dm2l.tables import Completion, Table, write_completion
 
 
 def export_answers(
@@ -43,7 +46,6 @@ def export_answers(
 
 def export_name(table: Table) -> str:
     """A name for the table with answers, of the form in which it is written."""
-    suffix = table.path.suffix
-    if suffix.lower() not in (*TEXT, *PARQUET):
-        suffix = ".npz"
-    return f"{table.path.stem}-reviewed{suffix}"
+    name = unpacked_name(table.path)
+    suffix = name.suffix if form(name) in (*TEXT, *PARQUET) else ".npz"
+    return f"{name.stem}-reviewed{suffix}"

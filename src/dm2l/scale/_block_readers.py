@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.extras import require
+from dm2l.files import DataFileError
 from dm2l.parameters import check_count
-from dm2l.readers._columns import as_patterns, choose_labels, match_columns, require, truth
-from dm2l.readers._csv_rows import CsvRows, open_rows
-from dm2l.readers._svmlight import SvmlightRows, open_svmlight
-from dm2l.readers._table import check_names
+from dm2l.readers.columns import choose_labels, split_columns
+from dm2l.readers.csv_file import CsvFile
+from dm2l.readers.parquet_file import open_parquet, parquet_faults
+from dm2l.readers.svmlight_rows import open_rows
+from dm2l.readers.words import LabelReader
 from dm2l.scale._slices import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
@@ -35,38 +37,32 @@ class _Columns:
 
     def __init__(self, names: list[str], labels: Any, drop: Any, where: str) -> None:
         chosen = choose_labels(names, labels, where)
-        dropped = set(match_columns(names, as_patterns(drop), where))
-        both = dropped & set(chosen)
-        if both:
-            raise ValueError(f"{where}: {names[min(both)]!r} is a label and in drop=.")
-        taken = dropped | set(chosen)
         self.names = names
         self.label_names = [names[j] for j in chosen]
-        self.feature_names = [name for j, name in enumerate(names) if j not in taken]
-        if not self.feature_names:
-            raise ValueError(f"{where}: every column is a label or dropped; no features are left.")
+        self.feature_names = [names[j] for j in split_columns(names, chosen, drop, where)]
 
     def check(self, names: list[str], where: str) -> None:
         """Refuse a further file with other columns."""
         if names != self.names:
-            raise ValueError(f"{where} has other columns than the first file.")
+            raise DataFileError(where, "it has other columns than the first file")
 
 
 class ParquetReader:
     """Blocks of Parquet files."""
 
     def __init__(self, files: list[Path], labels: Any, drop: Any, rows: int | None) -> None:
-        self._parquet = require("pyarrow.parquet", "io")
         self._arrow = require("pyarrow", "io")
         self._files = files
-        first = self._parquet.ParquetFile(files[0])
-        columns = _Columns(list(first.schema_arrow.names), labels, drop, str(files[0]))
-        self.feature_names, self._names = columns.feature_names, columns.label_names
-        self._check_types(first.schema_arrow, str(files[0]))
+        columns: _Columns | None = None
         self.n_rows = 0
         for path in files:
-            with self._parquet.ParquetFile(path) as file:
-                columns.check(list(file.schema_arrow.names), str(path))
+            with open_parquet(path) as file:
+                names = list(file.schema_arrow.names)
+                if columns is None:
+                    columns = _Columns(names, labels, drop, str(path))
+                    self.feature_names, self._names = columns.feature_names, columns.label_names
+                    self._check_types(file.schema_arrow, str(path))
+                columns.check(names, str(path))
                 self.n_rows += file.metadata.num_rows
         self._rows = block_rows(rows, len(self.feature_names))
 
@@ -75,9 +71,10 @@ class ParquetReader:
         for name in self.feature_names + self._names:
             kind = schema.field(name).type
             if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
-                raise ValueError(
-                    f"{where}: column {name!r} is of type {kind}; blocks are made of numbers and "
-                    "booleans. Leave it out with drop=, or turn it into numbers first."
+                raise DataFileError(
+                    where,
+                    f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
+                    way_out="Leave it out with drop=, or turn it into numbers first.",
                 )
         single = {schema.field(name).type.bit_width for name in self.feature_names}
         floating = all(types.is_floating(schema.field(name).type) for name in self.feature_names)
@@ -87,11 +84,15 @@ class ParquetReader:
         wanted = self.feature_names + self._names
         d = len(self.feature_names)
         for path in self._files:
-            with self._parquet.ParquetFile(path, pre_buffer=False) as file:
+            with open_parquet(path, pre_buffer=False) as file:
                 for groups, rows in self._portions(file.metadata):
                     # A portion at a time: a reader keeps what it has read until it ends.
                     batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted)
-                    for batch in batches:
+                    while True:
+                        with parquet_faults(path):
+                            batch = next(batches, None)
+                        if batch is None:
+                            break
                         columns = [self._numbers(batch.column(name)) for name in wanted]
                         labels = _by_rows(columns[d:], np.float32)
                         yield _by_rows(columns[:d], self._dtype), LabelTable(labels, self._names)
@@ -160,52 +161,34 @@ class CsvReader:
     """Blocks of CSV files."""
 
     def __init__(
-        self, files: list[Path], labels: Any, drop: Any, rows: int | None, sep: str
+        self,
+        files: list[Path],
+        labels: Any,
+        drop: Any,
+        rows: int | None,
+        separator: str | None = None,
+        missing: Any = None,
+        positive: Any = None,
     ) -> None:
-        self._pandas = require("pandas", "io")
-        self._files = files
-        self._options: dict[str, Any] = {
-            "sep": sep,
-            "index_col": False,
-            "skipinitialspace": True,
-        }
-        self._whole: set[Path] = set()  # files whose rows are known to be as long as the header
-        names = self._header(files[0])
+        # Kept, for the first pass counts the cells of rows and later ones need not.
+        options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
+        self._files = [CsvFile(path, **options) for path in files]
+        names = self._files[0].names
         columns = _Columns(names, labels, drop, str(files[0]))
-        for path in files[1:]:
-            columns.check(self._header(path), str(path))
+        for file in self._files[1:]:
+            columns.check(file.names, str(file.path))
         self.feature_names, self._label_names = columns.feature_names, columns.label_names
         self._rows = block_rows(rows, len(names))
-
-    def _header(self, path: Path) -> list[str]:
-        check_names(path, self._options["sep"])
-        return [str(n) for n in self._pandas.read_csv(path, nrows=0, **self._options).columns]
+        self._words = {"missing": missing, "positive": positive}
 
     def __call__(self) -> Iterator[Sequence[Any]]:
-        dtype = dict.fromkeys(self._label_names, str)
-        for path in self._files:
-            with (
-                self._rows_of(path) as rows,
-                self._pandas.read_csv(
-                    path,
-                    usecols=self.feature_names + self._label_names,
-                    dtype=dtype,
-                    na_values=["?"],
-                    chunksize=self._rows,
-                    **self._options,
-                ) as chunks,
-            ):
-                for frame in chunks:
-                    if rows is not None:
-                        rows.check(len(frame))
-                    yield self._features(frame, path), self._labels(frame, path)
-            self._whole.add(path)
-
-    def _rows_of(self, path: Path) -> AbstractContextManager[CsvRows | None]:
-        """Rows to be counted while pandas reads them, in the first pass."""
-        if path in self._whole or len(self._options["sep"]) != 1:
-            return nullcontext()
-        return open_rows(path, self._options["sep"], skipinitialspace=True)
+        text, wanted = dict.fromkeys(self._label_names, str), self.feature_names + self._label_names
+        for file in self._files:
+            labels = LabelReader(self._label_names, str(file.path), **self._words)
+            for frame in file.frames(self._rows, text, wanted):
+                X = self._features(frame, file.path)
+                Y = labels.read([frame[name] for name in self._label_names])
+                yield X, LabelTable(Y, self._label_names)
 
     def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
         table = np.empty((len(frame), len(self.feature_names)))
@@ -213,25 +196,13 @@ class CsvReader:
             try:
                 table[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
             except ValueError as error:
-                raise ValueError(
-                    f"{path}: feature {name!r} is no number everywhere ({error}). Leave it out "
-                    "with drop=, name it in labels=, or turn it into numbers first."
+                raise DataFileError(
+                    path,
+                    f"feature {name!r} is no number everywhere ({error})",
+                    way_out="Leave it out with drop=, name it in labels=, or turn it into numbers "
+                    "first.",
                 ) from error
         return table
-
-    def _labels(self, frame: Any, path: Path) -> LabelTable:
-        values = np.empty((len(frame), len(self._label_names)))
-        for j, name in enumerate(self._label_names):
-            column = frame[name]
-            codes = {text: truth(text) for text in column.dropna().unique()}
-            unclear = [text for text, code in codes.items() if code is None]
-            if unclear:
-                raise ValueError(
-                    f"{path}: label {name!r} holds {unclear[0]!r}. Labels are 0/1, -1/+1, "
-                    "true/false or yes/no, and blank where not observed."
-                )
-            values[:, j] = column.map(codes).to_numpy(dtype=np.float64, na_value=np.nan)
-        return LabelTable(values, self._label_names)
 
 
 class SvmlightReader:
@@ -260,8 +231,7 @@ class SvmlightReader:
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         for path in self._files:
-            with open_svmlight(path) as file:
-                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
+            with open_rows(path, self._n_features, self._zero_based, whole=False) as rows:
                 while (block := rows.take(self._rows))[1]:
                     X, listed, _ = block
                     yield X, self._labels(listed, path)
@@ -271,6 +241,7 @@ class SvmlightReader:
         for i, numbers in enumerate(listed):
             for number in numbers:
                 if number not in self._place:
-                    raise ValueError(f"{path} lists the label {number:g}, which labels= misses.")
+                    reason = f"it lists the label {number:g}, which labels= misses"
+                    raise DataFileError(path, reason)
                 Y[i, self._place[number]] = 1.0
         return Y

@@ -1,16 +1,12 @@
-"""Arrays in blocks of rows, in memory or mapped from a file."""
+"""Arrays in blocks of rows."""
 
 from __future__ import annotations
 
-import struct
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.lib import format as npy
 
 from dm2l.parameters import check_count
 
@@ -65,29 +61,3 @@ def first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[
 
 def _cut(part: Any, rows: slice) -> Any:
     return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
-
-
-def map_member(path: Any, name: str) -> Any:
-    """An array of an npz file, mapped into memory."""
-    with zipfile.ZipFile(path) as archive:
-        if f"{name}.npy" not in archive.namelist():
-            there = ", ".join(member.removesuffix(".npy") for member in archive.namelist())
-            raise ValueError(f"{path} has no array {name!r}; it has {there}.")
-        info = archive.getinfo(f"{name}.npy")
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(
-                f"{path} is compressed and cannot be mapped into memory; write it with numpy.savez."
-            )
-        with archive.open(info) as member:
-            version = npy.read_magic(member)
-            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, dtype = header(member)
-            begin = member.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{path}: {name!r} holds Python objects; save numbers.")
-    with Path(path).open("rb") as file:
-        # The name and the extra field of the local header may differ from the directory's.
-        file.seek(info.header_offset + 26)
-        begin += info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
-    order: Any = "F" if fortran else "C"
-    return np.memmap(path, dtype=dtype, mode="r", offset=begin, shape=shape, order=order)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _get_feature_names
 from dm2l.labels import LabelForm, Labels, observed_classes
 from dm2l.parameters import check_count
 from dm2l.scale._block import Block, naming_block, read_block
-from dm2l.scale._slices import block_rows, first_rows, indexable, map_member, slices
+from dm2l.scale._slices import block_rows, first_rows, indexable, slices
 
 Path = str | os.PathLike[str]
 Read = Callable[[], Iterable[Sequence[Any]]]
@@ -173,7 +173,9 @@ class RowBlocks:
         RowBlocks
             The source.
         """
-        X, Y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in (x_path, y_path))
+        from dm2l.readers.npz_file import map_array
+
+        X, Y = (map_array(path) for path in (x_path, y_path))
         return cls._mapped(X, Y, rows, options)
 
     @classmethod
@@ -199,6 +201,8 @@ class RowBlocks:
         RowBlocks
             The source.
         """
+        from dm2l.readers.npz_file import map_member
+
         X, Y = (map_member(path, name) for name in (x, y))
         return cls._mapped(X, Y, rows, options)
 
@@ -256,8 +260,10 @@ class RowBlocks:
         labels: int | str | Sequence[str],
         *,
         drop: str | Sequence[str] = (),
+        missing: Any = None,
+        positive: Any = None,
         rows: int | None = None,
-        sep: str = ",",
+        separator: str | None = None,
         **options: Any,
     ) -> Self:
         """Blocks of CSV files with the same header, one file after the other.
@@ -268,16 +274,13 @@ class RowBlocks:
         Parameters
         ----------
         path : path-like or list of path-like
-            The files, in UTF-8.
-        labels : int, str or list of str
-            Label columns: the last k, or names or patterns such as ``"tox_*"``. Numbers, true or
-            false; blanks and what pandas takes as missing mean not observed.
-        drop : str or list of str, default=()
-            Columns to leave out, by name or pattern. All others are features: numbers.
+            The files, in UTF-8; packed ones, as in ``.csv.gz``, are unpacked on the way.
+        labels, drop, missing, positive
+            As of :func:`dm2l.readers.read_csv`.
         rows : int, default=None
             Rows of a block; None: as many as make some 30 megabytes.
-        sep : str, default=","
-            What separates the columns; of one character, or else cells are not counted.
+        separator : str, default=None
+            The character that separates columns; None goes by the header.
         **options
             Of :class:`dm2l.scale.RowBlocks`.
 
@@ -288,7 +291,7 @@ class RowBlocks:
         """
         from dm2l.scale._block_readers import CsvReader, paths
 
-        reader = CsvReader(paths(path), labels, drop, rows, sep)
+        reader = CsvReader(paths(path), labels, drop, rows, separator, missing, positive)
         source = cls(reader, **options)
         source.feature_names = np.array(reader.feature_names, dtype=object)
         return source

@@ -18,10 +18,10 @@ none does. ``benchmarks/blocks.py`` measures what the constants stand for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from dm2l.memory import available_memory
 
 __all__ = ["STRATEGIES", "Cost", "available_memory", "choose", "costs", "free_memory"]
 
@@ -158,19 +158,6 @@ def choose(
     if fitting:
         return min(fitting, key=lambda way: found[way].work)
     return min(found, key=lambda way: found[way].numbers)
-
-
-def available_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    names: Any = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
 
 
 def free_memory() -> int:

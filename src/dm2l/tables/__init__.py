@@ -22,13 +22,9 @@ from dm2l.tables._model import Answer, TableModel, fit_table, read_for
 from dm2l.tables._model import score_correlation as score_correlation
 from dm2l.tables._oddities import LabelCount
 from dm2l.tables._oddities import column_warnings as column_warnings
-from dm2l.tables._output import PARQUET as PARQUET
-from dm2l.tables._output import TEXT as TEXT
 from dm2l.tables._output import check_suffix as check_suffix
 from dm2l.tables._output import plain_values as plain_values
 from dm2l.tables._output import write_columns as write_columns
-from dm2l.tables._reading import check_encoding as check_encoding
-from dm2l.tables._reading import check_separator as check_separator
 from dm2l.tables._reading import read_cells as read_cells
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Wishes

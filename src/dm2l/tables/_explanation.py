@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.arrays import to_numpy
-from dm2l.readers._columns import ColumnRequestError
+from dm2l.readers.columns import ColumnRequestError
 from dm2l.tables._model import TableModel
 
 SAMPLE, SHUFFLES = 300, 5

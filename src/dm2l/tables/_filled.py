@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from dm2l.extras import require
 from dm2l.files import whole_file
 from dm2l.readers import write_npz
-from dm2l.readers._columns import require
-from dm2l.tables._answers import Marks, Spelling, find_spelling
-from dm2l.tables._cells import Record, plain, raw, records
+from dm2l.readers.cells import Record, plain, raw, records
+from dm2l.readers.csv_file import TEXT
+from dm2l.readers.parquet_file import PARQUET
+from dm2l.readers.unpacking import form
+from dm2l.readers.words import Marks
 from dm2l.tables._completion import Completion
-from dm2l.tables._output import PARQUET, TEXT, write_columns
+from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
+from dm2l.tables._spelling import Spelling, find_spelling
 from dm2l.tables._table import Table
 
 _PROBABILITY, _LOOK = "__probability", "__look"
@@ -58,7 +62,7 @@ def write_completion(
     if table.bunch is not None:
         spellings = [Spelling("1", "0")] * len(table.label_names)
         write = partial(_write_matrix, completion, table)
-    elif table.path.suffix.lower() in PARQUET:
+    elif form(table.path) in PARQUET:
         spellings, write = _parquet_writer(completion, table, details is None)
     else:
         spellings, write = _text_writer(completion, table, Marks(missing), details is None)
@@ -72,7 +76,7 @@ def check_form(table: Table, output: Path) -> None:
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
     else:
-        suffix = table.path.suffix.lower()
+        suffix = form(table.path)
         if suffix not in (*TEXT, *PARQUET):
             raise ValueError(
                 "A table made of a data frame has no file that could be written again. Put "

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dm2l.extras import require
 from dm2l.labels import ConstantLabelWarning
-from dm2l.readers._columns import require
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import preparation
 from dm2l.tables._settings import Settings, Tell, Wishes, choose_settings

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.readers._columns import ColumnRequestError, check_distinct, match_columns, require, truth
-from dm2l.tables._answers import HOLES
+from dm2l.extras import require
+from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
+from dm2l.readers.words import HOLES, truth
 
 KINDS = ("numeric", "boolean", "category", "text")
 

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
+from dm2l.extras import require
 from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.readers._arff import attribute_names
-from dm2l.readers._columns import check_distinct, require
-from dm2l.tables._table import Table, find_labels, made_up_names
+from dm2l.readers.columns import check_distinct, choose_labels
+from dm2l.readers.unpacking import form
+from dm2l.tables._table import Table, made_up_names
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
@@ -32,8 +33,8 @@ def read_matrix(
     names = list(bunch.feature_names or made_up_names(X.shape[1]))
     check_distinct(names, str(path))
     label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
-    if labels is not None and path.suffix.lower() != ".arff":
-        chosen = find_labels(label_names, labels, f"the labels of {path}")
+    if labels is not None and form(path) != ".arff":
+        chosen = choose_labels(label_names, labels, f"the labels of {path}")
         label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
     frame = None
     if not sp.issparse(X):
@@ -57,11 +58,8 @@ def _read(
     features_only: bool,
     encoding: str,
 ) -> Bunch:
-    suffix = path.suffix.lower()
+    suffix = form(path)
     if suffix == ".arff":
-        if labels is not None:
-            names = attribute_names(path, encoding)
-            labels = [names[j] for j in find_labels(names, labels, str(path))]
         return read_arff(path, labels, encoding=encoding, features_only=features_only)
     if suffix == ".npz":
         return read_npz(path, features_only=features_only)

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from dm2l.extras import require
 from dm2l.files import whole_file
-from dm2l.readers._columns import require
-
-TEXT = (".csv", ".tsv", ".tab", ".txt")
-PARQUET = (".parquet", ".pq")
+from dm2l.readers.csv_file import TEXT
+from dm2l.readers.parquet_file import PARQUET
 
 
 def check_suffix(path: Path) -> None:

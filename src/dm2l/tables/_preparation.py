@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from dm2l.readers._columns import require
+from dm2l.extras import require
 from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text, column_kinds
 from dm2l.tables._table import Table
 

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dm2l.readers._columns import check_distinct, require
-from dm2l.readers._csv_rows import refuse_short_rows
-from dm2l.tables._answers import HOLES
-from dm2l.tables._cells import plain, records
+from dm2l.files import damaged
+from dm2l.readers.columns import choose_labels
+from dm2l.readers.csv_file import TEXT, CsvFile
+from dm2l.readers.parquet_file import PARQUET, read_frame
+from dm2l.readers.unpacking import form, open_unpacked
 from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
-from dm2l.tables._memory import CSV_FACTOR, PARQUET_FACTOR, check_size
-from dm2l.tables._output import PARQUET, TEXT
-from dm2l.tables._table import Table, find_labels, split_columns
-
-# pandas compares letter by letter; columns of text are looked at once more.
-_SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
-_SPELT_HOLES.append("NaN")
-
-_SEPARATORS = ",;\t|"
-_QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*(?:""[^"]*)*"')
+from dm2l.tables._table import Table, split_columns
 
 
 def read_table(
     path: str | Path,
     labels: int | str | Iterable[str] | None = None,
     *,
-    missing: Iterable[Any] = (),
+    missing: Any = (),
+    positive: Any = None,
     as_text: Collection[str] = (),
     separator: str | None = None,
     decimal: str = ".",
@@ -44,13 +35,16 @@ def read_table(
     ----------
     path : str or Path
         A .csv, .tsv or .parquet file with a header; or .arff, .svm, .npz or .mat, whose features
-        are numbers and which mostly say themselves what is a label.
+        are numbers and which mostly say themselves what is a label. Text may be packed, as in
+        .csv.gz.
     labels : int, str or list of str, default=None
         Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
         with commas, or the number of last columns. None: no column is a label, or those of which
         the file says so itself.
-    missing : iterable, default=()
+    missing : scalar or iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
+    positive : scalar, default=None
+        What a positive label is called, as in :func:`dm2l.readers.read_csv`.
     as_text : collection of str, default=()
         Columns that are taken as text even if they hold numbers only.
     separator : str, default=None
@@ -73,9 +67,9 @@ def read_table(
 
     Raises
     ------
-    ValueError
+    DataFileError
         If the file is no table, does not fit into memory, or a label holds something else than
-        0/1, -1/+1, yes/no, true/false: value, column and row are named.
+        0/1, -1/+1, yes/no and the like: value, column and row are named.
 
     Examples
     --------
@@ -93,10 +87,9 @@ def read_table(
            [ 0., nan]])
     """
     path = Path(path)
-    suffix = path.suffix.lower()
+    suffix = form(path)
     if features_only:
         labels = None
-    check_encoding(encoding)
     if suffix in MATRIX_FORMATS:
         return read_matrix(
             path,
@@ -106,131 +99,39 @@ def read_table(
             features_only=features_only,
             encoding=encoding,
         )
+    answers = {"missing": missing, "positive": positive}
     if suffix in PARQUET:
-        return _read_parquet(path, labels, missing)
+        frame = read_frame(path, ignore_metadata=True)
+        names = list(frame.columns)
+        chosen = [] if labels is None else choose_labels(names, labels, str(path))
+        return split_columns(path, frame, names, chosen, **answers)
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
-    check_separator(separator)
-    check_size(path, path.stat().st_size, CSV_FACTOR)
-    names, separator = _header(path, separator, encoding)
-    chosen = [] if labels is None else find_labels(names, labels, str(path))
+    file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
+    names = file.names
+    chosen = [] if labels is None else choose_labels(names, labels, str(path))
     text = {names[j]: str for j in chosen} | {name: str for name in as_text if name in names}
-    frame = _read_text(path, names, text, sep=separator, decimal=decimal, encoding=encoding)
-    written = {"separator": separator, "decimal": decimal, "encoding": encoding}
-    return split_columns(path, frame, names, chosen, missing, **written)
-
-
-def check_separator(separator: str | None) -> None:
-    """Refuse what cannot separate columns."""
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
-            f"{separator!r}."
-        )
-
-
-def check_encoding(encoding: str) -> None:
-    """Refuse an encoding that is none of text."""
-    try:
-        "".encode(encoding)
-    except LookupError as error:
-        raise ValueError(
-            f"{encoding!r} is no encoding of text; there are utf-8, latin-1, cp1252 and many more."
-        ) from error
+    written = {"separator": file.separator, "decimal": decimal, "encoding": encoding}
+    return split_columns(path, file.frame(text), names, chosen, **answers, **written)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:
     """The mark before the first character, if there is one, and the text after it."""
     try:
-        text = path.read_bytes().decode(encoding)
+        with open_unpacked(path) as file:
+            text = file.read().decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(_not_encoded(path, encoding, error)) from error
+        raise damaged(path, "a table", error) from error
     return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns that are no labels as the table's file has them, text letter by letter."""
     frame = table.frame[list(names)]
-    if table.path.suffix.lower() in TEXT:
-        header, separator = _header(table.path, table.separator, table.encoding)
-        text, wanted = dict.fromkeys(names, str), list(names)
-        options = {"sep": separator, "encoding": table.encoding, "na_filter": False}
-        frame = _read_text(table.path, header, text, usecols=wanted, **options)
+    if form(table.path) in TEXT:
+        file = CsvFile(table.path, separator=table.separator, encoding=table.encoding)
+        frame = file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}
-
-
-def _not_encoded(path: Path, encoding: str, error: UnicodeDecodeError) -> str:
-    return (
-        f"{path} is not encoded in {encoding}: byte {error.object[error.start]:#04x} at position "
-        f"{error.start}. Name its encoding, for example --encoding latin-1 (encoding= in Python)."
-    )
-
-
-def _header(path: Path, separator: str | None, encoding: str) -> tuple[list[str], str]:
-    try:
-        with path.open(encoding=encoding, newline="") as file:
-            head = next((line for line in file if line.strip("\ufeff \t\r\n")), "")
-            while head.count('"') % 2 and (line := file.readline()):
-                head += line
-    except UnicodeDecodeError as error:
-        raise ValueError(_not_encoded(path, encoding, error)) from error
-    head = head.removeprefix("\ufeff")
-    if not head:
-        raise ValueError(f"{path} is empty; a header line is needed.")
-    if separator is None:
-        usual = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-        # Spreadsheets of countries with a decimal comma write semicolons.
-        bare = _QUOTED.sub("", head)
-        separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
-    try:
-        first = next(records(head, separator))
-    except ValueError as error:
-        raise ValueError(f"{path} has no readable header: {error}.") from error
-    names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(first.cells)]
-    check_distinct(names, str(path))
-    return names, separator
-
-
-def _read_text(path: Path, names: list[str], text: dict[str, Any], **options: Any) -> Any:
-    pandas = require("pandas", "io")
-    with warnings.catch_warnings():
-        # Rows longer than the header: pandas would cut them off and only warn.
-        warnings.simplefilter("error", pandas.errors.ParserWarning)
-        try:
-            frame = pandas.read_csv(
-                path,
-                names=names,
-                header=0,
-                index_col=False,
-                dtype=text,
-                keep_default_na=False,
-                na_values=_SPELT_HOLES,
-                low_memory=False,
-                **options,
-            )
-        except UnicodeDecodeError as error:
-            raise ValueError(_not_encoded(path, options["encoding"], error)) from error
-        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise ValueError(f"{path} is no table: {str(error).strip()}.") from error
-    refuse_short_rows(frame, path, options["sep"], encoding=options["encoding"])
-    return frame
-
-
-def _read_parquet(path: Path, labels: Any, missing: Iterable[Any]) -> Table:
-    parquet = require("pyarrow.parquet", "io")
-    try:
-        file = parquet.ParquetFile(path)
-    except require("pyarrow", "io").ArrowInvalid as error:
-        raise ValueError(f"{path} is no Parquet file: {error}") from error
-    with file:
-        groups = range(file.metadata.num_row_groups)
-        size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
-        check_size(path, size, PARQUET_FACTOR)
-        names = file.schema_arrow.names
-        check_distinct(names, str(path))
-        frame = file.read().to_pandas(ignore_metadata=True)
-    chosen = [] if labels is None else find_labels(names, labels, str(path))
-    return split_columns(path, frame, names, chosen, missing)

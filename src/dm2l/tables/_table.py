@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.readers._columns import check_distinct, choose_labels
-from dm2l.tables._answers import Marks, read_answers
+from dm2l.files import DataFileError
+from dm2l.readers.columns import check_distinct, choose_labels
+from dm2l.readers.words import LabelReader
 
 
 @dataclass
@@ -66,7 +67,11 @@ class Table:
 
 
 def table_from_frame(
-    frame: Any, labels: int | str | Iterable[str] | None = None, *, missing: Iterable[Any] = ()
+    frame: Any,
+    labels: int | str | Iterable[str] | None = None,
+    *,
+    missing: Any = (),
+    positive: Any = None,
 ) -> Table:
     """Make a table of a data frame.
 
@@ -74,7 +79,7 @@ def table_from_frame(
     ----------
     frame : pandas.DataFrame, or one that has ``to_pandas`` such as that of polars
         Features and labels.
-    labels, missing
+    labels, missing, positive
         As in :func:`read_table`; a name in a list may be whatever the frame has for names.
 
     Returns
@@ -100,40 +105,11 @@ def table_from_frame(
         frame = frame.to_pandas()
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
-    chosen = [] if labels is None else find_labels(names, labels, "the data frame")
+    chosen = [] if labels is None else choose_labels(names, labels, "the data frame")
     named = frame.set_axis(names, axis=1).reset_index(drop=True)
-    return split_columns(Path("data frame"), named, names, chosen, missing)
-
-
-class LabelNames(tuple[str, ...]):
-    """Label columns by their very names: nothing is a number of columns, a prefix or a pattern."""
-
-
-def find_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
-    """Positions of the label columns that names, patterns, prefixes or a number ask for."""
-    if isinstance(labels, (int, np.integer)) or not np.iterable(labels):
-        return choose_labels(names, labels, where)
-    if isinstance(labels, LabelNames):
-        missing = [name for name in labels if name not in names]
-        if missing:
-            raise ValueError(
-                f"{where} lacks {len(missing)} of the {len(labels)} labels of the model: "
-                f"{', '.join(map(repr, missing))}. Add the columns, blank where nobody looked."
-            )
-        return choose_labels(names, labels, where)
-    wanted: list[str] = []
-    for asked in [labels] if isinstance(labels, str) else labels:
-        if not isinstance(asked, str) or asked in names:
-            wanted.append(str(asked))
-        elif asked.isdecimal():
-            last = choose_labels(names, int(asked), where)
-            wanted += [names[j] for j in last]
-        else:
-            for part in [part.strip() for part in asked.split(",") if part.strip()]:
-                # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
-                prefix = part not in names and not (part[-1].isalnum() or part[-1] in "*?]")
-                wanted.append(f"{part}*" if prefix else part)
-    return choose_labels(names, wanted, where)
+    return split_columns(
+        Path("data frame"), named, names, chosen, missing=missing, positive=positive
+    )
 
 
 def made_up_names(size: int) -> list[str]:
@@ -142,19 +118,27 @@ def made_up_names(size: int) -> list[str]:
 
 
 def split_columns(
-    path: Path, frame: Any, names: list[str], chosen: list[int], missing: Iterable[Any], **text: Any
+    path: Path,
+    frame: Any,
+    names: list[str],
+    chosen: list[int],
+    *,
+    missing: Any = (),
+    positive: Any = None,
+    **text: Any,
 ) -> Table:
     """Part the columns of a data frame into features and labels."""
     if len(frame) == 0:
-        raise ValueError(f"{path} has a header but no rows.")
-    features = [j for j in range(len(names)) if j not in set(chosen)]
+        raise DataFileError(path, "there is a header, but there are no rows")
+    taken = set(chosen)
+    features = [j for j in range(len(names)) if j not in taken]
     if not features:
-        raise ValueError(f"{path}: every column is a label; no features are left.")
+        raise DataFileError(path, "every column is a label; no features are left")
     label_names = [names[j] for j in chosen]
-    columns = [frame.iloc[:, j] for j in chosen]
     Y = np.empty((len(frame), 0))
     if chosen:
-        Y = read_answers(columns, label_names, Marks(missing), str(path))
+        reader = LabelReader(label_names, str(path), missing=missing, positive=positive)
+        Y = reader.read([frame.iloc[:, j] for j in chosen])
     return Table(
         path=path,
         frame=frame.iloc[:, features],

@@ -322,10 +322,10 @@ def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,y\n1,2,1\n3,4\n5,6,0\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
-        ("a,b,y\n1,2,1\n3,4,5,1\n5,6,0\n", r"row 2 \(line 3\) has 4 cells, the header has 3"),
-        ("a,b,y\n1,2,1,\n3,4,0,\n", r"row 1 \(line 2\) has 4 cells, the header has 3"),
-        ('a,b,y\n\n1,2,1\n"3",4,0\n5\n', r"row 3 \(line 5\) has 1 cells, the header has 3"),
+        ("a,b,y\n1,2,1\n3,4\n5,6,0\n", "line 3: row 2 has 2 cells, the header has 3"),
+        ("a,b,y\n1,2,1\n3,4,5,1\n5,6,0\n", "line 3: row 2 has 4 cells, the header has 3"),
+        ("a,b,y\n1,2,1,\n3,4,0,\n", "line 2: row 1 has 4 cells, the header has 3"),
+        ('a,b,y\n\n1,2,1\n"3",4,0\n5\n', "line 5: row 3 has 1 cells, the header has 3"),
         ("a,y,y\n1,0,0\n", "several columns named 'y'"),
     ],
 )

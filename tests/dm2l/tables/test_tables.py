@@ -24,9 +24,11 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dm2l import DM2LClassifier
+from dm2l import DM2LClassifier, memory
 from dm2l.persistence import save_model
 from dm2l.readers import read_npz
+from dm2l.readers.cells import plain, raw, records
+from dm2l.readers.words import LabelReader
 from dm2l.tables import (
     Completion,
     Wishes,
@@ -44,13 +46,11 @@ from dm2l.tables import (
     table_from_frame,
     write_completion,
 )
-from dm2l.tables import _memory as memory
 from dm2l.tables import _settings as chosen
-from dm2l.tables._answers import Marks, find_spelling, read_answers
-from dm2l.tables._cells import plain, raw, records
 from dm2l.tables._measures import interval, measure
 from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
 from dm2l.tables._settings import choose_settings
+from dm2l.tables._spelling import find_spelling
 from dm2l.tables._suggestion import answer_effects
 from half_labelled import LABELS, as_csv, make_table, spell
 
@@ -145,7 +145,7 @@ def test_an_open_quote_is_refused_with_its_line():
     ],
 )
 def test_answers_are_read_in_any_unambiguous_spelling(cells, expected):
-    found = read_answers([pd.Series(cells, dtype=object)], ["a"], Marks(), "table")
+    found = LabelReader(["a"], "table").read([pd.Series(cells, dtype=object)])
     np.testing.assert_array_equal(found[:, 0], expected)
 
 
@@ -159,7 +159,7 @@ def test_other_answers_are_refused_with_value_column_and_row(write, value):
 
 def test_minus_one_beside_zero_is_ambiguous_until_one_is_named_missing(write):
     path = write("x,a,b\n1,1,-1\n2,0,1\n3,-1,0\n")
-    with pytest.raises(ValueError, match=r"mix.*'a' holds '0' in row 2.*'a' holds '-1' in row 3"):
+    with pytest.raises(ValueError, match=r"mix.*'a' holds 0 in row 2.*-1 in row 3"):
         read_table(path, ["a", "b"])
     nan = np.nan
     found = read_table(path, ["a", "b"], missing=["0"]).Y
@@ -189,7 +189,7 @@ def test_a_mark_of_missing_answers_is_a_word_or_a_number(write):
 )
 def test_an_unseen_answer_is_spelt_like_the_other_one(cells, expected):
     column = pd.Series([plain(c) if isinstance(c, str) else c for c in cells], dtype=object)
-    answers = read_answers([column], ["a"], Marks(), "table")[:, 0]
+    answers = LabelReader(["a"], "table").read([column])[:, 0]
     found = find_spelling(cells, answers)
     assert found == expected
     assert [type(part) for part in found] == [type(part) for part in expected]
@@ -428,11 +428,11 @@ def test_an_encoding_is_one_of_text(write, encoding):
         ("", "is empty"),
         ("x,a\n", "no rows"),
         ("x,a,x\n1,1,2\n", "several columns named 'x'"),
-        ("x,a\n1,0\n1,0,5\n", "no table.*line 3"),
-        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", r"row 2 \(line 3\) has 2 cells, the header has 3"),
-        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", r"row 2 \(line 4\) has 1 cells, the header has 3"),
-        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', r"row 2 \(line 4\) has 2 cells, the header has 3"),
-        ('x,a\n1,0\n"1,0\n', "no table"),
+        ("x,a\n1,0\n1,0,5\n", "not a table.*line 3"),
+        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", "line 3: row 2 has 2 cells, the header has 3"),
+        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", "line 4: row 2 has 1 cells, the header has 3"),
+        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', "line 4: row 2 has 2 cells, the header has 3"),
+        ('x,a\n1,0\n"1,0\n', "not a table"),
         ("a\n1\n", "no features"),
     ],
 )
@@ -454,7 +454,7 @@ def test_names_are_distinct_in_every_form(tmp_path):
     twice = pa.table([[1.0, 2.0], [3.0, 4.0], [0, 1]], names=["x", "x", "a"])
     pq.write_table(twice, tmp_path / "t.parquet")
     for name in ("t.arff", "t.parquet"):
-        with pytest.raises(ValueError, match=f"{name} has several columns named 'x'"):
+        with pytest.raises(ValueError, match=f"{name}: there are several columns named 'x'"):
             read_table(tmp_path / name, "a")
 
 

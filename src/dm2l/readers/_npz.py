@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l.files import whole_file
-from dm2l.readers._columns import label_targets, make_bunch, no_labels
+from dm2l.files import DataFileError, whole_file
+from dm2l.memory import check_width
+from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers.columns import check_distinct
+from dm2l.readers.npz_file import read_members
+from dm2l.readers.words import label_targets
+from dm2l.sparse_input import sparse_from_parts
 
-# What numpy raises for an archive that is damaged or holds Python objects.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    SyntaxError,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    ValueError,
-)
+_SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
+_PARTS = (*_SPARSE, "X", "Y", "label_names", "feature_names", "train_index", "test_index", "source")
 
 
 def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
@@ -37,7 +31,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Parameters
     ----------
     path : str or Path
-        The archive. Pickled objects in it are refused.
+        The archive. Pickled objects in it are refused, and what does not fit into memory.
     features_only : bool, default=False
         Whether labels are passed over, so that ``Y`` need not be there; ``target`` then has no
         columns.
@@ -66,27 +60,30 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     >>> tiny.data.shape, tiny.target.tolist(), tiny.source
     ((2, 2), [[1, 0], [0, 1]], None)
     """
-    found = _members(Path(path))
-    if not ({"X", "X_data"} & set(found)) or ("Y" not in found and not features_only):
-        needed = "X (or X_data, ...)" + ("" if features_only else " and Y")
-        raise ValueError(f"{path} needs {needed}, has {sorted(found)}.")
+    found = read_members(path, _PARTS)
     data = _features(found, path)
-    names: list[str] | None
+    n, d = data.shape
+    names: list[str] | None = []
+    check_width(path, d)
     if features_only:
-        names, target = [], no_labels(data)
+        target = no_labels(data)
+    elif "Y" not in found:
+        raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
     else:
-        names = _strings(found.get("label_names"))
-        target = label_targets(found["Y"], names, str(path))
-    if data.ndim != 2 or target.ndim != 2 or data.shape[0] != len(target):
-        raise ValueError(f"{path}: X of shape {data.shape} and Y of shape {target.shape} differ.")
+        target = _labels(found["Y"], path)
+        names = _names(found, "label_names", target.shape[1], path)
+    if len(target) != n:
+        raise DataFileError(path, f"X of shape {data.shape} and Y of shape {target.shape} differ")
+    if names:
+        check_distinct(names, str(path), "labels")
     source = found.get("source")
     return make_bunch(
         data,
         target,
         target_names=names,
-        feature_names=_strings(found.get("feature_names")),
-        train_index=found.get("train_index"),
-        test_index=found.get("test_index"),
+        feature_names=_names(found, "feature_names", d, path),
+        train_index=_rows(found, "train_index", n, path),
+        test_index=_rows(found, "test_index", n, path),
         source=None if source is None else str(source),
     )
 
@@ -132,23 +129,6 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
         np.savez_compressed(file, **parts)
 
 
-def _members(path: Path) -> dict[str, Any]:
-    """Arrays of an archive by their names."""
-    with path.open("rb") as file:
-        if file.read(4) not in (b"PK\3\4", b"PK\5\6"):  # numpy would take it for a pickle
-            raise ValueError(f"{path} is no npz archive, or only a part of one.")
-        file.seek(0)
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                found = {key: archive[key] for key in archive.files}
-        except _DAMAGE as error:
-            raise ValueError(f"{path} is no readable npz archive: {error}") from error
-    strange = [key for key, value in found.items() if not isinstance(value, np.ndarray)]
-    if strange:
-        raise ValueError(f"{path} is no npz archive: {strange[0]!r} in it is no array.")
-    return found
-
-
 def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Counts and 0/1 in one byte each; anything else as it is."""
     if values.size and not (np.abs(values) <= 127).all():
@@ -157,18 +137,52 @@ def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return small if np.array_equal(small, values) else values
 
 
-def _features(found: dict[str, Any], path: str | Path) -> Any:
+def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
+    """X as float64: stored small (int8, float32), it is computed with in full."""
     if "X" in found:
-        return found["X"].astype(np.float64)
-    # Stored small (int8, float32); everything downstream computes in float64.
-    parts = (found["X_data"].astype(np.float64), found["X_indices"], found["X_indptr"])
+        return _numbers(found["X"], "X", path)
+    if not all(part in found for part in _SPARSE):
+        raise DataFileError(
+            path, f"there is neither X nor all of {', '.join(_SPARSE)}; there are {sorted(found)}"
+        )
+    data, indices, indptr, shape = (found[part] for part in _SPARSE)
     try:
-        matrix = sp.csr_array(parts, shape=tuple(int(s) for s in found["X_shape"]))
-        matrix.check_format(full_check=True)  # an index out of range would crash compiled code
+        matrix = sparse_from_parts(data, indices, indptr, shape)
     except ValueError as error:
-        raise ValueError(f"{path}: X_data, X_indices, ... are no CSR matrix: {error}") from error
-    return matrix
+        raise DataFileError(path, f"X_data, X_indices, ... are no CSR matrix: {error}") from error
+    return matrix.astype(np.float64, copy=False)
 
 
-def _strings(names: Any) -> list[str] | None:
-    return None if names is None else [str(name) for name in names]
+def _labels(Y: NDArray[Any], path: str | Path) -> NDArray[Any]:
+    if Y.dtype == np.int8 and Y.ndim == 2 and ((Y == 0) | (Y == 1)).all():
+        return Y  # as it is written here, without the way through float64
+    return label_targets(_numbers(Y, "Y", path), None, str(path))
+
+
+def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.float64]:
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        what = f"of type {values.dtype} with {values.ndim} dimensions"
+        raise DataFileError(path, f"{part} is {what}, not a matrix of real numbers")
+    return values.astype(np.float64, copy=False)
+
+
+def _names(
+    found: dict[str, NDArray[Any]], part: str, size: int, path: str | Path
+) -> list[str] | None:
+    names = found.get(part)
+    if names is None:
+        return None
+    if names.shape != (size,):
+        raise DataFileError(path, f"{part} is of shape {names.shape} for {size} columns")
+    return [str(name) for name in names]
+
+
+def _rows(
+    found: dict[str, NDArray[Any]], part: str, n: int, path: str | Path
+) -> NDArray[Any] | None:
+    rows = found.get(part)
+    if rows is None:
+        return None
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
+        raise DataFileError(path, f"{part} does not name some of the rows 0 to {n - 1}")
+    return rows

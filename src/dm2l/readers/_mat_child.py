@@ -1,0 +1,85 @@
+"""Run as a script, by `_mat_process`: reads a MATLAB file and passes its numbers on as bytes.
+
+Only numpy and scipy are imported, and nothing is computed with what was read: of a sparse matrix
+the parts are passed on as they are, for the parent to check.
+
+Arguments: the file, bytes of memory, seconds, and JSON of the names that are wanted. What comes out
+is one line of JSON, then the bytes of the arrays one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.io import loadmat, whosmat
+
+
+def limit(memory: int, seconds: int) -> None:
+    """Bound what this process may use from here on, where the system has such bounds."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    pages = Path("/proc/self/statm")
+    used = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**30
+    for kind, bound in (
+        (resource.RLIMIT_AS, used + memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        if hard == resource.RLIM_INFINITY or bound < hard:
+            with suppress(ValueError, OSError):  # macOS does not take every bound
+                resource.setrlimit(kind, (bound, hard))
+
+
+def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
+    """What a variable is, and its arrays."""
+    if sp.issparse(value):
+        value = value.tocsc()  # of version 4 it comes as triples
+        return "sparse", [value.data, value.indices, value.indptr, np.array(value.shape)]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim == 2:
+        return "dense", [value]
+    if isinstance(value, np.ndarray):
+        return f"dtype {value.dtype}, {value.ndim} dimensions", []
+    return type(value).__name__, []
+
+
+def main(path: str, memory: str, seconds: str, names: str) -> None:
+    """Read, and write to standard output."""
+    limit(int(memory), int(seconds))
+    given, usual = json.loads(names)
+    there = [name for name, _, _ in whosmat(path, appendmat=False)]
+    wanted = [name for name in there if name in given or name.lower() in usual]
+    read = loadmat(path, variable_names=wanted, appendmat=False) if wanted else {}
+    arrays, variables = [], {}
+    for name in wanted:
+        what, made = parts(read[name])
+        made = [np.ascontiguousarray(one, dtype=one.dtype.newbyteorder("=")) for one in made]
+        variables[name] = [what, [[one.dtype.str, one.shape] for one in made]]
+        arrays += made
+    out = sys.stdout.buffer
+    out.write(json.dumps({"there": there, "variables": variables}).encode() + b"\n")
+    for array in arrays:
+        out.write(array.data if array.size else b"")
+    out.flush()
+
+
+def run(arguments: list[str]) -> None:
+    """Read, or end with what is wrong; the last line that a traceback has will do for the rest."""
+    try:
+        main(*arguments)
+    except NotImplementedError:
+        sys.exit("version 7.3")
+    except MemoryError:
+        sys.exit("memory")
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,183 @@
+"""Text files of tables: a header, a separator, and rows as long as the header."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+from dm2l.extras import require
+from dm2l.files import DataFileError, reading
+from dm2l.readers._csv_rows import CsvRows
+from dm2l.readers.cells import plain, records
+from dm2l.readers.columns import check_distinct
+from dm2l.readers.unpacking import form, open_text, open_unpacked
+from dm2l.readers.words import HOLES
+
+__all__ = ["TEXT", "CsvFile", "check_encoding", "check_separator"]
+
+TEXT = (".csv", ".tsv", ".tab", ".txt")
+
+# pandas compares letter by letter; columns of text are looked at once more.
+_SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
+_SPELT_HOLES.append("NaN")
+
+_SEPARATORS = ",;\t|"
+_QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
+
+
+def check_separator(separator: str | None) -> None:
+    """Refuse what cannot separate columns."""
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
+            f"{separator!r}."
+        )
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse an encoding that is none of text."""
+    try:
+        "".encode(encoding)
+        codecs.lookup(encoding)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"{encoding!r} is no encoding of text; there are utf-8, latin-1, cp1252 and many more."
+        ) from error
+
+
+class CsvFile:
+    """A text file with a header line.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; one that ends in .gz, .bz2, .xz or .zip is unpacked on the way.
+    separator : str, default=None
+        The character that separates columns; None goes by the header.
+    decimal : str, default="."
+        The decimal point.
+    encoding : str, default="utf-8"
+        Its encoding.
+    skip_blanks : bool, default=False
+        Whether blanks before a cell are none of it.
+    whole : bool, default=True
+        Whether all rows have to fit into memory.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns.
+    separator : str
+        What separates them.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        separator: str | None = None,
+        decimal: str = ".",
+        encoding: str = "utf-8",
+        skip_blanks: bool = False,
+        whole: bool = True,
+    ) -> None:
+        check_separator(separator)
+        check_encoding(encoding)
+        self.path, self.decimal, self.encoding = Path(path), decimal, encoding
+        self._skip_blanks, self._in_memory = skip_blanks, whole
+        head = self._head()
+        if separator is None:
+            usual = "\t" if form(path) in (".tsv", ".tab") else ","
+            # Spreadsheets of countries with a decimal comma write semicolons.
+            bare = _QUOTED.sub("", head)
+            separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
+        self.separator = separator
+        with reading(path, "a table with a header"):
+            first = next(records(head, separator))
+        cells = [plain(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
+        self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
+        check_distinct(self.names, str(path))
+        self._whole = False  # whether rows are known to be as long as the header
+
+    def frame(self, text: Mapping[str, Any], **options: Any) -> Any:
+        """The rows as a data frame; columns in ``text`` are left as they stand."""
+        with open_unpacked(self.path, whole=self._in_memory) as file, self._problems():
+            frame = require("pandas", "io").read_csv(file, **self._options(text), **options)
+        # pandas fills up a row that is too short: such a row ends in a hole.
+        if not self._whole and len(frame) and frame.iloc[:, -1].isna().any():
+            with self._counted() as rows:
+                rows.check()
+        self._whole = True
+        return frame
+
+    def frames(self, rows: int, text: Mapping[str, Any], columns: list[str]) -> Iterator[Any]:
+        """The same for so many rows at a time."""
+        options = self._options(text) | {"low_memory": True}
+        with open_unpacked(self.path, whole=self._in_memory) as file, self._counted() as counted:
+            with self._problems():
+                chunks = require("pandas", "io").read_csv(
+                    file, usecols=columns, chunksize=rows, **options
+                )
+            while True:
+                with self._problems():
+                    frame = next(chunks, None)
+                if frame is None:
+                    break
+                if not self._whole:  # in the first pass
+                    counted.check(len(frame))
+                yield frame
+        self._whole = True
+
+    def _options(self, text: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "names": self.names,
+            "header": 0,
+            "index_col": False,
+            "sep": self.separator,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "dtype": dict(text),
+            "keep_default_na": False,
+            "na_values": _SPELT_HOLES,
+            "low_memory": False,
+            "skipinitialspace": self._skip_blanks,
+        }
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        pandas = require("pandas", "io")
+        with (
+            reading(self.path, "a table", pandas.errors.ParserWarning),
+            warnings.catch_warnings(),
+        ):
+            # Rows longer than the header: pandas would cut them off and only warn.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            yield
+
+    @contextmanager
+    def _counted(self) -> Iterator[CsvRows]:
+        with self._text() as lines:
+            yield CsvRows(lines, self.path, self.separator, skip_blanks=self._skip_blanks)
+
+    def _text(self) -> AbstractContextManager[TextIOWrapper]:
+        return open_text(self.path, self.encoding, "a table", whole=self._in_memory)
+
+    def _head(self) -> str:
+        """The first line with something on it, and those that a quote in it runs over."""
+        with self._text() as lines:
+            head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
+            quotes = head[0].count('"')
+            while quotes % 2 and (line := lines.readline()):
+                head.append(line)
+                quotes += line.count('"')
+        text = "".join(head).removeprefix("\ufeff")
+        if not text:
+            raise DataFileError(self.path, "the file is empty", way_out="A header line is needed.")
+        return text

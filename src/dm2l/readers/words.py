@@ -1,0 +1,196 @@
+"""What a label column says: the one place where words, numbers and holes are understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.files import DataFileError
+
+__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "as_marks", "label_targets", "truth"]
+
+# What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
+HOLES = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
+
+# Pairs in lower case, positive first; a bare number is also written as 1.0 or +1.
+PAIRS = (
+    ("1", "0"),
+    ("1.0", "0.0"),
+    ("yes", "no"),
+    ("true", "false"),
+    ("active", "inactive"),
+    ("positive", "negative"),
+    ("+1", "-1"),
+    ("+", "-"),
+)
+_WORDS = {word: 1.0 - side for pair in PAIRS[2:6] for side, word in enumerate(pair)}
+_SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
+
+
+def truth(text: str) -> float | None:
+    """What a word of a label column says: 0, 1 or -1, NaN where missing, None where unclear.
+
+    A lone ``-`` is unclear: it may mean no, or that nobody looked.
+    """
+    word = text.strip().casefold()
+    if word in HOLES:
+        return np.nan
+    if word in _WORDS:
+        return _WORDS[word]
+    number = _number(word)
+    return number if number in (-1.0, 0.0, 1.0) and "_" not in word else None
+
+
+def as_marks(missing: Any) -> tuple[Any, ...]:
+    """The argument ``missing`` of a reader: one mark or several."""
+    if missing is None:
+        return ()
+    return (missing,) if isinstance(missing, str) or not np.iterable(missing) else tuple(missing)
+
+
+class Marks:
+    """Words and numbers that are compared without regard to case, blanks and 9 or 9.0."""
+
+    def __init__(self, marks: Iterable[Any] = (), *, holes: bool = True) -> None:
+        self._words = {str(mark).strip().casefold() for mark in marks}
+        self._numbers = {number for word in self._words if (number := _number(word)) is not None}
+        self._words |= HOLES if holes else set()
+
+    def __contains__(self, text: str) -> bool:
+        word = text.strip().casefold()
+        return word in self._words or (bool(self._numbers) and _number(word) in self._numbers)
+
+
+class LabelReader:
+    """Columns of words, numbers or booleans as 1, 0 and NaN.
+
+    -1 is a no like 0, but a table that uses both is ambiguous: one of them may well mean that
+    nobody looked.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    where : str
+        The file.
+    missing : scalar or iterable, default=None
+        Further marks of a label that was not observed.
+    positive : scalar, default=None
+        What a positive label is called; a label then has that and one other value.
+    """
+
+    def __init__(
+        self, names: Sequence[str], where: str, *, missing: Any = None, positive: Any = None
+    ) -> None:
+        self._names, self._where = names, where
+        self._missing = Marks(as_marks(missing))
+        self._positive = None if positive is None else Marks([positive], holes=False)
+        self._others: dict[int, str] = {}  # the other value of a column
+        self._signs: set[int] = set()  # columns with a +, in which - is a no
+        self._numbers: dict[float, tuple[int, int]] = {}  # where 0 and -1 first occurred
+        self._rows = 0
+
+    def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
+        """Labels of pandas columns; further rows of the same file are given in further calls."""
+        size = len(columns[0]) if columns else 0
+        values = np.full((size, len(columns)), np.nan)
+        for j, column in enumerate(columns):
+            try:
+                codes, distinct = column.factorize()
+            except TypeError:  # lists and the like have no hash
+                codes, distinct = column.map(str, na_action="ignore").factorize()
+            texts = [str(value) for value in distinct]
+            if "+" in map(str.strip, texts):
+                self._signs.add(j)
+            said = np.array([self._say(text, j, codes, k) for k, text in enumerate(texts)])
+            if len(said):
+                values[:, j] = np.where(codes < 0, np.nan, said[codes])
+        self._rows += size
+        if len(self._numbers) == 2:
+            (i, j), (k, m) = self._numbers[0.0], self._numbers[-1.0]
+            raise _mixed(self._where, (i, repr(self._names[j])), (k, repr(self._names[m])))
+        return values
+
+    def _say(self, text: str, j: int, codes: NDArray[Any], k: int) -> float:
+        if text in self._missing:
+            return np.nan
+        if self._positive is not None:
+            if text in self._positive:
+                return 1.0
+            if self._others.setdefault(j, text.strip()) == text.strip():
+                return 0.0
+            row = self._row(codes, k)
+            raise DataFileError(
+                self._where,
+                f"label {self._names[j]!r} holds {text.strip()[:40]!r} in row {row} beside "
+                f"{self._others[j][:40]!r}, and neither is the positive value",
+                way_out="A label has two values; name a mark of missing entries with --missing "
+                "(missing= in Python).",
+            )
+        sign = j in self._signs and text.strip() in ("+", "-")
+        answer = float(text.strip() == "+") if sign else truth(text)
+        if answer is None:
+            raise DataFileError(
+                self._where,
+                f"label {self._names[j]!r} holds {text.strip()[:40]!r} in row "
+                f"{self._row(codes, k)}",
+                way_out=f"{_SPELLINGS}, blank where nobody looked. Name a mark of missing entries "
+                "with --missing (missing= in Python), the positive value of another pair with "
+                "positive=, or leave the column out of the labels.",
+            )
+        if answer <= 0 and _number(text) is not None:
+            self._numbers.setdefault(answer, (self._row(codes, k), j))
+        return max(answer, 0.0)
+
+    def _row(self, codes: NDArray[Any], k: int) -> int:
+        """The first row with a value, from 1."""
+        return self._rows + 1 + int(np.argmax(codes == k))
+
+
+def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
+    """Labels that are numbers as int8 0/1, or as float64 with NaN where some are missing."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2:
+        raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
+    missing = np.isnan(values)
+    bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataFileError(
+            where,
+            f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
+            f"({bad.sum()} such entries)",
+            way_out="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
+            "values is no label.",
+        )
+    zeros, minus = values == 0, values == -1
+    if minus.any() and zeros.any():
+        (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
+        raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
+    if not missing.any():
+        return (values == 1).astype(np.int8)
+    return np.where(missing, np.nan, (values == 1).astype(np.float64))
+
+
+def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+    return DataFileError(
+        where,
+        f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
+        f"holds -1 in row {minus[0]}",
+        way_out="If one of the two means that nobody looked, say so with --missing 0 or --missing "
+        "-1 (missing= in Python).",
+    )
+
+
+def _called(names: Sequence[str] | None, column: int) -> str:
+    return str(column + 1) if names is None else repr(names[column])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,119 @@
+"""The one door for sparse matrices from outside: checked before compiled code sees them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["sparse_from_parts"]
+
+_LIMIT = 2**63 - 1
+
+
+def sparse_from_parts(
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    shape: Iterable[Any],
+    *,
+    layout: Literal["csr", "csc"] = "csr",
+) -> Any:
+    """A sparse matrix of parts that come from a file, or an error that says what is wrong.
+
+    scipy's own check does not suffice: it looks at nothing if ``indptr`` ends in 0, and compares
+    by differences, which wrap. Compiled code follows whatever pointers it is given, out of its
+    arrays too.
+
+    Parameters
+    ----------
+    data : ndarray of shape (nnz,)
+        Values: booleans, integers or real numbers.
+    indices : ndarray of int of shape (nnz,)
+        Columns (of CSR) or rows (of CSC) of the values.
+    indptr : ndarray of int of shape (rows + 1,), or (columns + 1,) of CSC
+        Where the values of each row (column) begin.
+    shape : sequence of two int
+        Rows and columns.
+    layout : {"csr", "csc"}, default="csr"
+        By rows or by columns.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or scipy.sparse.csc_array
+        The matrix; ``data`` is not copied.
+
+    Raises
+    ------
+    ValueError
+        If the parts are no such matrix; the message names the part, not the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.sparse_input import sparse_from_parts
+    >>> data, indptr = np.array([1.0, 2.0]), np.array([0, 1, 2])
+    >>> sparse_from_parts(data, np.array([2, 0]), indptr, (2, 3)).toarray()
+    array([[0., 0., 1.],
+           [2., 0., 0.]])
+    >>> sparse_from_parts(data, np.array([2, 7]), indptr, (2, 3))
+    Traceback (most recent call last):
+        ...
+    ValueError: indices go from 2 to 7, but the matrix has 3 columns
+    """
+    rows, columns = _sizes(shape)
+    major, minor = (rows, columns) if layout == "csr" else (columns, rows)
+    across = "columns" if layout == "csr" else "rows"
+    data, indices, indptr = (
+        _flat(part, name, kinds)
+        for part, name, kinds in (
+            (data, "data", "biuf"),
+            (indices, "indices", "iu"),
+            (indptr, "indptr", "iu"),
+        )
+    )
+    if len(data) != len(indices):
+        raise ValueError(f"there are {len(data)} values, but {len(indices)} indices")
+    if len(indptr) != major + 1:
+        along = "rows" if layout == "csr" else "columns"
+        raise ValueError(f"indptr has {len(indptr)} entries for {major} {along}, not {major + 1}")
+    # Compared with each other, never subtracted: a difference of two integers may wrap.
+    first, last = int(indptr[0]), int(indptr[-1])
+    if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(
+            f"indptr has to rise from 0 to the number of values, {len(data)}, without falling"
+        )
+    if len(indices):
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= minor:
+            raise ValueError(
+                f"indices go from {low} to {high}, but the matrix has {minor} {across}"
+            )
+    integers = np.int32 if max(minor, len(data)) < 2**31 else np.int64
+    parts = (data, indices.astype(integers, copy=False), indptr.astype(integers, copy=False))
+    made = sp.csr_array if layout == "csr" else sp.csc_array
+    return made(parts, shape=(rows, columns))
+
+
+def _sizes(shape: Iterable[Any]) -> tuple[int, int]:
+    try:
+        sizes = [operator.index(size) for size in shape]
+    except TypeError:
+        sizes = []
+    if len(sizes) != 2 or not all(0 <= size < _LIMIT for size in sizes):
+        raise ValueError(f"the shape has to be two integers from 0 on, not {str(shape)[:60]}")
+    return sizes[0], sizes[1]
+
+
+def _flat(part: Any, name: str, kinds: str) -> NDArray[Any]:
+    if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
+        what = (
+            f"{part.ndim}-D {part.dtype}" if isinstance(part, np.ndarray) else type(part).__name__
+        )
+        wanted = "integers" if kinds == "iu" else "real numbers"
+        raise ValueError(f"{name} has to be a 1-D array of {wanted}, not {what}")
+    return part
