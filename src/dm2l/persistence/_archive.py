@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import reprlib
 import stat
 import struct
 import zipfile
@@ -35,6 +36,8 @@ _FAULTS = (
     struct.error,
 )
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
 
 
 class ModelFileError(ValueError):
@@ -56,6 +59,11 @@ class ModelFileError(ValueError):
     ...         print(str(error).removeprefix(folder))
     /notes.txt cannot be loaded: it is not a zip file, or was cut short.
     """
+
+
+def brief(value: Any) -> str:
+    """What a file says, for a message, however much of it there is."""
+    return _SHORT.repr(value)
 
 
 # -------------------------------------------------------------------------------------- reading

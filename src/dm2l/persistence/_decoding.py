@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,13 +12,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l.arrays import home, like
-from dm2l.persistence._archive import ModelFileError
+from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS, check_sparse
 from dm2l.persistence._encoding import MAX_DEPTH, Json
 from dm2l.persistence._objects import CODECS
 from dm2l.persistence._sklearn import Slot, swap
 
 _UNDER_WAY = object()
+# Bytes that an object, and a curve of a calibrator, count for.
+_OBJECT, _CURVE = 8192, 2048
+_LONGEST_DTYPE = 40
 _SPARSE = {
     ("csr", "array"): sp.csr_array,
     ("csr", "matrix"): sp.csr_matrix,
@@ -42,8 +44,9 @@ class Decoder:
     target : array or None
         Where arrays of other libraries go.
     budget : int
-        Bytes of arrays that may be copied or looked through. A few lines of JSON that name the
-        same array again and again are else a way to much work.
+        Bytes of objects and curves that may be made, and of arrays that may be copied or looked
+        through. A few lines of JSON that name the same array again and again are else a way to
+        much work.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Decoder:
         self._target = target
         self._budget = budget
         self._moved: dict[str, Any] = {}
-        self._matrices: dict[str, Any] = {}
+        self._matrices: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._done: dict[tuple[str, int], Any] = {}
         self._memo: dict[int, tuple[Any, Any]] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], int], Any]] = {
@@ -89,19 +92,23 @@ class Decoder:
             return node
         kind = node.get("kind")
         if not isinstance(kind, str) or kind not in self._kinds:
-            raise ModelFileError(f"its manifest has a value of unknown kind {kind!r}.")
+            raise ModelFileError(f"its manifest has a value of unknown kind {brief(kind)}.")
         try:
             return self._kinds[kind](node, depth + 1)
         except ModelFileError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             what = node.get("class") if kind == "object" else kind
-            raise ModelFileError(f"a value of kind {what!r} is malformed: {error!r}.") from error
+            raise ModelFileError(
+                f"a value of kind {brief(what)} is malformed: {brief(error)}."
+            ) from error
 
     def _once(self, what: str, index: Any, those: list[Any]) -> Any:
         """A part with its slots filled, or what belongs into a slot."""
         if type(index) is not int or not 0 <= index < len(those):
-            raise ModelFileError(f"it has {len(those)} {what}s and points to number {index!r}.")
+            raise ModelFileError(
+                f"it has {len(those)} {what}s and points to number {brief(index)}."
+            )
         if (what, index) not in self._done:
             self._done[what, index] = _UNDER_WAY
             filled = swap(those[index], self._fill, self._memo) if what == "part" else None
@@ -133,9 +140,12 @@ class Decoder:
         return self._moved[name]
 
     def _spend(self, arrays: Iterable[Any]) -> None:
-        self._budget -= sum(array.nbytes for array in arrays)
+        self._pay(sum(array.nbytes for array in arrays))
+
+    def _pay(self, size: int) -> None:
+        self._budget -= size
         if self._budget < 0:
-            raise ModelFileError("its manifest makes too much of too few arrays.")
+            raise ModelFileError("its manifest makes too much of too few bytes.")
 
     def _objects(self, node: dict[str, Any], depth: int) -> NDArray[np.object_]:
         items, shape = self.decode(node["items"], depth), tuple(map(int, node["shape"]))
@@ -147,47 +157,47 @@ class Decoder:
     def _object(self, node: dict[str, Any], depth: int) -> Any:
         name = node["class"]
         if name not in CODECS:
-            raise ModelFileError(f"it holds an object of the unknown class {name!r}.")
+            raise ModelFileError(f"it holds an object of the unknown class {brief(name)}.")
         state = {
             group: {key: self.decode(value, depth) for key, value in content.items()}
             for group, content in node.items()
             if group not in ("kind", "class")
         }
         attributes = state.get("attributes", {})
+        self._pay(_OBJECT)
         if name == "Calibrator":
-            self._spend(value for value in attributes.values() if isinstance(value, np.ndarray))
+            arrays = [value for value in attributes.values() if isinstance(value, np.ndarray)]
+            self._spend(arrays)
+            for curves in ("slopes", "lengths"):
+                self._pay(_CURVE * math.prod(getattr(attributes.get(curves), "shape", (0,))))
         if attributes.get("_home", "numpy") != "numpy":
             attributes["_home"] = home(self._target)
         return CODECS[name].build(state)
 
     def _sparse(self, node: dict[str, Any], depth: int) -> Any:
-        key = json.dumps(node, sort_keys=True)
+        data, indices, indptr = parts = tuple(
+            self.decode(node[part], depth) for part in ("data", "indices", "indptr")
+        )
+        shape, form, container = tuple(node["shape"]), node["format"], node["container"]
+        key = (shape, form, container, *map(id, parts))
         if key not in self._matrices:
-            self._matrices[key] = self._new_sparse(node, depth)
-        return self._matrices[key]
-
-    def _new_sparse(self, node: dict[str, Any], depth: int) -> Any:
-        parts = [self.decode(node[part], depth) for part in ("data", "indices", "indptr")]
-        if any(type(part) is not np.ndarray or part.ndim != 1 for part in parts):
-            raise ModelFileError("a sparse matrix of it is not made of three vectors.")
-        if any(part.dtype not in (np.int32, np.int64) for part in parts[1:]):
-            raise ModelFileError("a sparse matrix of it has places that are not integers.")
-        self._spend(parts)
-        n_rows, n_columns = node["shape"]
-        matrix = _SPARSE[node["format"], node["container"]](tuple(parts), shape=(n_rows, n_columns))
-        check_sparse(matrix)
-        return matrix
+            check_sparse(data, indices, indptr, shape, form)
+            self._spend(parts)
+            matrix = _SPARSE[form, container](parts, shape=shape)
+            self._matrices[key] = matrix, parts  # while they are kept, their ids are theirs
+        return self._matrices[key][0]
 
     def _pandas(self, node: dict[str, Any], _: int) -> Any:
         name = node["name"]
         if name not in ("NA", "NaT"):
-            raise ModelFileError(f"pandas has no mark {name!r}.")
+            raise ModelFileError(f"pandas has no mark {brief(name)}.")
         return getattr(importlib.import_module("pandas"), name)
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    if not isinstance(name, str):
-        raise ModelFileError(f"its manifest has the dtype {name!r}.")
+    # numpy reads long names as lists of dtypes, one by one.
+    if not isinstance(name, str) or len(name) > _LONGEST_DTYPE:
+        raise ModelFileError(f"its manifest has the dtype {brief(name)}.")
     dtype = np.dtype(name)
     if dtype.kind not in KINDS or dtype.str != name:
         raise ModelFileError(f"its manifest has the dtype {name!r}, which is not allowed.")

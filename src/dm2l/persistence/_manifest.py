@@ -12,13 +12,16 @@ import scipy
 import sklearn
 
 from dm2l import __version__
-from dm2l.persistence._archive import Archive, ModelFileError
+from dm2l.persistence._archive import Archive, ModelFileError, brief
 
 FORMAT = "dm2l model"
 VERSION = 1
 MANIFEST = "manifest.json"
 HASH = "manifest.sha256"
 MAX_JSON = 64 * 2**20
+# Bytes that Python makes of a comma and a bracket, and of a brace, with what goes with it.
+_PER_VALUE, _PER_OBJECT = 64, 256
+_MAX_MADE = 2**27
 
 
 def write_manifest(model: Any, slots: list[Any], members: dict[str, Any]) -> bytes:
@@ -37,7 +40,24 @@ def write_manifest(model: Any, slots: list[Any], members: dict[str, Any]) -> byt
         raise ValueError(
             f"The manifest of the model has {len(text)} bytes, and may have {MAX_JSON}."
         )
+    try:
+        check_made(text)
+    except ModelFileError as error:
+        raise ValueError(f"The model cannot be saved: {error}") from error
     return text
+
+
+def check_made(text: bytes) -> None:
+    """Refuse JSON of which Python would make much more than it is long, such as empty lists.
+
+    Marks inside of texts are counted too: they would have to be most of the file to matter.
+    """
+    values = text.count(b",") + text.count(b"[")
+    made = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
+    if made > _MAX_MADE + 8 * len(text):
+        raise ModelFileError(
+            f"{len(text)} bytes of JSON hold about {values} values, too many for their length."
+        )
 
 
 def _libraries() -> dict[str, str]:
@@ -55,6 +75,7 @@ def read_manifest(archive: Archive) -> dict[str, Any]:
     digest = archive.read(HASH, 64)
     if hashlib.sha256(text).hexdigest().encode() != digest:
         raise ModelFileError("its manifest was changed: SHA-256 differs.")
+    check_made(text)
     try:
         manifest = json.loads(
             text.decode("ascii"),
@@ -68,11 +89,12 @@ def read_manifest(archive: Archive) -> dict[str, Any]:
         raise ModelFileError("its manifest is not that of a dm2l model.")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"its format has the version {version!r}.")
+        raise ModelFileError(f"its format has the version {brief(version)}.")
     if version > VERSION:
+        writer = brief(manifest.get("dm2l")).strip("'")
         raise ModelFileError(
             f"its format, version {version}, is newer than this dm2l ({__version__}), which knows "
-            f"up to version {VERSION}. It was written by dm2l {manifest.get('dm2l')}: update."
+            f"up to version {VERSION}. It was written by dm2l {writer}: update."
         )
     for name, kind in (("members", dict), ("slots", list)):
         if not isinstance(manifest.get(name), kind):

@@ -18,6 +18,7 @@ from dm2l.persistence._archive import (
     MAX_MEMBERS,
     Archive,
     ModelFileError,
+    brief,
     new_member,
     replacing,
 )
@@ -159,7 +160,7 @@ def load_model(
                 )
             return _load(Archive(file, size), names, like)
     except ModelFileError as error:
-        text = textwrap.shorten(str(error), _MAX_MESSAGE, placeholder=" ...")
+        text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
         raise ModelFileError(f"{path} cannot be loaded: {text}") from error
 
 
@@ -169,7 +170,7 @@ def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
     missing = sorted(members.keys() - archive.spans.keys())
     extra = sorted(archive.spans.keys() - members.keys() - {MANIFEST, HASH})
     if missing or extra:
-        what = f"no member {missing[0]!r}" if missing else f"the member {extra[0]!r} too many"
+        what = f"no member {brief(missing[0])}" if missing else f"the member {extra[0]!r} too many"
         raise ModelFileError(f"it has {what}.")
     for name, record in members.items():
         if not isinstance(record, dict) or record.get("size") != archive.spans[name].size:
@@ -182,7 +183,9 @@ def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
     def array(name: str) -> NDArray[Any]:
         if name not in arrays:
             if name not in members or name == _PARTS:
-                raise ModelFileError(f"its manifest speaks of an array {name!r} that is not there.")
+                raise ModelFileError(
+                    f"its manifest speaks of an array {brief(name)} that is not there."
+                )
             arrays[name] = read_array(archive, name, members[name])
         return arrays[name]
 

@@ -30,7 +30,7 @@ from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.kernels import FourierMap, Kernel
 from dm2l.labels import Labels
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
-from dm2l.persistence._archive import ModelFileError
+from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.search import DM2LClassifierCV
 
 State = dict[str, dict[str, Any]]
@@ -79,10 +79,14 @@ def _state(value: Any) -> State:
 
 
 def _builder(cls: type) -> Callable[[State], Any]:
+    names = frozenset(_parameter_names(cls))  # once: it takes longer than all the rest
+
     def build(state: State) -> Any:
-        unknown = sorted(state["parameters"].keys() - set(_parameter_names(cls)))
+        unknown = sorted(state["parameters"].keys() - names)
         if unknown:
-            raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r} in this dm2l.")
+            raise ModelFileError(
+                f"{cls.__name__} has no parameter {brief(unknown[0])} in this dm2l."
+            )
         value = cls(**state["parameters"])
         attributes = state.get("attributes", {})
         if cls is ExtremeDM2LClassifier:
@@ -90,7 +94,7 @@ def _builder(cls: type) -> Callable[[State], Any]:
         for name in attributes:
             # What a class provides itself (methods, properties) is not to be hidden.
             if not name.isidentifier() or name.startswith("__") or hasattr(cls, name):
-                raise ModelFileError(f"{cls.__name__} cannot have an attribute {name!r}.")
+                raise ModelFileError(f"{cls.__name__} cannot have an attribute {brief(name)}.")
         vars(value).update(attributes)
         _set_requests(value, state.get("requests", {}))
         return value
@@ -150,6 +154,11 @@ def _build_calibrator(state: State) -> Calibrator:
         parts = zip(found["slopes"].tolist(), found["offsets"].tolist(), strict=True)
         curves = [_sigmoid(slope, offset) for slope, offset in parts]
     else:
+        lengths = found["lengths"].tolist()
+        # Lengths that fall back would have curves share their numbers, and each be copied.
+        total = {len(found["scores"]), len(found["probabilities"])}
+        if not all(type(n) is int and n > 0 for n in lengths) or total != {sum(lengths)}:
+            raise ModelFileError("its calibrator has curves of wrong lengths.")
         ends = np.cumsum(found["lengths"])[:-1]
         scores, p = (np.split(found[name], ends) for name in ("scores", "probabilities"))
         curves = [_isotonic(*curve) for curve in zip(scores, p, strict=True) if len(curve[0])]

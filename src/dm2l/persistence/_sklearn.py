@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from dm2l.persistence._archive import Archive, ModelFileError, new_member
-from dm2l.persistence._arrays import check_hash, check_sparse, read_header
-from dm2l.persistence._manifest import MAX_JSON
+from dm2l.persistence._archive import Archive, ModelFileError, brief, new_member
+from dm2l.persistence._arrays import check_hash, check_sparse_member, read_header
+from dm2l.persistence._manifest import MAX_JSON, check_made
 from dm2l.persistence._objects import NAMES
 
 # Earlier ones run code of crafted files, or trust decision trees, which can read any memory.
@@ -39,6 +39,7 @@ _SPARSE = tuple(
     f"{cls.__module__}.{cls.__name__}"
     for cls in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 )
+_VECTORISERS = ("sklearn.feature_extraction.text",)
 # What a file can make skops and numpy raise; not what goes wrong with the machine.
 _FAULTS = (
     ArithmeticError,
@@ -131,6 +132,10 @@ def pack_parts(parts: list[Any]) -> bytes:
                 plain = io.BytesIO()
                 sp.save_npz(plain, sp.load_npz(io.BytesIO(member)), compressed=False)
                 member = plain.getvalue()
+                try:
+                    check_sparse_member(member)
+                except ModelFileError as error:
+                    raise TypeError(f"The model cannot be saved: {error}") from error
             with new_member(target, name, len(member)) as sink:
                 sink.write(member)
     return packed.getvalue()
@@ -157,10 +162,22 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
     except ModelFileError:
         raise
     except _FAULTS as error:
-        raise ModelFileError(f"its scikit-learn objects cannot be loaded: {error!r}.") from error
+        raise ModelFileError(
+            f"its scikit-learn objects cannot be loaded: {brief(error)}."
+        ) from error
     if type(parts) is not list:
         raise ModelFileError("its scikit-learn objects are not a list.")
+    swap(parts, _check_reading, {})
     return parts
+
+
+def _check_reading(value: Any) -> None:
+    """Refuse a vectoriser that takes cells for names of files, and would open them."""
+    if type(value).__module__ in _VECTORISERS and vars(value).get("input", "content") != "content":
+        raise ModelFileError(
+            f"its {type(value).__name__} has input={brief(vars(value)['input'])} and would open "
+            "the files that data name. Give it texts, and save it with input='content'."
+        )
 
 
 def _skops() -> Any:
@@ -188,13 +205,11 @@ def _check_content(content: bytes) -> None:
         if name.endswith(".npy"):
             read_header(archive, name, fields=True)
         elif name.endswith(".npz"):
-            member = archive.read(name, archive.spans[name].size)
-            matrix = Archive(io.BytesIO(member), len(member))
-            for part in matrix.spans:
-                read_header(matrix, part, fields=True)
-            check_sparse(sp.load_npz(io.BytesIO(member)))
+            check_sparse_member(archive.read(name, archive.spans[name].size))
     owners: dict[str, Any] = {}
-    waiting = [json.loads(archive.read(_SCHEMA, MAX_JSON))]
+    schema = archive.read(_SCHEMA, MAX_JSON)
+    check_made(schema)
+    waiting = [json.loads(schema)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, list):
