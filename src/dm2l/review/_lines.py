@@ -64,12 +64,13 @@ def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict
     try:
         # Whoever opens the file in an editor may lose the last line's end, or change all ends.
         content = json.loads(raw.decode().rstrip("\r\n"))
-    except ValueError as error:
+        seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
+        sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
+    except (ValueError, RecursionError) as error:  # nested deeper than Python goes
         raise damaged(path, number, f"{_short(raw)} is not JSON ({error})") from error
-    if not isinstance(content, dict) or not isinstance(content.get(_SEAL), str):
+    if not isinstance(seal, str):
         raise damaged(path, number, f"{_short(raw)} is not a line of a journal")
-    seal = content.pop(_SEAL)
-    if seal != _seal(previous, json.dumps(content, ensure_ascii=False)):
+    if seal != sealed:
         raise damaged(path, number, "this line, or one before it, was changed or left out")
     return content, seal
 
@@ -80,6 +81,8 @@ def _incomplete(raw: bytes) -> bool:
         json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
     except json.JSONDecodeError:
         return True
+    except (ValueError, RecursionError):  # much of a line, and none that was written here
+        return False
     return False
 
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dm2l.persistence import load_model, save_model
+from dm2l.persistence import ModelFileError, load_model, save_model
+from dm2l.tables._bundle_check import check_model, check_record
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, Interval
 from dm2l.tables._model import TableModel
@@ -93,11 +94,11 @@ def load_bundle(path: str | Path) -> TableModel:
     Raises
     ------
     ValueError
-        If the file holds no such model.
+        If the file holds no such model; :class:`dm2l.persistence.ModelFileError` if it is damaged.
     """
     pipeline = load_model(Path(path), trusted=_TRUSTED)
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
-    if record is None:
+    if not isinstance(record, dict):
         raise ValueError(
             f"{path} holds a model, but not one of a table: it was not written by 'dm2l fit'."
         )
@@ -106,6 +107,16 @@ def load_bundle(path: str | Path) -> TableModel:
             f"{path} was written by another version of dm2l (format {record.get('format')!r}, "
             f"here {FORMAT}). Fit the model again."
         )
+    try:
+        check_record(record)
+        model = _model(pipeline, record)
+        check_model(model)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}") from error
+    return model
+
+
+def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
     estimate, uses = record["estimate"], record["uses"]
     return TableModel(
         pipeline=pipeline,

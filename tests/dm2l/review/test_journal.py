@@ -1,6 +1,7 @@
 """Answers survive whatever happens to the process, and damage is never read as an answer."""
 
 import errno
+import hashlib
 import json
 import os
 from itertools import count
@@ -319,3 +320,48 @@ def test_the_belief_of_the_first_question_is_kept(path, table):
         assert journal.decisions[2, "tox_b"] == Decision("no", 0.3)
     with Journal(path, table) as journal:
         assert journal.decisions[2, "tox_b"] == Decision("no", 0.3)
+
+
+def sealed_on(path, table, content):
+    """A journal to which one has added a line with a right seal."""
+    with Journal(path, table) as journal:
+        seal = journal._seal
+    text = json.dumps(content, ensure_ascii=False)
+    digest = hashlib.sha256(f"{seal}\n{text}".encode()).hexdigest()[:16]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f'{text[:-1]}, "seal": "{digest}"}}\n')
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"output": ["a"]},
+        {"output": {}},
+        {"output": None},
+        {"row": 2, "label": "tox_b", "answer": "yes", "probability": [0.5]},
+        {"row": 2, "label": "tox_b", "answer": "yes", "probability": "high"},
+        {"row": 2, "label": "tox_b", "answer": "yes", "probability": float("nan")},
+        {"row": 2, "label": "tox_b", "answer": ["yes"]},
+        {"row": [2], "label": "tox_b", "answer": "yes"},
+    ],
+)
+def test_a_sealed_line_with_values_of_the_wrong_kind_is_an_error(content, path, table):
+    sealed_on(path, table, content)
+    with pytest.raises(ValueError, match="line 2: "):
+        Journal(path, table)
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, r'{"a": "\ud800", "seal": "x"}']
+)
+def test_a_line_that_is_nested_too_deeply_is_an_error(text, end, path, table):
+    with Journal(path, table):
+        pass
+    whole = path.read_text()
+    path.write_text(whole + text + "\n" + whole + end)
+    with pytest.raises(ValueError, match="line 2: "):
+        Journal(path, table)
+    path.write_text(whole + text + end)
+    with pytest.raises(ValueError, match="line 2: "):
+        Journal(path, table)

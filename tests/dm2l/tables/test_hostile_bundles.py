@@ -1,0 +1,89 @@
+"""Bundles that say of their table what cannot be: the documented error, nothing else."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import numpy as np
+import pytest
+
+from dm2l.persistence import ModelFileError, save_model
+from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
+from half_labelled import as_csv, make_table, spell
+
+pytest.importorskip("skops", reason="skops is an extra")
+
+JUNK = [None, True, -1, 3, 1.5, float("nan"), "x", "", [], [1], ["x"], {}, {"x": 1}, np.zeros(2)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    columns, truth, observed = make_table(40)
+    (folder / "in.csv").write_text(as_csv(columns, spell(truth, observed, "Yes", "No")))
+    table = read_table(folder / "in.csv", "topic_*")
+    made = fit_table(table, Wishes("linear", 0.1, 1.0, folds=2), estimate_folds=2)
+    save_bundle(made, folder / "m.dm2l")  # makes the record
+    return made
+
+
+def places(value, here=()):
+    if here:
+        yield here
+    inside = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, dict) else inside:
+        yield from places(inner, (*here, key))
+
+
+def scramble(record, rng):
+    *above, last = rng.choice(list(places(record)))
+    holder = record
+    for key in above:
+        holder = holder[key]
+    if rng.random() < 0.7:
+        holder[last] = rng.choice(JUNK)
+    else:
+        del holder[last]
+
+
+def saved(model, path, change):
+    changed = copy.deepcopy(model.pipeline)
+    change(changed[-1])
+    save_model(changed, path)
+    return path
+
+
+def test_scrambled_records_of_the_table_are_refused_or_harmless(model, tmp_path):
+    outcomes = {True: 0, False: 0}
+    for seed in range(60):
+        path = saved(
+            model,
+            tmp_path / "m.dm2l",
+            lambda last, seed=seed: scramble(last.table_, random.Random(seed)),
+        )
+        try:
+            loaded = load_bundle(path)
+        except ValueError:
+            outcomes[False] += 1
+        else:
+            assert loaded.label_names == model.label_names
+            outcomes[True] += 1
+    assert outcomes[False] > 40
+    assert load_bundle(saved(model, path, lambda last: None)).settings == model.settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_learnable", None),
+        ("n_features_in_", 3),
+        ("label_names_", ["a"]),
+        ("coef_", np.full((2, 2), np.nan)),
+        ("_labels", 5),
+    ],
+)
+def test_classifiers_that_do_not_fit_their_table_are_refused(name, value, model, tmp_path):
+    path = saved(model, tmp_path / "m.dm2l", lambda last: setattr(last, name, value))
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        load_bundle(path)
