@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,9 @@ from sklearn.utils import _safe_indexing
 
 __all__ = [
     "add_diagonal",
+    "check_finite",
+    "check_magnitude",
+    "checked_numbers",
     "cholesky",
     "float64",
     "home",
@@ -34,6 +39,9 @@ __all__ = [
     "take_rows",
     "to_numpy",
 ]
+
+# Sums of very many squares of such values are finite, and in float64 products of two such sums.
+LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def is_foreign(array: Any) -> bool:
@@ -93,6 +101,84 @@ def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
     if is_foreign(array):
         return array_namespace(array).take(array, like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
+
+
+def check_magnitude(X: Any, names: Any = None) -> None:
+    """Refuse finite inputs so large that products of them are not.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Inputs, finite.
+    names : sequence of str, default=None
+        Of the columns, for the message.
+
+    Raises
+    ------
+    ValueError
+        With the column, its largest value and what to do.
+    """
+    xp = namespace(X)
+    values = X.data if sp.issparse(X) else X
+    limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
+    if limit is None:
+        return
+    with np.errstate(over="ignore"):
+        # In the order of memory: a view, where there is one.
+        flat = values.ravel("K") if is_numpy_array(values) else xp.reshape(values, (-1,))
+        # One pass at the speed of memory; what passes it has no value beyond the limit.
+        if float(xp.vecdot(flat, flat)) <= limit**2:
+            return
+    dense = to_numpy(values)
+    place = int(np.abs(dense).argmax())
+    value = float(dense.ravel()[place])
+    if not abs(value) > limit:
+        return
+    column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
+    name = f"{column}" if names is None else f"{column} ({names[column]!r})"
+    raise ValueError(
+        f"Column {name} of X holds {value:g}; values beyond {limit:g} have products that overflow. "
+        "Scale the column, for instance with StandardScaler, or take its logarithm."
+    )
+
+
+def check_finite(A: Any, what: str) -> None:
+    """Refuse numbers that overflowed, before LAPACK sees them: some of its loops would not end."""
+    xp = namespace(A)
+    if not bool(xp.all(xp.isfinite(A))):
+        raise np.linalg.LinAlgError(f"{what} are not finite")
+
+
+@contextmanager
+def checked_numbers(X: Any) -> Iterator[None]:
+    """Where numbers of ``X`` break a computation down, say which and what to do.
+
+    Overflow is no warning in here, for what comes of it is looked at.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise ValueError(
+            f"The numbers of X do not allow this ({str(error).rstrip('.')}). {_scales(X)} Scale "
+            "the columns, for instance with StandardScaler, or choose a larger ridge."
+        ) from error
+
+
+def _scales(X: Any) -> str:
+    """The columns with the smallest and the largest values, in words."""
+    if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
+        return "Its columns are too large or of too different scales."
+    if sp.issparse(X):
+        largest = np.zeros(X.shape[1])
+        np.maximum.at(largest, X.tocsr().indices, np.abs(X.tocsr().data))
+    else:
+        largest = np.max(np.abs(to_numpy(X)), axis=0)
+    least = np.where(largest > 0, largest, np.inf).argmin()
+    return (
+        f"Absolute values reach {largest.max():.3g} in column {largest.argmax()} and "
+        f"{largest[least]:.3g} in column {least}."
+    )
 
 
 def identity(square: Any) -> Any:

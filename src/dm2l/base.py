@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -23,7 +24,18 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dm2l.arrays import home, is_foreign, like, namespace, take_columns, take_rows, to_numpy
+from dm2l.arrays import (
+    check_finite,
+    check_magnitude,
+    checked_numbers,
+    home,
+    is_foreign,
+    like,
+    namespace,
+    take_columns,
+    take_rows,
+    to_numpy,
+)
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
@@ -78,13 +90,17 @@ def every_label(
     constant: NDArray[np.float64],
 ) -> Any:
     """A column for every label: what was learnt, or a constant; where X lives."""
-    if is_foreign(X) and learnable.all():
-        columns = learnt(X)
-        xp = namespace(columns)
-        return xp.astype(columns, xp.float64, copy=False)
-    columns = np.tile(constant, (_num_samples(X), 1))
+    found = None
     if learnable.any():
-        columns[:, learnable] = to_numpy(learnt(X))
+        with checked_numbers(X):
+            found = learnt(X)
+            check_finite(found, "Scores")
+    if is_foreign(X) and learnable.all():
+        xp = namespace(found)
+        return xp.astype(found, xp.float64, copy=False)
+    columns = np.tile(constant, (_num_samples(X), 1))
+    if found is not None:
+        columns[:, learnable] = to_numpy(found)
     return like(columns, X)
 
 
@@ -112,6 +128,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     # Whether arrays of other libraries stay where they are, and the results with them.
     _follows_input = False
+    # Whether a fit that numbers break down is this class's own to explain.
+    _explains_numbers = True
 
     missing_label: Any = np.nan
     absent_label: Any = None
@@ -196,8 +214,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         X, labels = self._read(X, Y, label_mask)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
-        learn(X, labels.signs)
-        self._fit_decisions(X, labels.signs)
+        with checked_numbers(X) if self._explains_numbers else nullcontext():
+            learn(X, labels.signs)
+            if self._explains_numbers:
+                self._all_scores(X[:1, :])  # weights that are not finite show in any row
+            self._fit_decisions(X, labels.signs)
         return self
 
     def _learn(self, X: Any, T: Signs) -> None:
@@ -305,8 +326,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if is_foreign(X):
             X = self._check_foreign(X, reset=reset) if self._follows_input else to_numpy(X)
         if not is_foreign(X):
-            X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+            with np.errstate(over="ignore", invalid="ignore"):  # of a sum that looks for NaN
+                X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
         if reset:
+            check_magnitude(X, getattr(self, "feature_names_in_", None))
             self._home = home(X)
         elif home(X) != self._home:
             raise ValueError(

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from dm2l.arrays import is_foreign
+from dm2l.arrays import check_magnitude, is_foreign
 from dm2l.base import MissingLabelClassifier, Selection
 from dm2l.fitting import Fit, Fitting, Last
 from dm2l.labels import LabelForm, Labels, Signs
@@ -595,6 +595,7 @@ callable, default="linear"
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
         first = "_gathered" not in vars(self)
         X = super()._check_X(X, reset=first)
+        check_magnitude(X)
         fitting = Fitting.of(self)
         stream = None if first else Stream.resumed(fitting, vars(self))
         marks = self.missing_label, self.absent_label

@@ -193,7 +193,12 @@ class Features:
         count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64, device=device(square))
         if self._implied is not None:
             cross = sums * self._implied
+            raw = np.diagonal(square).copy()
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
+            # Of a nearly constant column rounding is all that is left: it counts as constant.
+            rounding = 10 * np.sqrt(Phi.shape[0]) * np.finfo(np.float64).eps
+            constant = np.diagonal(square) <= rounding * raw
+            square[constant, :] = square[:, constant] = 0.0
             sums = sums - count * self._implied[:, None]
         whole = xp.empty((self.size, self.size), dtype=xp.float64, device=device(square))
         whole[: self.d, : self.d] = square

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array, to_device
 
+from dm2l.arrays import check_finite
+
 __all__ = [
     "Norm",
     "NormValue",
@@ -66,6 +68,7 @@ def nuclear_norm(Z: Any) -> float:
     7.0
     """
     xp = array_namespace(Z)
+    check_finite(Z, "Scores")
     return float(xp.sum(xp.linalg.svdvals(Z))) if 0 not in Z.shape else 0.0
 
 
@@ -265,6 +268,7 @@ def _eigh(S: Any) -> tuple[Any, Any]:
     two to three times faster, the copies included (``benchmarks/device.py``).
     """
     xp = array_namespace(S)
+    check_finite(S, "Products of scores")
     if is_torch_array(S) and S.device.type == "cuda" and 32 < S.shape[-1] <= 100:
         values, vectors = xp.linalg.eigh(to_device(S, "cpu"))
         return to_device(values, S.device), to_device(vectors, S.device)
@@ -299,6 +303,7 @@ def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
         return NormValue(0.0, 0.0, Z)
     if not is_numpy_array(Z):
         return _thresholded_by_eigh(Z, delta)
+    check_finite(Z, "Scores")
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
     # A singular value at rounding level has no direction of its own.
     keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)

@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from dm2l.arrays import check_finite
 from dm2l.baselines._linear import weighted_grams
 from dm2l.features import Features
 from dm2l.labels import Signs
@@ -163,6 +164,7 @@ class Glocal:
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
             N += np.trace(metric) / self._trace * side
+        check_finite(N, "Label correlations")
         height, turn = np.linalg.eigh(N)
         scale = (
             np.outer(1.0 - self._share, height) + (self.lam5 / self._unit) * self._share[:, None]

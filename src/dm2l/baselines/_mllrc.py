@@ -11,6 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.arrays import check_finite
 from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Signs
@@ -62,6 +63,7 @@ class Correlations:
         self.unexplained = (self.unexplained + self.unexplained.T) / 2
         self.gram = Y.T @ Y
         self._curvature = self.unexplained + lambda1 * self.gram
+        check_finite(self._curvature, "Normal equations")
         self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
 
     def smooth(self, S: Array) -> tuple[float, Array]:
@@ -83,9 +85,7 @@ class Correlations:
     def start(self) -> Array:
         """Solution without nuclear norm and mask: ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
-        return np.asarray(
-            scipy.linalg.lstsq(self._curvature, right, cond=1e-12, check_finite=False)[0]
-        )
+        return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
 
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]

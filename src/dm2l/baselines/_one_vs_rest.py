@@ -13,7 +13,7 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from dm2l.arrays import is_foreign, to_numpy
+from dm2l.arrays import check_magnitude, is_foreign, to_numpy
 from dm2l.base import MissingLabelClassifier, Selection
 from dm2l.calibration import plain_probability
 from dm2l.labels import Signs
@@ -79,6 +79,8 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     >>> [int(inner.coef_.argmax()) for inner in model.estimators_]
     [0, 1]
     """
+
+    _explains_numbers = False  # errors are those of the estimator
 
     def __init__(
         self,
@@ -181,6 +183,8 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
             self.__dict__.pop("n_features_in_", None)  # a refit may be on texts, which have none
         table = len(getattr(X, "shape", (0, 0))) == 2
         validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
+        if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
+            check_magnitude(X)
         if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         return X

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
+from dm2l.arrays import check_finite, checked_numbers
 from dm2l.base import MissingLabelClassifier
 from dm2l.calibration import plain_probability
 from dm2l.extreme._basis import label_basis
@@ -201,7 +202,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_memory(sizes, int(self.rank), float(self.memory))
         learnable = self._set_constants(labels)
         if learnable.any():
-            self._learn_labels(X, labels, learnable)
+            with checked_numbers(X):
+                self._learn_labels(X, labels, learnable)
         else:
             self.coef_, self.intercept_ = np.zeros((1, X.shape[1])), np.zeros(1)
             self.label_vectors_ = np.zeros((n_labels, 1))
@@ -267,6 +269,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         W = problem.to_original(self._weights)
         del self._weights
         coef, self.intercept_ = feature_map.on_inputs(W, intercept)
+        check_finite(coef, "Weights")
         self.coef_ = np.ascontiguousarray(np.asarray(coef).T)
         self.label_vectors_ = np.zeros((len(learnable), B.shape[1]))
         self.label_vectors_[chosen] = B

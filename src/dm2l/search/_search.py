@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l.arrays import is_foreign
+from dm2l.arrays import checked_numbers, is_foreign
 from dm2l.base import MissingLabelClassifier, Selection, fold_inputs
 from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
@@ -225,7 +225,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
             for name in vars(before).keys() - self.get_params(deep=False).keys():
                 self.__dict__.pop(name, None)
         checked, labels = self._read(X, Y, label_mask)
-        folds = self._search(checked, labels.signs)
+        with checked_numbers(checked):
+            folds = self._search(checked, labels.signs)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))

@@ -9,7 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dm2l.arrays import add_diagonal, cholesky, invert_triangular, is_foreign, solve_triangular
+from dm2l.arrays import (
+    add_diagonal,
+    check_finite,
+    cholesky,
+    invert_triangular,
+    is_foreign,
+    solve_triangular,
+)
 from dm2l.features import Features
 from dm2l.nuclear import Norm
 from dm2l.objective import Objective, ObjectiveValue
@@ -195,16 +202,22 @@ class Preconditioner:
     def __init__(self, problem: Minimand, gram: Any = None) -> None:
         xp = problem.xp
         self.rho = problem.rho
-        C = self.rho * (problem.gram() if gram is None else gram)
-        diagonal = xp.linalg.diagonal(C)
+        gram = problem.gram() if gram is None else gram
+        check_finite(gram, "Products of the features")
+        diagonal = self.rho * xp.linalg.diagonal(gram)
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
+        sizes = xp.where(diagonal > 0, diagonal, largest)
         # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
         # away from zero without touching the problem that is solved. Column by column, for one
-        # large feature must not drown the others.
-        trace = 10 * C.shape[0] * float(xp.finfo(problem.example.dtype).eps)
-        trace = trace * xp.where(diagonal > 0, diagonal, largest)
-        R = cholesky(add_diagonal(C, problem.penalty[:, 0] + trace), overwrite=True)
-        if R is None:
+        # large feature must not drown the others. A larger one only costs steps: it is for sparse
+        # columns far from zero, whose means leave more rounding than that.
+        usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
+        for trace in (usual, 1e-8, 1e-4):
+            C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
+            R = cholesky(C, overwrite=True)
+            if R is not None:
+                break
+        else:
             raise np.linalg.LinAlgError(
                 "The Gram matrix of the features is not positive definite, beyond rounding."
             )

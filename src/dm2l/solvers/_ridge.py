@@ -10,7 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.arrays import is_foreign, to_numpy
+from dm2l.arrays import check_finite, is_foreign, to_numpy
 from dm2l.features import Features
 from dm2l.objective import Objective
 from dm2l.solvers._problem import Minimand, Preconditioner, Problem
@@ -189,6 +189,8 @@ def solve_normal(
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
     if not len(A):
         return np.empty((0, B.shape[1]))
+    check_finite(A, "Normal equations")
+    check_finite(B, "Normal equations")
     # Unit diagonal: columns of very different scales are not a rank deficiency.
     scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)
