@@ -216,6 +216,8 @@ def check_regular(path: str | os.PathLike[str]) -> int:
         raise DataFileError(path, "not a regular file: devices, pipes and folders are not read")
     return status.st_size
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -248,6 +250,12 @@ def whole_file(path: Path) -> Iterator[Path]:
     partial = target.with_name(f".{token_hex(4)}.part.{path.name}")
     try:
         yield partial
+        if target.exists():  # one that only its owner may read stays so
+            partial.chmod(stat.S_IMODE(target.stat().st_mode))
         partial.replace(target)
+    except OSError as error:
+        if error.errno in _FULL and error.filename is None:
+            error.filename = str(path)  # a write that fails does not say where
+        raise
     finally:
         partial.unlink(missing_ok=True)
