@@ -166,6 +166,8 @@ class ReviewServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    # Connections that wait to be taken; with the usual five a crowd of them times out.
+    request_queue_size = 256
     # On Windows this would let another program take the port while it is in use.
     allow_reuse_address = os.name == "posix"
 

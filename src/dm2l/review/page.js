@@ -11,6 +11,8 @@ const make = (tag, words, kind) => {
 };
 const percent = (p) => (p > 0 && p < 0.005 ? "under 1 %" : p < 1 && p > 0.995 ? "over 99 %" : `${Math.round(100 * p)} %`);
 const number = (x, digits = 3) => Number(x.toPrecision(digits)).toString();
+// A name inside of a sentence, whose marks of direction must not turn the rest around.
+const apart = (name) => `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
 const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 
 let state = null;
@@ -71,7 +73,7 @@ function show(next) {
 
 // What does not belong to the entry; a refit that ends changes this and leaves the entry alone.
 function showAround({ table, progress, refitting, output }) {
-  document.title = `${progress.decided}/${progress.suggested} Review ${table}`;
+  document.title = `${progress.decided}/${progress.suggested} Review ${apart(table)}`;
   text("table", table);
   $("bar").max = progress.suggested;
   $("bar").value = progress.decided;
@@ -96,7 +98,8 @@ function showEntry(entry) {
     button.setAttribute("aria-pressed", String(button.dataset.answer === entry.answer));
   }
   $("columns").replaceChildren(...entry.columns.flatMap(({ name, text: words, used }) => {
-    const head = make("dt", name);
+    const head = make("dt", "");
+    head.append(make("bdi", name));
     if (!used) head.append(make("small", "not used by the model"));
     return [head, make("dd", words || "blank", words ? "" : "quiet")];
   }));
@@ -104,7 +107,7 @@ function showEntry(entry) {
   $("others-head").hidden = !entry.others.length;
   $("others").replaceChildren(...entry.others.map(({ name, state: kind, answer, probability: p }) => {
     const item = make("li", "", kind === "open" ? "open" : answer);
-    item.append(make("span", name), make("b", kind === "open" ? percent(p) : answer));
+    item.append(make("bdi", name), make("b", kind === "open" ? percent(p) : answer));
     item.title = { observed: "observed", answered: "answered by you", open: "open; probability of a yes" }[kind];
     return item;
   }));
@@ -138,7 +141,7 @@ const answer = (word) => during(async () => {
   if (!shown) return;
   const { row, label } = shown;
   show(await ask("answer", { row, label, answer: word }));
-  text("said", `Saved: ${word} for ${label} in row ${row}.` + (shown ? ` Next: ${shown.label} in row ${shown.row}.` : ""));
+  text("said", `Saved: ${word} for ${apart(label)} in row ${row}.` + (shown ? ` Next: ${apart(shown.label)} in row ${shown.row}.` : ""));
   scrollTo({ top: 0 });
 });
 
@@ -146,7 +149,7 @@ const step = (by) => during(async () => {
   const at = state.position + by;
   if (at < 0 || at > state.progress.decided) return;
   show(await ask(`state?at=${at}`));
-  text("said", shown ? `${shown.label} in row ${shown.row}.` : "");
+  text("said", shown ? `${apart(shown.label)} in row ${shown.row}.` : "");
 });
 
 const refit = () => during(async () => {

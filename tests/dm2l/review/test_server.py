@@ -381,3 +381,34 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert status == 400
     assert "No file was named" in json.loads(content)["error"]
+
+
+def test_two_hundred_connections_at_once_are_all_answered(session, tmp_path):
+    """They come while nobody takes them, as in a burst: the queue has to hold them."""
+    with ReviewServer(session) as server:
+        host = f"127.0.0.1:{server.server_port}"
+        crowd = [socket.socket() for _ in range(200)]
+        for one in crowd:
+            one.settimeout(20)
+            one.connect(("127.0.0.1", server.server_port))
+            one.sendall(f"GET /{server.token}/state HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            replies = [one.recv(12) for one in crowd]
+        finally:
+            server.shutdown()
+            thread.join()
+            for one in crowd:
+                one.close()
+    assert {reply[9:12] for reply in replies} == {b"200"}
+
+
+def test_names_on_the_page_are_isolated_from_the_direction_of_what_is_around_them():
+    page = files("dm2l.review")
+    script, style = (page.joinpath(name).read_text() for name in ("page.js", "page.css"))
+    assert re.search(r"#table, #label, bdi, dd \{ unicode-bidi: isolate; \}", style)
+    assert 'make("span", name)' not in script
+    assert 'make("dt", name)' not in script
+    assert "${label}" not in script
+    assert "${shown.label}" not in script
