@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.tables import MARGIN, check_form, complete_table, write_completion
 
 
@@ -66,10 +67,10 @@ def complete_command(
         shared.echo_json({"output": output, "details": details, "labels": counts})
         return
     width = max(len(name) for name in completion.label_names)
-    click.echo(f"{'label':<{width}}  filled  with yes  worth a look")
+    say(f"{'label':<{width}}  filled  with yes  worth a look")
     for count in counts:
-        click.echo(
+        say(
             f"{count['label']:<{width}}  {count['filled']:6}  {count['positive']:8}  "
             f"{count['look']:12}"
         )
-    click.echo(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
+    say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import printable
 from dm2l.tables import MEASURES, Interval, TableEvaluation, evaluate_table
 
 
@@ -99,7 +100,9 @@ def _show(console: Console, found: TableEvaluation) -> None:
             quality.negatives_average_precision,
         )
         counts = (str(quality.n_hidden), str(quality.n_positive))
-        grid.add_row(escape(quality.label), *counts, *(_number(value) for value in numbers))
+        grid.add_row(
+            escape(printable(quality.label)), *counts, *(_number(value) for value in numbers)
+        )
     console.print(grid)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.tables import explain_model, load_bundle
 
 
@@ -41,9 +42,9 @@ def explain_command(
         return
     linear = model.settings.kernel == "linear"
     for item in found:
-        click.echo(item.label)
+        say(item.label)
         for name, value in item.features:
-            click.echo(f"  {value:+.3f}  {name}" if linear else f"  {value:.3f}  {name}")
+            say(f"  {value:+.3f}  {name}" if linear else f"  {value:.3f}  {name}")
         if item.together:
             listed = ", ".join(f"{name} ({value:+.2f})" for name, value in item.together)
-            click.echo(f"  moves with: {listed}")
+            say(f"  moves with: {listed}")

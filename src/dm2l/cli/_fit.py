@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.tables import MEASURES, Estimate, TableModel, column_warnings, fit_table, save_bundle
 
 
@@ -83,17 +84,15 @@ def fit_command(
         )
     else:
         _show(model, table.n_rows)
-        click.echo(f"Model: {output}")
+        say(f"Model: {output}")
 
 
 def _show(model: TableModel, n_rows: int) -> None:
     columns = "" if model.uses is None else f" of {sum(use.used for use in model.uses)} columns"
-    click.echo(
-        f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}."
-    )
+    say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen = model.settings
     score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
-    click.echo(
+    say(
         f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}"
         f"{score}."
     )
@@ -102,9 +101,9 @@ def _show(model: TableModel, n_rows: int) -> None:
 
 
 def _show_estimate(estimate: Estimate) -> None:
-    click.echo(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries):")
+    say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries):")
     for key, words, _ in MEASURES:
         value = estimate.values[key]
         if value.mean != value.mean:  # undefined, as a ranking within rows of one label is
             continue
-        click.echo(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+        say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")

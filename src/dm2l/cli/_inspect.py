@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import printable
 from dm2l.tables import Inspection, inspect_table
 
 IMPLICATIONS, NAMED = 10, 8
@@ -64,7 +65,7 @@ def _show(console: Console, found: Inspection) -> None:
         grid = Grid("kind", "columns", "which", title="columns that are not labels")
         for kind, names in by_kind.items():
             more = ", ..." if len(names) > NAMED else ""
-            grid.add_row(kind, str(len(names)), escape(", ".join(names[:NAMED]) + more))
+            grid.add_row(kind, str(len(names)), escape(printable(", ".join(names[:NAMED]) + more)))
         console.print(grid)
     grid = Grid("label", title="labels")
     for heading in ("yes", "no", "missing", "missing %"):
@@ -72,16 +73,18 @@ def _show(console: Console, found: Inspection) -> None:
     for count in found.labels:
         share = f"{count.missing / max(found.n_rows, 1):.0%}"
         numbers = (str(count.positive), str(count.negative), str(count.missing), share)
-        grid.add_row(escape(count.label), *numbers)
+        grid.add_row(escape(printable(count.label)), *numbers)
     console.print(grid)
     for implied in found.implications[:IMPLICATIONS]:
         console.print(
-            f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
-            f"{implied.rows} rows, {implied.base:.0%} of all.",
+            printable(
+                f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
+                f"{implied.rows} rows, {implied.base:.0%} of all."
+            ),
             markup=False,
             highlight=False,
         )
-    console.print(found.ranks.in_words(), markup=False, highlight=False)
+    console.print(printable(found.ranks.in_words()), markup=False, highlight=False)
     console.print(f"{found.n_duplicates} rows repeat an earlier one.", highlight=False)
     for line in found.warnings:
-        console.print(f"warning: {line}", markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(f"warning: {line}"), markup=False, highlight=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.tables import Table, TableModel, check_suffix, read_cells, write_columns
 
 _PROBABILITY, _SCORE = "__probability", "__score"
@@ -26,6 +27,7 @@ _PROBABILITY, _SCORE = "__probability", "__score"
     help="A column of TABLE to copy as it is, such as its key.",
 )
 @shared.reading_options
+@shared.safe_csv_option
 @shared.force_option
 @shared.json_option
 def predict_command(
@@ -33,6 +35,7 @@ def predict_command(
     path: Path,
     output: Path,
     keep: tuple[str, ...],
+    safe_csv: bool,
     force: bool,
     as_json: bool,
     **reading: Any,
@@ -62,14 +65,14 @@ def predict_command(
             columns[name] = answer.positive[:, k].astype(int).tolist()
             columns[name + _PROBABILITY] = answer.probabilities[:, k].round(6).tolist()
             columns[name + _SCORE] = answer.scores[:, k].round(6).tolist()
-        write_columns(output, columns)
+        write_columns(output, columns, safe=safe_csv)
     shared.warn(warnings)
     if as_json:
         positive = answer.positive.sum(axis=0)
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
-        click.echo(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+        say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
 
 
 def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.review import Journal, ReviewSession, check_host, serve
 from dm2l.tables import check_form
 
@@ -109,10 +110,10 @@ def review_command(
     def announce(url: str) -> None:
         progress = session.progress
         if as_json:
-            click.echo(json.dumps({"url": url, **progress._asdict()}))
+            say(json.dumps({"url": url, **progress._asdict()}))
         else:
-            click.echo(f"{progress.decided} of {progress.suggested} holes answered or skipped.")
-            click.echo(f"Review: {url}\nCtrl-C ends.")
+            say(f"{progress.decided} of {progress.suggested} holes answered or skipped.")
+            say(f"Review: {url}\nCtrl-C ends.")
         if not no_browser:  # some browsers keep their caller until they are closed
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
@@ -124,13 +125,13 @@ def review_command(
     saved = save_model if session.saved else None
     if as_json:
         written = {"answers": answers, "output": output, "model": saved}
-        click.echo(json.dumps({name: path and str(path) for name, path in written.items()}))
+        say(json.dumps({name: path and str(path) for name, path in written.items()}))
         return
-    click.echo(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
+    say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
     if output is not None:
-        click.echo(f"Table with the answers: {output}")
+        say(f"Table with the answers: {output}")
     if saved is not None:
-        click.echo(f"Model with the answers: {saved}")
+        say(f"Model with the answers: {saved}")
 
 
 def _check_own(journal: Journal, outputs: Sequence[Path]) -> None:

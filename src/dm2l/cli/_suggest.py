@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
 from dm2l.tables import check_suffix, suggest_entries, write_columns
 
 SHOWN = 10
@@ -19,6 +20,7 @@ SHOWN = 10
 @shared.output_option("FILE", "A .csv, .tsv or .parquet file for the ranking.")
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
 @shared.reading_options
+@shared.safe_csv_option
 @shared.force_option
 @shared.json_option
 def suggest_command(
@@ -26,6 +28,7 @@ def suggest_command(
     path: Path,
     output: Path,
     top: int | None,
+    safe_csv: bool,
     force: bool,
     as_json: bool,
     **reading: Any,
@@ -50,7 +53,7 @@ def suggest_command(
             "probability": found.probability.round(4).tolist(),
             "value": [float(f"{value:.6g}") for value in found.value],
         }
-        write_columns(output, columns)
+        write_columns(output, columns, safe=safe_csv)
     shared.warn(found.warnings)
     lines = list(zip(*columns.values(), strict=True))
     if as_json:
@@ -62,5 +65,5 @@ def suggest_command(
         )
         return
     for row, label, probability, value in lines[:SHOWN]:
-        click.echo(f"row {row:>6}  {label}  probability {probability:.2f}  value {value:.3g}")
-    click.echo(f"{len(found.label)} holes: {output}")
+        say(f"row {row:>6}  {label}  probability {probability:.2f}  value {value:.3g}")
+    say(f"{len(found.label)} holes: {output}")

@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.cli._printable import printable, say
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.readers.columns import ColumnRequestError
@@ -40,6 +42,11 @@ _NEW = click.Path(dir_okay=False, path_type=Path)
 table_argument = click.argument("path", metavar="TABLE", type=_FILE)
 model_argument = click.argument("model_path", metavar="MODEL", type=_FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+safe_csv_option = click.option(
+    "--safe-csv",
+    is_flag=True,
+    help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+)
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of folds, masks and samples."
@@ -226,9 +233,9 @@ def data_problems() -> Iterator[None]:
         try:
             yield
         except ColumnRequestError as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(printable(str(error))) from error
         except (ValueError, OSError, ImportError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(printable(str(error))) from error
         finally:
             warn(dict.fromkeys(str(warning.message) for warning in caught))
 
@@ -236,7 +243,7 @@ def data_problems() -> Iterator[None]:
 def warn(lines: Iterable[str]) -> None:
     """Lines on standard error that do not end the work."""
     for line in lines:
-        click.echo(f"warning: {line}", err=True)
+        say(f"warning: {line}", err=True)
 
 
 @contextmanager
@@ -244,10 +251,10 @@ def progress(console: Console | None = None) -> Iterator[Callable[[str], None]]:
     """What is being done now, on standard error: a spinner for people, lines for files."""
     console = Console(stderr=True) if console is None else console
     if not console.is_terminal:
-        yield lambda line: click.echo(f"{line} ...", err=True)
+        yield lambda line: say(f"{line} ...", err=True)
         return
     with console.status("starting") as status:
-        yield status.update
+        yield lambda line: status.update(escape(printable(line)))
 
 
 # ------------------------------------------------------------------------------------------ JSON
@@ -255,4 +262,4 @@ def progress(console: Console | None = None) -> Iterator[Callable[[str], None]]:
 
 def echo_json(result: Any) -> None:
     """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
-    click.echo(json.dumps(plain_values(result), indent=1, ensure_ascii=False))
+    say(json.dumps(plain_values(result), indent=1, ensure_ascii=False))

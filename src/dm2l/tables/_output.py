@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from dm2l.files import whole_file
 from dm2l.readers.csv_file import TEXT
 from dm2l.readers.parquet_file import PARQUET
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
+
 
 def check_suffix(path: Path) -> None:
     """Refuse a name that does not say which form the file should have."""
@@ -23,8 +27,11 @@ def check_suffix(path: Path) -> None:
         raise ValueError(f"{path}: the name must end in one of {', '.join((*TEXT, *PARQUET))}.")
 
 
-def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns as CSV, TSV or Parquet, by the suffix; None is a blank."""
+def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
+    """Write columns as CSV, TSV or Parquet, by the suffix; None is a blank.
+
+    With ``safe`` no text of a CSV file is one that a spreadsheet takes for a formula.
+    """
     check_suffix(path)
     suffix = path.suffix.lower()
     with whole_file(path) as partial:
@@ -35,8 +42,20 @@ def write_columns(path: Path, columns: Mapping[str, Any]) -> None:
         with partial.open("w", encoding="utf-8", newline="") as file:
             separator = "\t" if suffix in (".tsv", ".tab") else ","
             writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            cell = _harmless if safe else _as_it_is
+            writer.writerow(map(cell, columns))
+            writer.writerows(map(cell, row) for row in zip(*columns.values(), strict=True))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _harmless(value: Any) -> Any:
+    """Text that begins like a formula, and is no number, gets an apostrophe before it."""
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 def plain_values(value: Any) -> Any:

@@ -1,0 +1,97 @@
+"""Names of columns that talk to the terminal, to rich or to a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from dm2l.cli._commands import cli
+from dm2l.cli._printable import printable
+
+pytest.importorskip("skops", reason="skops is an extra")
+
+ESCAPE = "\x1b[2J\x1b]0;title\x07"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]")
+LABEL = f"t_{ESCAPE}=1\u202e\x9b31m"
+
+
+def run(*arguments):
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    result = runner.invoke(cli, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    assert not CONTROL.search(result.stdout + result.stderr)
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table and its model, with names that nobody should print."""
+    folder = tmp_path_factory.mktemp("names")
+    with (folder / "in.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([f"mass{ESCAPE}", "[bold]phase", "who", LABEL, '=cmd("t")'])
+        for i in range(60):
+            answer = "" if i % 3 == 0 else i % 2
+            writer.writerow([i % 7, "ab"[i % 2], ("=1+1", "-5")[i % 2], answer, 1 - i % 2])
+    fixed = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1", "--folds", "2")
+    labels = ("--labels", LABEL, "--labels", '=cmd("t")')
+    run("fit", folder / "in.csv", *labels, *fixed, "--drop", "who", "-o", folder / "m.dm2l")
+    return folder
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+@pytest.mark.parametrize("command", ["inspect", "explain", "suggest", "complete", "evaluate"])
+def test_names_are_printed_without_control_characters(command, as_json, folder, tmp_path):
+    table, model, out = folder / "in.csv", folder / "m.dm2l", tmp_path / "out.csv"
+    fixed = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1", "--folds", "2")
+    labels = ("--labels", LABEL, "--labels", '=cmd("t")')
+    arguments = {
+        "inspect": (table, *labels),
+        "explain": (model,),
+        "suggest": (model, table, "-o", out),
+        "complete": (model, table, "-o", out),
+        "evaluate": (table, *labels, *fixed, "--repetitions", "2"),
+    }[command]
+    result = run(command, *arguments, *as_json)
+    if as_json:
+        json.loads(result.stdout)
+    else:
+        assert "\\u001b[2J" in result.stdout.replace("\n", "")
+
+
+def test_errors_do_not_carry_control_characters(folder, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    arguments = ["predict", str(folder / "m.dm2l"), str(path), "-o", str(tmp_path / "o.csv")]
+    result = runner.invoke(cli, arguments)
+    assert result.exit_code == 1
+    assert not CONTROL.search(result.stderr)
+
+
+def test_json_stays_what_it_was():
+    assert json.loads(printable(json.dumps({LABEL: 1}, ensure_ascii=False))) == {LABEL: 1}
+    assert printable("plain ä ✓\ttext\n") == "plain ä ✓\ttext\n"
+
+
+def test_safe_csv_has_no_formulas_in_what_is_generated(folder, tmp_path):
+    table, model, out = folder / "in.csv", folder / "m.dm2l", tmp_path / "out.csv"
+    run("predict", model, table, "-o", out, "--keep", "who")
+    with out.open(newline="", encoding="utf-8") as file:
+        plain = list(csv.reader(file))
+    assert '=cmd("t")' in plain[0]
+    run("predict", model, table, "-o", out, "--keep", "who", "--safe-csv", "--force")
+    with out.open(newline="", encoding="utf-8") as file:
+        safe = list(csv.reader(file))
+    assert '\'=cmd("t")' in safe[0]
+    assert not any(cell.startswith("=") for row in safe for cell in row)
+    assert {row[1] for row in safe[1:]} == {"'=1+1", "-5"}
+    run("suggest", model, table, "-o", out, "--safe-csv", "--force")
+    assert not any(line.split(",")[1].startswith("=") for line in out.read_text().splitlines())
