@@ -509,7 +509,8 @@ callable, default="linear"
         Returns
         -------
         self
-            The estimator, as if it had never seen these rows.
+            The estimator, as if it had never seen these rows; where they were so large that
+            rounding shows, with a :class:`dm2l.scale.RoundingWarning`.
 
         Examples
         --------

@@ -16,7 +16,7 @@ from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._statistics_sums import StatisticsSums
 from dm2l.scale._strategy import STRATEGIES, Cost, available_memory, choose, costs, free_memory
 from dm2l.scale._stream import Stream
-from dm2l.scale._tally import Tally
+from dm2l.scale._tally import RoundingWarning, Tally
 
 __all__ = [
     "STRATEGIES",
@@ -25,6 +25,7 @@ __all__ = [
     "GramProblem",
     "PassSums",
     "RemoteBlocks",
+    "RoundingWarning",
     "RowBlocks",
     "StatisticsSums",
     "Stream",

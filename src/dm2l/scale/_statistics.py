@@ -143,6 +143,7 @@ class SufficientStatistics(Tally):
             "positives": self.positives,
             "negatives": self.negatives,
             "offset": self.offset,
+            "peaks": self.peaks,
             "H": self.H,
             "G": self.G,
         }
@@ -176,6 +177,8 @@ class SufficientStatistics(Tally):
             }
             covers.append(cover)
         self.rows, self._positive_rows = covers
+        self.peaks = state.get("peaks", np.zeros(self.n_features + 1))  # not in older files
+        self._note_peaks()
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

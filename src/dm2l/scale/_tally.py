@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from functools import partial
 from numbers import Real
@@ -18,6 +19,29 @@ from dm2l.threads import blas_thread_count, run_all
 
 # Rows that are prepared together, so that they stay in the cache.
 CHUNK = 1024
+# Share of a sum of squares that rounding may have taken before it is worth a word.
+ROUNDING = 1e-6
+_NOTHING = 0.1  # the share from which on no fit makes sense
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class RoundingWarning(UserWarning):
+    """Rows that were taken away were so large that few digits are left of the others.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from dm2l.scale import RoundingWarning, Tally
+    >>> T = np.array([[1], [-1]], dtype=np.int8)
+    >>> huge = Tally(1, 1).add(np.array([[1e6], [-1e6]]), T)
+    >>> both = huge + Tally(1, 1).add(np.array([[1.0], [-1.0]]), T)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     left = both - huge
+    >>> [warning.category is RoundingWarning for warning in caught]
+    [True]
+    """
 
 
 class Tally:
@@ -38,6 +62,8 @@ class Tally:
         Entries observed so far, without weights.
     offset : ndarray of shape (n_features,)
         What is subtracted from the rows.
+    peaks : ndarray of shape (n_features + 1,)
+        The largest sum of squares that each column has had: what rounding is measured by.
 
     Examples
     --------
@@ -57,6 +83,7 @@ class Tally:
         self.offset: Array = np.zeros(self.n_features)
         self._begun = False
         self.rows = Cover(self.n_features + 1, self.n_labels)
+        self.peaks: Array = np.zeros(self.n_features + 1)
         self._room = np.empty((0, 0))  # for the features of a block
 
     # -- gathering ------------------------------------------------------------------------------
@@ -92,6 +119,7 @@ class Tally:
         learnable = self.learnable if learnable is None else learnable
         total = self._add_labels(Phi, T, learnable)
         self.rows.add(Phi, T != 0, learnable, total)
+        self._note_peaks()
         return self
 
     def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
@@ -204,10 +232,46 @@ class Tally:
         elif other._begun and not np.array_equal(self.offset, other.offset):
             other = other.copy()
             other.move(self.offset)
+        if sign < 0:
+            self._check_squares(other)
         self.positives += sign * other.positives
         self.negatives += sign * other.negatives
         self._combine_grams(other, sign)
+        self.peaks = np.maximum(self.peaks, other.peaks)
+        self._note_peaks()
+        if sign < 0 and self.rounding > ROUNDING:
+            warnings.warn(
+                f"Rows that were taken away were so large beside the others that rounding has "
+                f"changed these by up to {self.rounding:.1g} of their squares. Gather statistics "
+                "anew from the rows that are left.",
+                RoundingWarning,
+                stacklevel=3,
+            )
         return self
+
+    def _note_peaks(self) -> None:
+        self.peaks = np.maximum(self.peaks, self._squares())
+
+    def _squares(self) -> Array:
+        """Sums of squares of the columns, over all rows."""
+        return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
+
+    def _check_squares(self, other: Self) -> None:
+        """Refuse rows whose squares are more than there are: they cannot have been added."""
+        excess = other._squares() - self._squares()
+        # Far more than rounding makes, so that rows that were added are never refused.
+        if (excess > 1e-9 * self.peaks).any():
+            column = int(np.argmax(excess - 1e-9 * self.peaks))
+            name = "the number of rows" if column == self.n_features else f"feature {column}"
+            raise ValueError(
+                f"The sum of squares of {name} would be negative: the block is no part of these "
+                "statistics."
+            )
+        if _rounding(-excess, self.peaks) > _NOTHING:
+            raise ValueError(
+                "These rows are so large that without them nothing but rounding would be left. "
+                "Gather statistics anew from the other rows."
+            )
 
     def _combine_grams(self, other: Self, sign: int) -> None:
         self.rows.combine(other.rows, sign, self.learnable)
@@ -229,6 +293,7 @@ class Tally:
             for gram in grams if grams.ndim == 3 else grams[None]:  # one copy at a time
                 gram[...] = moved(gram, shift)
         self.offset = np.array(offset, dtype=np.float64)
+        self._note_peaks()
 
     def _grams(self) -> list[Array]:
         """Every Gram matrix, or stack of them."""
@@ -252,6 +317,15 @@ class Tally:
         return bool((self.rows.counted & ~self.learnable).any())
 
     @property
+    def rounding(self) -> float:
+        """Bound on what rounding has cost: the largest share of a column's sum of squares.
+
+        Beside the sum itself stands what a ridge of the usual size adds, so that a column of
+        which nothing is left is no loss.
+        """
+        return _rounding(self._squares(), self.peaks)
+
+    @property
     def weight(self) -> float:
         """Number of rows, or what they weigh."""
         return float(self.rows.gram[-1, -1])
@@ -265,6 +339,17 @@ class Tally:
         apart = self.rows.gram[-1, :-1] / self.weight
         squares = np.diagonal(self.rows.gram)[:-1] / self.weight
         return np.maximum(squares - apart**2, 0.0)
+
+
+def _rounding(squares: Array, peaks: Array) -> float:
+    """Share of sums of squares that rounding may have taken; the last is the number of rows."""
+    left = np.maximum(squares[:-1], 0.0)
+    usual = left.sum() / max(float(squares[-1]), 1.0)
+    lost = _EPS * peaks[:-1]
+    # One row may lie where the offset is, and has no squares then; so have rows of zeros.
+    if squares[-1] < 1.5 or not lost.any():
+        return 0.0
+    return float((lost / (left + usual)).max()) if usual > 0 else np.inf
 
 
 def _refuse_infinite(X: Array) -> None:
