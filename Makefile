@@ -3,12 +3,14 @@
 #
 #   make test PYTHON=python3.12            another interpreter
 #   make test PYTEST_ARGS="-k nuclear"     further arguments to pytest
+#   make fuzz MINUTES=60                   how long to try
 #   make test WORKERS=4                    pytest processes (default: one a core)
 #   make lock LOCK_ARGS=--upgrade          newest versions, rather than those pinned already
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 WORKERS ?= auto
+MINUTES ?= 5
 SPHINX_ARGS ?=
 LOCK_ARGS ?=
 
@@ -34,7 +36,7 @@ TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_T
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest lint docs docs-source docs-links bench reproduce-quick lock clean
+.PHONY: help demo test test-oldest fuzz lint docs docs-source docs-links bench reproduce-quick lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +49,9 @@ test: .venv/test/$(READY)  ## the tests and every documented example, newest dep
 
 test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
 	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+fuzz: .venv/test/$(READY)  ## damaged and hostile input for all that reads, for MINUTES
+	$(TEST_ENV) PYTHONPATH=src:. .venv/test/bin/python -m fuzz --minutes $(MINUTES) --keep build/fuzz
 
 lint: .venv/lint/$(READY)  ## style, format, types, import contract
 	.venv/lint/bin/ruff check

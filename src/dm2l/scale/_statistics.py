@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +21,21 @@ from dm2l.scale._grams import Array, add_label_grams
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
+# What numpy, zipfile and damaged numbers raise.
+_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class SufficientStatistics(Tally):
@@ -232,7 +249,7 @@ class SufficientStatistics(Tally):
         """
         try:
             with np.load(Path(path), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+                arrays = {name: np.asarray(archive[name]) for name in archive.files}
             state = json.loads(str(arrays.pop("facts")))
             if state["format"] != _FORMAT:
                 raise ValueError(f"its format is {state['format']}, this dm2l reads {_FORMAT}")
@@ -240,16 +257,25 @@ class SufficientStatistics(Tally):
             for name, value in arrays.items():
                 state[name] = _whole(value, size) if _symmetric(name) else value
             return cls.from_state(state)._checked()
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except _FAULTS as error:
             raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
         shapes = {"H": (c, size, size), "G": (c, size, size), "offset": (size - 1,)}
-        shapes |= {"positives": (c,), "negatives": (c,)}
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(self, name).shape}, not {shape}")
+        shapes |= {"positives": (c,), "negatives": (c,), "peaks": (size,)}
+        arrays = [(name, getattr(self, name), shape) for name, shape in shapes.items()]
+        for cover in (self.rows, self._positive_rows):
+            arrays += [("a Gram matrix", gram, (size, size)) for gram in cover.each()]
+            arrays += [("counted", cover.counted, (c,))]
+            if any(len(pattern) != c for pattern in cover.pending):
+                raise ValueError(f"a pattern has not {c} labels")
+        for name, array, shape in arrays:
+            if array.shape != shape:
+                raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+            kind = {"counted": "b", "positives": "i", "negatives": "i"}.get(name, "f")
+            if array.dtype.kind != kind or not np.isfinite(array).all():
+                raise ValueError(f"{name} does not hold proper numbers")
         return self
 
 

@@ -1,0 +1,203 @@
+"""Changes to the bytes of a file: blind ones, and ones that know numbers and zip archives."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import re
+import warnings
+import zipfile
+from collections.abc import Callable
+
+NUMBERS = (b"0", b"-1", b"1e308", b"-1e308", b"nan", b"inf", b"2147483647", b"2147483648")
+NUMBERS += (
+    b"-2147483648",
+    b"4294967296",
+    b"9223372036854775807",
+    b"99999999999999999999",
+    b"1e-320",
+)
+TOKENS = (
+    b'"',
+    b"'",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"\0",
+    b"\xff\xfe",
+    b"\r",
+    b"?",
+    b"%",
+    b"=cmd()",
+)
+JUNK = (
+    None,
+    True,
+    -1,
+    0,
+    2**31,
+    10**30,
+    1.5,
+    "x",
+    "",
+    "__class__",
+    [],
+    [1],
+    [[]],
+    {},
+    {"kind": "x"},
+)
+
+Mutation = Callable[[bytes, random.Random], bytes]
+
+
+def flip(content: bytes, rng: random.Random) -> bytes:
+    """Change a few bits."""
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 1, 2, 8, 32])):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def cut(content: bytes, rng: random.Random) -> bytes:
+    """Leave a part out, or the end."""
+    start = rng.randrange(len(content))
+    return content[:start] + content[start + rng.choice([1, 4, 64, len(content)]) :]
+
+
+def overwrite(content: bytes, rng: random.Random) -> bytes:
+    """Zeros, ones or noise over a few bytes: lengths and places in binary files."""
+    start, length = rng.randrange(len(content)), rng.choice([1, 2, 4, 8, 64])
+    new = rng.choice([bytes(length), b"\xff" * length, rng.randbytes(length)])
+    return content[:start] + new + content[start + length :]
+
+
+def repeat(content: bytes, rng: random.Random) -> bytes:
+    """A part many times."""
+    start = rng.randrange(len(content))
+    part = content[start : start + rng.randrange(1, 100)]
+    return content[:start] + part * rng.choice([2, 50, 1000]) + content[start:]
+
+
+def token(content: bytes, rng: random.Random) -> bytes:
+    """Something that means something, anywhere."""
+    start = rng.randrange(len(content))
+    return content[:start] + rng.choice(TOKENS) + content[start + rng.randrange(2) :]
+
+
+def number(content: bytes, rng: random.Random) -> bytes:
+    """Another number in place of one."""
+    found = list(re.finditer(rb"-?\d+(\.\d+)?", content[:200_000]))
+    if not found:
+        return flip(content, rng)
+    chosen = rng.choice(found)
+    return content[: chosen.start()] + rng.choice(NUMBERS) + content[chosen.end() :]
+
+
+BLIND: tuple[Mutation, ...] = (flip, cut, overwrite, repeat, token, number)
+
+
+def members(content: bytes) -> dict[str, bytes]:
+    """The members of a zip archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def pack(parts: dict[str, bytes]) -> bytes:
+    """An archive of these members, nothing compressed."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w") as archive:
+        warnings.simplefilter("ignore", UserWarning)
+        for name, content in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return buffer.getvalue()
+
+
+def inside(content: bytes, rng: random.Random) -> bytes:
+    """Change a member of an archive, whose checksums are then right again."""
+    parts = members(content)
+    name = rng.choice(sorted(parts))
+    if parts[name][:2] == b"PK" and rng.random() < 0.8:
+        parts[name] = inside(parts[name], rng)
+    elif name.endswith(".json"):
+        parts[name] = document(parts[name], rng)
+    elif parts[name]:
+        parts[name] = rng.choice(BLIND)(parts[name], rng)
+    return pack(signed(parts))
+
+
+def signed(parts: dict[str, bytes]) -> dict[str, bytes]:
+    """Hashes of a model file made right, as one who means harm would do it."""
+    if "manifest.json" not in parts:
+        return parts
+    try:
+        manifest = json.loads(parts["manifest.json"])
+        for name, record in manifest["members"].items():
+            record["sha256"] = hashlib.sha256(parts[name]).hexdigest()
+            record["size"] = len(parts[name])
+        parts["manifest.json"] = json.dumps(manifest).encode()
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass  # the manifest is what was changed, beyond recognition
+    parts["manifest.sha256"] = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
+    return parts
+
+
+def document(content: bytes, rng: random.Random) -> bytes:
+    """Replace, rename or remove something in JSON."""
+    try:
+        tree = json.loads(content)
+    except ValueError:
+        return rng.choice(BLIND)(content, rng)
+    places = list(_places(tree))
+    if not places:
+        return b"[]"
+    holder, key = rng.choice(places)
+    if rng.random() < 0.7 or isinstance(holder, list):
+        holder[key] = rng.choice(JUNK)
+    elif rng.random() < 0.5:
+        holder[rng.choice(["x", "kind", "class", "parameters"])] = holder.pop(key)
+    else:
+        del holder[key]
+    return json.dumps(tree).encode()
+
+
+def _places(value: object) -> list[tuple[object, object]]:
+    found: list[tuple[object, object]] = []
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        keys = (
+            list(here)
+            if isinstance(here, dict)
+            else range(len(here))
+            if isinstance(here, list)
+            else ()
+        )
+        for key in keys:
+            found.append((here, key))
+            waiting.append(here[key])
+    return found
+
+
+def mutate(content: bytes, rng: random.Random) -> bytes:
+    """One to three changes that suit the file."""
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        if not content:
+            return content
+        zipped = content[:2] == b"PK" and rng.random() < 0.8
+        try:
+            content = inside(content, rng) if zipped else rng.choice(BLIND)(content, rng)
+        except (
+            zipfile.BadZipFile,
+            RuntimeError,
+            NotImplementedError,
+            ValueError,
+            EOFError,
+            OSError,
+        ):
+            content = flip(content, rng)  # no whole archive any more
+    return content
