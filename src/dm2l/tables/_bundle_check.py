@@ -14,11 +14,13 @@ from sklearn.pipeline import Pipeline
 from dm2l.classifier import DM2LClassifier
 from dm2l.persistence import ModelFileError
 from dm2l.readers._columns import require
-from dm2l.tables._kinds import KINDS, LEFT_OUT, ColumnUse
+from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
 from dm2l.tables._preparation import typed_frame
 
+# Kinds of columns that are not used.
+_LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
 # What parts that do not belong together raise at the first row.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -109,7 +111,7 @@ def _use(value: Any) -> bool:
         isinstance(value, dict)
         and value.keys() == fields
         and all(isinstance(part, str) for part in value.values())
-        and value["kind"] in KINDS + LEFT_OUT
+        and value["kind"] in KINDS + _LEFT_OUT
     )
 
 
