@@ -216,6 +216,7 @@ def check_regular(path: str | os.PathLike[str]) -> int:
         raise DataFileError(path, "not a regular file: devices, pipes and folders are not read")
     return status.st_size
 
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

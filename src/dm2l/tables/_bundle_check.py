@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from dm2l.classifier import DM2LClassifier
+from dm2l.extras import require
 from dm2l.persistence import ModelFileError
-from dm2l.readers._columns import require
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
