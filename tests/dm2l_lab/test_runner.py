@@ -49,8 +49,7 @@ from dm2l_lab import (
     status,
 )
 from dm2l_lab import _protocol as protocol_module
-from dm2l_lab._cell import seeded
-from dm2l_lab._protocol import split_rows
+from dm2l_lab._cell import seeded, split_rows
 from fatal import Fatal
 
 RIDGE = Method("ridge", MaskedRidgeClassifier(alpha=1.0))

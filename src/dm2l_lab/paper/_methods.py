@@ -18,8 +18,9 @@ from dm2l.baselines import (
 from dm2l.baselines._filling import HolesAreNegatives
 from dm2l.model_selection import MultilabelKFold, get_metric
 from dm2l.search._staging import StagedSearch
-from dm2l_lab._protocol import Method, Protocol
+from dm2l_lab._protocol import Protocol
 from dm2l_lab._scaling import UnitVarianceScaler
+from dm2l_lab._settings import Method
 
 YAHOO = ("Arts", "Business", "Recreation", "Social")
 SMALL = (*YAHOO[:3], "Enron", "Image", "Social")
