@@ -1,4 +1,4 @@
-"""Ranks, tests and intervals, against other libraries and brute force."""
+"""Ranks and tests, against other libraries and brute force."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dm2l.plots._ranks import (
     indistinguishable_groups,
     nemenyi_critical_difference,
 )
-from dm2l_lab._statistics import bootstrap_interval, corrected_t_interval, holm, pairwise_wilcoxon
+from dm2l_lab._statistics import holm, pairwise_wilcoxon
 
 # Average precision in thousandths, as the DM2L paper prints it: LEML, ML-LRC, GLOCAL, LSML,
 # DM2L-l, DM2L-nl on 8 data sets at rho 1, 0.7 and 0.3 (four decimals of Recreation rounded).
@@ -438,128 +438,3 @@ def test_comparisons_cannot_be_changed_and_controls_must_exist():
             pairwise_wilcoxon([[1, 2], [2, 3]], True, control=control)
     with pytest.raises(ValueError, match="inf for block 1, method 0"):
         pairwise_wilcoxon([[1, 2], [np.inf, 3]], True)
-
-
-# ---------------------------------------------------------------------------------- intervals
-
-SKEWED = np.array([0.0, 0.1, 0.3, 0.4, 2.0])
-
-
-def every_resampled_mean(d):
-    return np.array([np.mean(choice) for choice in product(d, repeat=len(d))])
-
-
-def test_the_percentile_interval_is_that_of_all_resamples():
-    means = every_resampled_mean(SKEWED)
-    interval = bootstrap_interval(SKEWED, level=0.8, method="percentile", n_resamples=40000)
-    low, high = np.quantile(means, [0.1, 0.9])
-    assert interval.low == pytest.approx(low, abs=0.03)
-    assert interval.high == pytest.approx(high, abs=0.03)
-    assert interval.mean == pytest.approx(0.56)
-
-
-def test_the_bca_interval_is_efrons_formula_on_all_resamples():
-    means, theta = every_resampled_mean(SKEWED), SKEWED.mean()
-    bias = stats.norm.ppf(((means < theta - 1e-12).mean() + (means < theta + 1e-12).mean()) / 2)
-    left_out = np.array([np.delete(SKEWED, i).mean() for i in range(5)])
-    pull = left_out.mean() - left_out
-    acceleration = (pull**3).sum() / (6 * (pull**2).sum() ** 1.5)
-    z = bias + stats.norm.ppf([0.1, 0.9])
-    levels = stats.norm.cdf(bias + z / (1 - acceleration * z))
-    interval = bootstrap_interval(SKEWED, level=0.8, n_resamples=40000)
-    low, high = np.quantile(means, levels)
-    assert interval.low == pytest.approx(low, abs=0.03)
-    assert interval.high == pytest.approx(high, abs=0.03)
-    # The correction matters here: the long tail is at the right.
-    assert interval.high > bootstrap_interval(SKEWED, 0.8, method="percentile").high + 0.05
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    arrays(np.float64, st.integers(2, 8), elements=st.integers(-50, 50).map(float)),
-    st.sampled_from([1e-200, 1e-3, 1.0, 1e150]),
-    st.sampled_from(["bca", "percentile"]),
-)
-def test_bootstrap_intervals_move_and_stretch_with_the_differences(d, scale, method):
-    plain = bootstrap_interval(d, method=method, n_resamples=200)
-    moved = bootstrap_interval(scale * (d + 5), method=method, n_resamples=200)
-    assert plain.low <= plain.mean <= plain.high
-    assert d.min() - 1e-9 <= plain.low <= plain.high <= d.max() + 1e-9
-    for end in ("low", "mean", "high"):
-        expected = getattr(plain, end) + 5
-        assert getattr(moved, end) / scale == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_seed_decides_the_bootstrap():
-    d = np.random.default_rng(0).normal(size=12)
-    assert bootstrap_interval(d, seed=1) == bootstrap_interval(d, seed=1)
-    assert bootstrap_interval(d, seed=1) != bootstrap_interval(d, seed=2)
-    assert bootstrap_interval(d, level=0.5).high < bootstrap_interval(d, level=0.99).high
-
-
-@pytest.mark.parametrize("method", ["bca", "percentile"])
-def test_equal_differences_have_an_interval_without_width(method):
-    for d in ([0.0, 0.0], [0.1] * 7, [0.3 - 0.2, 0.1, 0.2 - 0.1]):
-        interval = bootstrap_interval(d, method=method)
-        assert interval.low <= interval.mean <= interval.high
-        assert interval.high - interval.low < 1e-15
-        assert corrected_t_interval(d, 0.4).high == pytest.approx(d[0])
-
-
-def test_one_difference_says_nothing_about_the_spread():
-    for interval in (bootstrap_interval([0.3]), corrected_t_interval([0.3], 0.4)):
-        assert (interval.mean, interval.low, interval.high) == (0.3, -np.inf, np.inf)
-        assert interval.n == 1
-
-
-def test_the_corrected_t_interval_is_that_of_baycomp():
-    baycomp = pytest.importorskip("baycomp", reason="an oracle that is optional")
-    rng = np.random.default_rng(4)
-    first, second = rng.normal(0.8, 0.05, size=10), rng.normal(0.78, 0.05, size=10)
-    # Theirs has one tenth of the rows in each test fold, as many folds as differences.
-    mean, variance, df = baycomp.CorrelatedTTest.compute_statistics(first, second)
-    interval = corrected_t_interval(first - second, test_share=0.1, level=0.9)
-    half = stats.t.ppf(0.95, df) * np.sqrt(variance)
-    mean = abs(mean) * np.sign(interval.mean)  # their sign is second minus first
-    assert interval.mean == pytest.approx(mean)
-    assert (interval.low, interval.high) == pytest.approx((mean - half, mean + half))
-
-
-def test_the_corrected_t_interval_covers_as_promised_when_splits_are_correlated():
-    # Correlation equal to the share of rows tested on is the model behind the correction.
-    rng = np.random.default_rng(0)
-    share, n_splits, trials = 0.4, 5, 4000
-    common = rng.normal(size=(trials, 1))
-    own = rng.normal(size=(trials, n_splits))
-    d = np.sqrt(share) * common + np.sqrt(1 - share) * own
-    intervals = [corrected_t_interval(row, share, level=0.9) for row in d]
-    covered = np.mean([i.low <= 0 <= i.high for i in intervals])
-    assert covered == pytest.approx(0.9, abs=0.015)  # three standard errors
-    plain = stats.ttest_1samp(d, 0, axis=1).confidence_interval(0.9)
-    assert np.mean((plain.low <= 0) & (plain.high >= 0)) < 0.75
-
-
-@pytest.mark.parametrize(
-    ("differences", "message"),
-    [
-        ([], "at least one number"),
-        ([[0.1, 0.2]], r"shape \(1, 2\)"),
-        ([0.1, np.nan], "nan at position 1"),
-    ],
-)
-def test_intervals_refuse_what_is_no_list_of_differences(differences, message):
-    with pytest.raises(ValueError, match=message):
-        bootstrap_interval(differences)
-    with pytest.raises(ValueError, match=message):
-        corrected_t_interval(differences, 0.4)
-
-
-def test_intervals_refuse_impossible_arguments():
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
-        bootstrap_interval([0.1, 0.2], level=95)
-    with pytest.raises(ValueError, match="method must be 'bca' or 'percentile', got 'BCa'"):
-        bootstrap_interval([0.1, 0.2], method="BCa")
-    with pytest.raises(ValueError, match="n_resamples must be at least 100, got 10"):
-        bootstrap_interval([0.1, 0.2], n_resamples=10)
-    with pytest.raises(ValueError, match=r"test_share must lie between 0 and 1, got 1\.0"):
-        corrected_t_interval([0.1, 0.2], 1.0)

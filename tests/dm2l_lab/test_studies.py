@@ -17,7 +17,6 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l_lab.paper._studies import (
     METRICS,
     Sensitivity,
-    Spectrum,
     convergence,
     label_ranks,
     sensitivity,
@@ -29,21 +28,6 @@ SIGNS = arrays(
 
 
 # -- ranks --------------------------------------------------------------------------------------
-
-
-@settings(deadline=None)
-@given(SIGNS)
-def test_a_spectrum_has_the_rank_and_the_norms_that_numpy_finds(T):
-    spectrum = Spectrum.of(T)
-    assert spectrum.shape == T.shape
-    assert spectrum.rank == np.linalg.matrix_rank(T.astype(float))
-    assert spectrum.nuclear_norm == pytest.approx(np.linalg.norm(T.astype(float), "nuc"))
-    if T.any():
-        ratio = np.linalg.norm(T.astype(float), "nuc") / np.linalg.norm(T)
-        assert spectrum.effective_rank == pytest.approx(ratio**2)
-        assert 1 - 1e-9 <= spectrum.effective_rank <= spectrum.rank + 1e-9
-    else:
-        assert spectrum.effective_rank == 0
 
 
 def test_groups_are_the_rows_with_an_observed_positive_and_holes_are_zeros():

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 
 from dm2l import metrics
 from dm2l.classifier import DM2LClassifier
-from dm2l.labels import ConstantLabelWarning, Signs, parse_labels, signs
+from dm2l.labels import ConstantLabelWarning, Signs, Spectrum, parse_labels, signs
 from dm2l.search import DM2LClassifierCV
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Course",
     "LabelRanks",
     "Sensitivity",
-    "Spectrum",
     "convergence",
     "label_ranks",
     "sensitivity",
@@ -39,53 +37,6 @@ _SOLVERS = ("lbfgs", "cccp", "published")
 
 
 # -- ranks of label matrices --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Singular values of a label matrix, and what follows from them.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and labels of the matrix.
-    singular_values : ndarray
-        In falling order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l_lab.paper._studies import Spectrum
-    >>> square = Spectrum((4, 2), np.array([2.0, 2.0]))
-    >>> square.rank, square.nuclear_norm, square.effective_rank
-    (2, 4.0, 2.0)
-    """
-
-    shape: tuple[int, int]
-    singular_values: Numbers
-
-    @classmethod
-    def of(cls, T: Signs) -> Self:
-        """The spectrum of a matrix of signs."""
-        values = np.linalg.svd(T.astype(np.float64), compute_uv=False)
-        return cls((len(T), T.shape[1]), values)
-
-    @cached_property
-    def rank(self) -> int:
-        """Singular values above rounding, as :func:`numpy.linalg.matrix_rank` counts them."""
-        s = self.singular_values
-        return int((s > s[0] * max(self.shape) * np.finfo(np.float64).eps).sum()) if len(s) else 0
-
-    @cached_property
-    def nuclear_norm(self) -> float:
-        """Sum of the singular values."""
-        return float(self.singular_values.sum())
-
-    @cached_property
-    def effective_rank(self) -> float:
-        """``(||T||_* / ||T||_F)^2``, from 1 to the rank: reached where all values are equal."""
-        square = float((self.singular_values**2).sum())
-        return self.nuclear_norm**2 / square if square else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,7 +197,7 @@ def _entries(found: Table) -> Iterator[Entry]:
 def _duels(store: Store) -> list[Duel]:
     found = table(store, HONEST)
     everything = duels(found, ridge_pairs(found.results.methods))
-    return [duel for duel in everything if duel.measure.name in TERMS and duel.interval.n >= FEWEST]
+    return [duel for duel in everything if duel.measure.name in TERMS and duel.first.n >= FEWEST]
 
 
 def terms(store: Store) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dm2l.labels import Spectrum
 from dm2l_lab._runner import _machine, _versions
-from dm2l_lab.paper._studies import Convergence, Course, LabelRanks, Sensitivity, Spectrum
+from dm2l_lab.paper._studies import Convergence, Course, LabelRanks, Sensitivity
 from dm2l_lab.report import Study, study
 
 PATH = Path(__file__).parents[3] / "results" / "studies.json"
