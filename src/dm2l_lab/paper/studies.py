@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.labels import Spectrum
-from dm2l_lab._runner import _machine, _versions
+from dm2l_lab._circumstances import machine, versions
 from dm2l_lab.paper._studies import Convergence, Course, LabelRanks, Sensitivity
 from dm2l_lab.report import Study, study
 
@@ -23,8 +23,8 @@ DATASETS = ("Arts", "Business")
 
 def write(studies: list[Study]) -> None:
     record = {
-        "versions": _versions(),
-        "machine": _machine(None),
+        "versions": versions(),
+        "machine": machine(None),
         "studies": [_plain(found) for found in studies],
     }
     partial = PATH.with_suffix(".partial")
