@@ -114,8 +114,8 @@ class _Process:
                 raise EOFError  # nobody waits any more
             if self._process is None:
                 command = [sys.executable, "-c", _CHILD]
-                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-                self._process = subprocess.Popen(command, **pipes, env=os.environ | _ONE_THREAD)
+                environment, pipe = os.environ | _ONE_THREAD, subprocess.PIPE
+                self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
                 assert self._process.stdin is not None
                 self._process.stdin.write(pickle.dumps(sys.path))
             return self._process.stdin, self._process.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -283,15 +282,10 @@ def protocols() -> dict[str, Protocol]:
     >>> isinstance(protocols(), dict)
     True
     """
-    # Only now: the definitions import every method of the library.
-    name = "dm2l_lab.paper._methods"
-    try:
-        built_in = importlib.import_module(name).protocols()
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        built_in = {}
-    return {**built_in, **_registered}
+    # Only now: the definitions import every method of the library, and this module.
+    from dm2l_lab.paper import _methods
+
+    return {**_methods.protocols(), **_registered}
 
 
 def get_protocol(name: str) -> Protocol:

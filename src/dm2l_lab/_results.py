@@ -176,7 +176,7 @@ def read_results(store: Store, protocol: str | Protocol | None = None) -> list[R
     --------
     >>> from dm2l_lab import Cell, Store
     >>> from dm2l_lab._results import read_results
-    >>> from dm2l_lab._tables import Table
+    >>> from dm2l_lab._tables import ResultTable
     >>> losses = {"ridge": (0.12, 0.14), "LEML": (0.15, 0.17)}
     >>> with Store(":memory:") as store:
     ...     run = store.add_run(versions={}, machine={})
@@ -186,7 +186,7 @@ def read_results(store: Store, protocol: str | Protocol | None = None) -> list[R
     ...             metrics = {"published": {"ranking_loss": value}}
     ...             _ = store.add(cell, {"status": "done", "metrics": metrics, "run": run})
     ...     (results,) = read_results(store)
-    >>> line = Table(results).line("Arts", 1.0, "Rkl")
+    >>> line = ResultTable(results).line("Arts", 1.0, "Rkl")
     >>> [(method, round(entry.mean, 3), entry.rank) for method, entry in line.items()]
     [('LEML', 0.16, 2.0), ('ridge', 0.13, 1.0)]
     >>> line["LEML"].published, round(line["LEML"].difference, 3), line["LEML"].reproduced

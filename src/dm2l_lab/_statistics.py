@@ -111,22 +111,6 @@ def pairwise_wilcoxon(
     -------
     tuple of PairedComparison
         In the order of columns; with a control it is always ``first``.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import pairwise_wilcoxon
-    >>> loss = [
-    ...     [0.11, 0.14, 0.15],
-    ...     [0.04, 0.05, 0.04],
-    ...     [0.13, 0.15, 0.18],
-    ...     [0.10, 0.13, 0.14],
-    ...     [0.14, 0.18, 0.19],
-    ...     [0.05, 0.06, 0.08],
-    ... ]
-    >>> for pair in pairwise_wilcoxon(loss, higher_is_better=False, control=0):
-    ...     print(pair.second, pair.wins, pair.ties, pair.losses, pair.p_value, pair.p_holm)
-    1 6 0 0 0.03125 0.0625
-    2 5 1 0 0.0625 0.0625
     """
     table = read_blocks(values)
     if not np.isfinite(table).all():

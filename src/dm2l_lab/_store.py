@@ -327,31 +327,3 @@ class Store:
         with whole_file(path) as partial:
             WRITERS[suffix(path)](partial, rows)
         return len(rows)
-
-    @classmethod
-    def from_table(
-        cls, table: str | os.PathLike[str], path: str | os.PathLike[str] = ":memory:"
-    ) -> Self:
-        """Open a store with the rows of a table.
-
-        Parameters
-        ----------
-        table : path-like
-            What :meth:`export` wrote.
-        path : path-like, default=":memory:"
-            The store, made if it does not exist.
-
-        Returns
-        -------
-        Store
-            The store.
-        """
-        if suffix(table) not in READERS:
-            raise ValueError(f"A table is a .csv or a .parquet file; got {str(table)!r}.")
-        store = cls(path)
-        try:
-            store.merge(table)
-        except BaseException:
-            store.close()
-            raise
-        return store

@@ -15,23 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import dm2l_lab.report
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l_lab import METRICS, Cell, Method, Protocol, Store, _protocol, register
 from dm2l_lab._results import read_results
-from dm2l_lab._tables import Table
-from dm2l_lab.cli import _report
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.cli._report import report_results
 from dm2l_lab.paper._published import MEASURES, published_figures
-from dm2l_lab.report import Figure, _part, _study, report, study, write_tables
+from dm2l_lab.report import Figure, _page, _study, report, study, write_tables
 from dm2l_lab.report._blocks import block_statistics
 from dm2l_lab.report._duels import dm2l_variants, duels, ridge_pairs
-from dm2l_lab.report._figures import inline_svg
-from dm2l_lab.report._html import escape, printable
 from dm2l_lab.report._latex import latex_sheet, latex_text
 from dm2l_lab.report._markdown import markdown_sheet, markdown_text
+from dm2l_lab.report._page import environment
 from dm2l_lab.report._sections import Choice, sections
-from dm2l_lab.report._sheets import Item, Sheet, number, signed
+from dm2l_lab.report._sheets import Item, Sheet, number, printable, signed
+from dm2l_lab.report._svg import inline_svg
 
 RKL, AUC = MEASURES[:2]
 patient = settings(deadline=None)  # the machine may be busy with other tests
@@ -50,13 +50,13 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch):
     """Pages without diagrams, which take a second; tests of these ask for them."""
-    monkeypatch.setattr(_part, "can_draw", lambda: False)
+    monkeypatch.setattr(_page, "can_draw", lambda: False)
 
 
 @pytest.fixture
 def diagrams(_plain, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(_part, "can_draw", lambda: True)
+    monkeypatch.setattr(_page, "can_draw", lambda: True)
 
 
 def add(store, dataset, method, values, *, rate=1.0, mask=None, protocol="mine", **others):
@@ -87,7 +87,7 @@ def filled(store):
 
 def table(store, **choice):
     (results,) = read_results(store)
-    return Table(results, **choice)
+    return ResultTable(results, **choice)
 
 
 # -- pages --------------------------------------------------------------------------------------
@@ -227,10 +227,13 @@ def test_whatever_the_store_holds_is_text(store, tmp_path):
     assert all(path.parent == tmp_path / "tables" for path in paths)
 
 
+TEXT = environment().from_string("{{ text }}")
+
+
 @patient
 @given(st.text())
 def test_escaped_text_comes_back_and_is_no_markup(text):
-    found = escape(text)
+    found = TEXT.render(text=text)
     assert html.unescape(found) == printable(text)
     assert not set(found) & set("<>\"'")
     reader = Reader(f'<p title="{found}">{found}</p>')
@@ -424,7 +427,7 @@ def test_duels_are_t_intervals_of_paired_differences(store):
     duel = next(d for d in found if d.measure == RKL)
     differences = np.subtract(ours[:5], ridge[:5])
     spread = stats.t.ppf(0.975, 4) * np.sqrt((1 / 5 + 3 / 7) * differences.var(ddof=1))
-    assert duel.interval.n == 5
+    assert duel.first.n == duel.second.n == 5
     assert duel.interval.mean == pytest.approx(differences.mean())
     assert duel.interval.low == pytest.approx(differences.mean() - spread)
     assert duel.interval.high == pytest.approx(differences.mean() + spread)
@@ -763,7 +766,8 @@ def test_command_says_what_is_left_out(store, tmp_path):
     assert "2 rows are left out" in result.output
 
 
-def test_wrong_arguments_end_with_code_2_and_say_which(filled, tmp_path):
+def test_wrong_arguments_end_with_code_2_and_say_which(filled, tmp_path, monkeypatch):
+    monkeypatch.setattr(dm2l_lab.report, "store_figures", lambda *args, **choice: [])
     page = tmp_path / "r.html"
     other = tmp_path / "other.db"
     other.write_text("no store, but long enough to look like a file of something", encoding="utf-8")
@@ -814,7 +818,8 @@ def test_command_draws_studies(filled, tmp_path, studied, monkeypatch):
         asked.append((name, repetitions))
         return studied[1]
 
-    monkeypatch.setattr(_report, "study", known)
+    monkeypatch.setattr(dm2l_lab.report, "study", known)
+    monkeypatch.setattr(dm2l_lab.report, "store_figures", lambda *args, **choice: [])
     page = tmp_path / "r.html"
     call("--store", filled.path, "-o", page, "--study", "tiny")
     text = page.read_text(encoding="utf-8")

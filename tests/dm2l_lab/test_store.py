@@ -152,19 +152,6 @@ def test_rows_survive_the_way_out_and_back(tmp_path_factory, suffix, number, sec
     assert before[1]["metrics"] is None
 
 
-def test_table_opens_as_a_store(store, tmp_path):
-    store.add(CELL, done())
-    store.export(tmp_path / "t.csv")
-    with Store.from_table(tmp_path / "t.csv") as other:
-        assert other.rows() == store.rows()
-    with Store.from_table(tmp_path / "t.csv", tmp_path / "other.db"):
-        pass
-    with Store(tmp_path / "other.db", read_only=True) as other:
-        assert other.rows() == store.rows()
-    with pytest.raises(ValueError, match=r"\.csv or a \.parquet"):
-        Store.from_table(tmp_path / "other.db")
-
-
 def test_csv_is_plain_text_with_a_column_for_each_metric(store, tmp_path):
     store.add(CELL, done(0.1 + 0.2))
     store.export(tmp_path / "t.csv")
@@ -217,7 +204,8 @@ def test_value_that_makes_no_sense_is_named_with_its_place(store, tmp_path, colu
 def test_kind_of_a_table_goes_by_the_end_of_its_name_in_capitals_too(store, tmp_path):
     store.add(CELL, done())
     store.export(tmp_path / "T.CSV")
-    with Store.from_table(tmp_path / "T.CSV") as other:
+    with Store(":memory:") as other:
+        other.merge(tmp_path / "T.CSV")
         assert other.rows() == store.rows()
 
 

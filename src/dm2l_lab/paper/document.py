@@ -15,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -24,32 +25,33 @@ import numpy as np
 from dm2l_lab import Store
 from dm2l_lab._results import read_results
 from dm2l_lab._statistics import PairedComparison, holm, pairwise_wilcoxon
-from dm2l_lab._tables import Contest, Entry, Table, contests
+from dm2l_lab._tables import Contest, ResultTable, TableEntry, contests
 from dm2l_lab.paper import studies
 from dm2l_lab.paper._methods import LINEAR_WEIGHTS, SMALL, WIDTHS_AND_WEIGHTS
 from dm2l_lab.paper._published import PAPER_MEASURES, Measure
 from dm2l_lab.report import report, store_figures, study_figures
-from dm2l_lab.report._duels import Duel, dm2l_variants, duels, ridge_pairs
+from dm2l_lab.report._duels import Duel, Verdict, dm2l_variants, duels, ridge_pairs
 
 HERE = Path(__file__).parents[3] / "results"
 PAGES = ("README.md", "docs/results.md")
 HONEST = "honest+honest_old_tmc"
 OLD_TMC = "Tmc2007-500-old"
 FEWEST = 4  # repetitions of a method that count
-_EQUAL = "no difference shown"
+_EQUAL: Verdict = "no difference shown"
 TERMS = ("Rkl", "Cvg", "Ap")  # Auc is 1 - Rkl
 NAMES = {"Corel16k": "Corel16k (001 of its ten)", "Tmc2007-500": "Tmc2007-500 (old edition)"}
 
 
-def table(store: Store, protocol: str, mask: str = "per_row") -> Table:
+def table(store: Store, protocol: str, mask: str = "per_row") -> ResultTable:
+    """Results of a protocol, under one mask."""
     (results,) = read_results(store, protocol)
-    return Table(results, mask)
+    return ResultTable(results, mask)
 
 
 # -- against the paper --------------------------------------------------------------------------
 
 
-def best_of(found: Table, methods: Iterable[str]) -> list[Contest]:
+def best_of(found: ResultTable, methods: Iterable[str]) -> list[Contest]:
     """Ours against the best in print; a method counts in a cell from ``FEWEST`` repetitions on."""
     chosen = list(methods)
     joint = contests(found, chosen)
@@ -61,6 +63,7 @@ def best_of(found: Table, methods: Iterable[str]) -> list[Contest]:
 
 
 def headline(store: Store) -> str:
+    """How our best models do against the best figures in print."""
     found = table(store, HONEST)
     methods = found.results.methods
     pairs = ridge_pairs(methods)
@@ -82,7 +85,7 @@ def headline(store: Store) -> str:
     )
 
 
-def _won(found: Table, methods: list[str]) -> int:
+def _won(found: ResultTable, methods: list[str]) -> int:
     return sum(contest.won for contest in best_of(found, methods))
 
 
@@ -97,6 +100,7 @@ def _words(count: int) -> str:
 
 
 def by_data_set(store: Store) -> str:
+    """The same, data set by data set."""
     results = table(store, HONEST)
     found = best_of(results, dm2l_variants(results.results.methods))
     lines = ["| data set | repetitions | at least as good | worse (published, ours) |"]
@@ -127,6 +131,7 @@ def _lost(found: list[Contest]) -> Iterator[str]:
 
 
 def reproduced(store: Store) -> str:
+    """How many figures of each method are as published, and which of DM2L are not."""
     found = table(store, "as_published")
     entries = list(_entries(found))
     lines = ["| method | data sets | repetitions | as published | not |", "|---|---|---|---|---|"]
@@ -154,6 +159,7 @@ def reproduced(store: Store) -> str:
 
 
 def settings(store: Store) -> str:
+    """What the paper's DM2L was run with, and how the figures hold beyond the first repetition."""
     lines = ["| data sets | lambda_d of DM2L-l | sigma of DM2L-nl | its lambda_d |"]
     lines.append("|---|---|---|---|")
     groups: dict[tuple[float, float, float], list[str]] = {}
@@ -167,7 +173,7 @@ def settings(store: Store) -> str:
         if entry.place.method == "DM2L-nl" and entry.place.dataset in SMALL:
             rest = entry.restricted(set(entry.values) - {0})
             if rest.n:
-                later.append(rest.measure.reproduced(rest.mean, entry.published or np.nan))
+                later.append(bool(rest.reproduced))
     lines += [
         "",
         f"On the repetitions beyond the first alone, which the six smaller sets have, "
@@ -176,13 +182,19 @@ def settings(store: Store) -> str:
     return "\n".join(lines)
 
 
-def _reason(entry: Entry) -> str:
+def _reason(entry: TableEntry) -> str:
     """Why a figure is not the published one, as far as anybody knows."""
-    better = entry.measure.compare(entry.mean, entry.published) == "better"
+    better = entry.measure.compare(_mean(entry), entry.published or np.nan) == "better"
     return "unexplained; ours is the better one" if better else "unexplained"
 
 
-def _entries(found: Table) -> Iterator[Entry]:
+def _mean(entry: TableEntry) -> float:
+    """The mean of an entry that has values."""
+    assert entry.mean is not None
+    return entry.mean
+
+
+def _entries(found: ResultTable) -> Iterator[TableEntry]:
     for measure in PAPER_MEASURES:
         for dataset in found.results.datasets:
             for rate in found.results.rates:
@@ -201,6 +213,7 @@ def _duels(store: Store) -> list[Duel]:
 
 
 def terms(store: Store) -> str:
+    """How often the terms of DM2L make a difference."""
     found = _duels(store)
     verdicts = [duel.verdict for duel in found]
     rest = [duel.verdict for duel in found if not duel.first.place.dataset.startswith("Corel")]
@@ -216,6 +229,7 @@ def terms(store: Store) -> str:
 
 
 def shown(store: Store) -> str:
+    """Every difference to ridge that is shown."""
     lines = ["| data set | ρ | model | measure | ridge | DM2L | difference | 95 % interval |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for duel in _duels(store):
@@ -233,13 +247,13 @@ def largest(store: Store) -> str:
     """Where the ranking loss changes most, either way, among the differences that are shown."""
     every = {(duel.first.place, duel.measure.name): duel for duel in _duels(store)}
     found = [duel for (_, name), duel in every.items() if name == "Rkl" and duel.verdict != _EQUAL]
-    found.sort(key=lambda duel: -abs(duel.interval.mean / duel.second.mean))
+    found.sort(key=lambda duel: -abs(duel.interval.mean / _mean(duel.second)))
     lines = [
         "| largest changes | ρ | model | Rkl of ridge | of DM2L | change, 95 % interval | Ap |"
     ]
     lines.append("|---|---|---|---|---|---|---|")
     for duel in found[:6]:
-        place, base = duel.first.place, duel.second.mean
+        place, base = duel.first.place, _mean(duel.second)
         low, mean, high = (
             value / base for value in (duel.interval.low, duel.interval.mean, duel.interval.high)
         )
@@ -271,7 +285,7 @@ def _overall(store: Store) -> Iterator[Overall]:
             if measure.name not in TERMS:
                 continue
             cells = {
-                (dataset, rate): [line[name].restricted(common).mean for name in pair]
+                (dataset, rate): [_mean(line[name].restricted(common)) for name in pair]
                 for dataset in found.results.datasets
                 if dataset != OLD_TMC
                 for rate in found.results.rates
@@ -291,6 +305,7 @@ def _overall(store: Store) -> Iterator[Overall]:
 
 
 def overall(store: Store) -> str:
+    """DM2L and ridge over cells and over data sets."""
     found = list(_overall(store))
     corrected = holm([o.sets.p_value for o in found])
     lines = ["| | measure | cells better / worse | change | sets better / worse | p | p, Holm |"]
@@ -304,17 +319,19 @@ def overall(store: Store) -> str:
 
 
 def means(store: Store, mask: str = "per_row") -> str:
+    """Means of our methods."""
     found = table(store, HONEST, mask)
     return _means(found, [name for name in found.results.methods if "tuned" not in name])
 
 
 def compared(store: Store) -> str:
+    """The compared methods, tuned, beside ours."""
     found = table(store, HONEST)
     tuned = [name for name in found.results.methods if "tuned" in name]
     return _means(found, [*tuned, "masked ridge", "DM2L linear", "DM2L kernel"], needs=tuned)
 
 
-def _means(found: Table, methods: Sequence[str], needs: Sequence[str] = ()) -> str:
+def _means(found: ResultTable, methods: Sequence[str], needs: Sequence[str] = ()) -> str:
     """Means over the repetitions that all methods of a line have; lines have the needed ones."""
     lines = ["| Rkl / Ap | ρ | n | " + " | ".join(methods) + " |"]
     lines.append("|---" * (len(methods) + 3) + "|")
@@ -336,6 +353,7 @@ def _means(found: Table, methods: Sequence[str], needs: Sequence[str] = ()) -> s
 
 
 def uniform(store: Store) -> str:
+    """Means of our methods with labels hidden uniformly."""
     return means(store, "uniform")
 
 
@@ -357,22 +375,29 @@ BLOCKS = {
 
 
 def write_pages(store: Store, *, check: bool) -> None:
+    """Write the blocks into the pages, or end with a message where one differs."""
     texts = {name: make(store) for name, make in BLOCKS.items()}
     for page in PAGES:
         path = HERE.parent / page
         old = new = path.read_text(encoding="utf-8")
         for name, text in texts.items():
             marks = rf"(<!-- results: {name} -->\n).*?(<!-- end -->)"
-            new = re.sub(marks, lambda m, t=text: f"{m[1]}{t}\n{m[2]}", new, flags=re.DOTALL)
+            new = re.sub(marks, partial(_filled, text), new, flags=re.DOTALL)
         if not check:
             path.write_text(new, encoding="utf-8")
         elif new != old:
             sys.exit(
-                f"{page} does not match results/cells.parquet: run python -m dm2l_lab.paper.document"
+                f"{page} does not match results/cells.parquet: "
+                "run python -m dm2l_lab.paper.document"
             )
 
 
+def _filled(text: str, block: re.Match[str]) -> str:
+    return f"{block[1]}{text}\n{block[2]}"
+
+
 def main() -> None:
+    """Write pages, check them, or write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail where a page differs")
     parser.add_argument("--report", type=Path, help="write the report here instead")

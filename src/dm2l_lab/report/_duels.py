@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dm2l.model_selection import Interval, corrected_t_interval
-from dm2l_lab._tables import Entry, Table
+from dm2l_lab._tables import ResultTable, TableEntry
 from dm2l_lab.paper._published import Measure
 
 LEVEL = 0.95  # of each interval by itself: of twenty between equals about one leaves out 0
@@ -22,7 +22,7 @@ class Duel:
 
     Attributes
     ----------
-    first, second : Entry
+    first, second : TableEntry
         The two, reduced to the repetitions that both have.
     interval : Interval
         Of the mean of ``first`` minus ``second`` over repetitions.
@@ -30,8 +30,8 @@ class Duel:
         Of ``first``: whether the interval leaves out 0, and on which side.
     """
 
-    first: Entry
-    second: Entry
+    first: TableEntry
+    second: TableEntry
     interval: Interval
     verdict: Verdict
 
@@ -61,12 +61,12 @@ def _kind(name: str) -> tuple[bool, str]:
     return "kernel" in name.lower() or name.endswith("-nl"), name.partition(", ")[2]
 
 
-def duels(table: Table, pairs: Iterable[tuple[str, str]]) -> list[Duel]:
+def duels(table: ResultTable, pairs: Iterable[tuple[str, str]]) -> list[Duel]:
     """Compare pairs of methods cell by cell, over the repetitions that both have.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         Results.
     pairs : iterable of (str, str)
         Names of methods.
@@ -96,7 +96,7 @@ def duels(table: Table, pairs: Iterable[tuple[str, str]]) -> list[Duel]:
     return found
 
 
-def _duel(first: Entry, second: Entry, test_share: float) -> Duel:
+def _duel(first: TableEntry, second: TableEntry, test_share: float) -> Duel:
     differences = [value - second.values[r] for r, value in first.values.items()]
     interval = corrected_t_interval(differences, test_share, LEVEL)
     higher = first.measure.higher_is_better
@@ -108,7 +108,7 @@ def _duel(first: Entry, second: Entry, test_share: float) -> Duel:
     return Duel(first, second, interval, verdict)
 
 
-def _test_share(table: Table, entry: Entry) -> float:
+def _test_share(table: ResultTable, entry: TableEntry) -> float:
     """Share of rows tested on, as the rows behind an entry tell it."""
     sets = table.results.datasets[entry.place.dataset]
     places = [entry.place._replace(dataset=name) for name in sets]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dm2l.plots._ranks import nemenyi_critical_difference
-from dm2l_lab._tables import Table
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.paper._published import PAPER_MEASURES
 from dm2l_lab.report._blocks import PAPER_BLOCKS, PAPER_CONSTANT, PAPER_METHODS, BlockStatistics
 from dm2l_lab.report._duels import LEVEL, Duel, duels
@@ -28,7 +28,7 @@ def duel_headline(found: Sequence[Duel]) -> str:
     )
 
 
-def duel_sheets(table: Table, pairs: Sequence[tuple[str, str]]) -> Iterator[Sheet]:
+def duel_sheets(table: ResultTable, pairs: Sequence[tuple[str, str]]) -> Iterator[Sheet]:
     """DM2L beside ridge, on the same splits."""
     found = duels(table, pairs)
     if not found:
