@@ -149,13 +149,6 @@ def rekeyed(settings: str, parameters: Any) -> tuple[str, Any]:
     -------
     settings, parameters
         Of the same row.
-
-    Examples
-    --------
-    >>> from dm2l_lab._settings import hash_of, rekeyed
-    >>> old = hash_of('{"alpha": 1, "class": "dm2l.MaskedRidgeClassifier"}')
-    >>> rekeyed(old, {"alpha": 1, "class": "dm2l.MaskedRidgeClassifier"})
-    ('...', {'alpha': 1, 'class': 'MaskedRidgeClassifier'})
     """
     if not isinstance(parameters, Mapping) or "." not in str(parameters.get("class")):
         return settings, parameters

@@ -70,12 +70,6 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     -------
     ndarray of shape (m,)
         None smaller than the p-value it corrects, none above 1.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import holm
-    >>> holm([0.01, 0.04, 0.03]).round(2)
-    array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():

@@ -108,16 +108,6 @@ def convergence(
     -------
     Convergence
         Their courses.
-
-    Examples
-    --------
-    >>> from dm2l import DM2LClassifier
-    >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l_lab.paper._convergence import convergence
-    >>> X, Y = make_missing_multilabel(n_samples=100, random_state=0)
-    >>> study = convergence(X, Y, DM2LClassifier(alpha=1.0), solvers=["lbfgs", "cccp"])
-    >>> bool(study.distance("lbfgs")[-1] < 1e-6)
-    True
     """
     if estimator is None:
         estimator = DM2LClassifier.published()

@@ -59,16 +59,6 @@ def label_ranks(
     -------
     LabelRanks
         The spectra.
-
-    Examples
-    --------
-    Every snake is a reptile, so the rows of "snake" span less:
-
-    >>> from dm2l_lab.paper._label_ranks import label_ranks
-    >>> Y = [[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
-    >>> ranks = label_ranks(Y, label_names=["snake", "reptile", "river"])
-    >>> ranks.whole.rank, {name: group.rank for name, group in ranks.groups.items()}
-    (3, {'snake': 2, 'reptile': 3, 'river': 3})
     """
     labels = parse_labels(Y, **reading)
     T = labels.signs

@@ -203,15 +203,6 @@ def sensitivity(
     -------
     Sensitivity
         One repetition of ranking loss, instance AUC, coverage and average precision.
-
-    Examples
-    --------
-    >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l_lab.paper._sensitivity import sensitivity
-    >>> X, Y = make_missing_multilabel(random_state=0)
-    >>> study = sensitivity(X[:120], Y[:120], X[120:], Y[120:], [0.01, 0.1, 1], sigmas=[1, 4])
-    >>> study.scores["ranking_loss"].shape
-    (1, 2, 3)
     """
     T = signs(Y, label_mask=label_mask)
     if not ((T > 0).any(axis=0) & (T < 0).any(axis=0)).any():

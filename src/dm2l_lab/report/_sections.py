@@ -32,17 +32,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which methods are ours, and which pairs to compare; None to go by names.
-
-    Examples
-    --------
-    >>> from dm2l_lab.report._sections import Choice
-    >>> choice = Choice()
-    >>> choice.variants_among(["LEML", "DM2L linear", "masked ridge"])
-    ['DM2L linear']
-    >>> choice.pairs_among(["LEML", "DM2L linear", "masked ridge"])
-    [('DM2L linear', 'masked ridge')]
-    """
+    """Which methods are ours, and which pairs to compare; None to go by names."""
 
     variants: Sequence[str] | None = None
     pairs: Sequence[tuple[str, str]] | None = None

@@ -53,13 +53,6 @@ def to_svg(
     -------
     str
         An ``<svg>`` element, for :func:`inline_svg`.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from dm2l_lab.report._svg import to_svg
-    >>> "<title>Nothing</title>" in to_svg(Figure(), title="Nothing")
-    True
     """
     # A layout depends a little on the one before, and settles after a few.
     text, before = _written(figure, outlines), ""
