@@ -7,6 +7,7 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l_lab import Store, _protocol
 from dm2l_lab.report import _page, study
 from reports import add
+from small_experiments import Spy, archive
 
 
 @pytest.fixture
@@ -53,3 +54,21 @@ def studied(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DM2L_DATA", str(folder))
         return folder, study("tiny", repetitions=2, progress=told.append), told
+
+
+@pytest.fixture
+def spied():
+    Spy.seen.clear()
+    yield Spy.seen
+    Spy.seen.clear()
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A folder with two data sets."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    archive(folder, "one", 1)
+    archive(folder, "two", 2, n=70)
+    monkeypatch.setenv("DM2L_DATA", str(folder))
+    return folder
