@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 from hypothesis import settings
 
 from dm2l_lab import METRICS, Cell
+from dm2l_lab._published import MEASURES
 from dm2l_lab._results import read_results
 from dm2l_lab._tables import ResultTable
-from dm2l_lab.paper._published import MEASURES
 from dm2l_lab.report import report
 
 RKL, AUC = MEASURES[:2]

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from dm2l import ConstantLabelWarning
 from dm2l.datasets import load_dataset
 from dm2l.metrics import average_precision, coverage, instance_auc, label_auc, ranking_loss
-from dm2l_lab.paper import _published
+from dm2l_lab import _published
 
 Figures = dict[str, Any]
 

@@ -26,7 +26,7 @@ from dm2l.plots._panels import (
     rounded,
     series_styles,
 )
-from dm2l_lab.paper._sensitivity import METRICS
+from dm2l_lab._published import PAPER_METRICS as METRICS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

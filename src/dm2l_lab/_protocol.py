@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -283,9 +284,8 @@ def protocols() -> dict[str, Protocol]:
     True
     """
     # Only now: the definitions import every method of the library, and this module.
-    from dm2l_lab.paper import _methods
-
-    return {**_methods.protocols(), **_registered}
+    built_in = importlib.import_module("dm2l_lab.paper._methods").protocols()
+    return {**built_in, **_registered}
 
 
 def get_protocol(name: str) -> Protocol:

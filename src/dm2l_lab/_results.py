@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Protocol, protocols
+from dm2l_lab._published import SOURCES, published_figures
 from dm2l_lab._store import Store
-from dm2l_lab.paper._published import SOURCES, published_figures
 
 __all__ = ["Place", "Results", "read_results"]
 

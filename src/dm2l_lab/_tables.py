@@ -11,9 +11,9 @@ from typing import Literal
 from scipy.stats import rankdata
 
 from dm2l_lab._protocol import NO_MASK
+from dm2l_lab._published import MEASURES, SOURCES, Measure, best_published, published_figures
 from dm2l_lab._results import Place, Results
 from dm2l_lab._rows import CONVENTIONS
-from dm2l_lab.paper._published import MEASURES, SOURCES, Measure, best_published, published_figures
 
 __all__ = ["Contest", "ResultTable", "TableEntry", "contests"]
 

@@ -5,7 +5,8 @@ import pytest
 
 from dm2l.datasets import make_missing_multilabel
 from dm2l_lab import Store, _protocol
-from dm2l_lab.report import _page, study
+from dm2l_lab.paper.study import study
+from dm2l_lab.report import _page
 from reports import add
 from small_experiments import Spy, archive
 

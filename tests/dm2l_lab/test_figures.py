@@ -15,10 +15,11 @@ import pytest
 from dm2l.plots._diagrams import critical_difference_diagram
 from dm2l.plots._panels import COLOURS, series_styles
 from dm2l_lab._figures import comparison_figure, rate_figure, time_figure
+from dm2l_lab._published import PAPER_METRICS as METRICS
 from dm2l_lab.paper._convergence import Convergence, Course
 from dm2l_lab.paper._figures import convergence_figure, label_rank_figure, sensitivity_figure
 from dm2l_lab.paper._label_ranks import label_ranks
-from dm2l_lab.paper._sensitivity import METRICS, Sensitivity
+from dm2l_lab.paper._sensitivity import Sensitivity
 from dm2l_lab.report._svg import inline_svg, to_svg
 
 pytest.importorskip("matplotlib", reason="figures need the extra plot")

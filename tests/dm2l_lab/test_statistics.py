@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from dm2l_lab._published import best_published, published_figures
 from dm2l_lab._statistics import holm, pairwise_wilcoxon
-from dm2l_lab.paper._published import best_published, published_figures
 
 # Few levels, so that ties are common.
 tables = st.tuples(st.integers(2, 7), st.integers(2, 6)).flatmap(

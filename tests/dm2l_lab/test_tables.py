@@ -8,144 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-<<<<<<< ours
-=======
-from scipy import stats
-from scipy.io import savemat
-from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-from dm2l import DM2LClassifier, memory
-from dm2l.persistence import save_model
-from dm2l.readers import read_npz
-from dm2l.readers.cells import plain, raw, records
-from dm2l.readers.words import LabelReader
-from dm2l.tables import (
-    Completion,
-    Wishes,
-    column_kinds,
-    complete_table,
-    evaluate_table,
-    explain_model,
-    fit_table,
-    inspect_table,
-    load_bundle,
-    read_for,
-    read_table,
-    save_bundle,
-    suggest_entries,
-    table_from_frame,
-    write_completion,
-)
-from dm2l.tables import _settings as chosen
-from dm2l.tables._measures import interval, measure
-from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
-from dm2l.tables._settings import choose_settings
-from dm2l.tables._spelling import find_spelling
-from dm2l.tables._suggestion import answer_effects
-from half_labelled import LABELS, as_csv, make_table, spell
-
-patient = settings(deadline=None, max_examples=60)  # the machine may be busy with other tests
-QUICK = Wishes(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
-
-
-@pytest.fixture(scope="module")
-def tickets(tmp_path_factory):
-    """A table with blanks in a file, what is true, and what was observed."""
-    columns, truth, observed = make_table(n_rows=300)
-    path = tmp_path_factory.mktemp("tickets") / "tickets.csv"
-    path.write_text(as_csv(columns, spell(truth, observed)), encoding="utf-8")
-    return path, truth, observed
-
-
-@pytest.fixture(scope="module")
-def table(tickets):
-    return read_table(tickets[0], "topic_*")
-
-
-@pytest.fixture(scope="module")
-def model(table):
-    return fit_table(table, QUICK, estimate_folds=2)
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="table.csv", encoding="utf-8"):
-        path = tmp_path / name
-        path.write_bytes(text.encode(encoding))
-        return path
-
-    return write
-
-
-# ----------------------------------------------------------------------------------------- cells
-
-CELLS = st.text(st.sampled_from("ab \"',;\t\r\né0?"), max_size=6)
-ROWS = st.integers(2, 4).flatmap(
-    lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=5)
-)
-
-
-@patient
-@given(
-    ROWS,
-    st.sampled_from([",", ";", "\t"]),
-    st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-)
-def test_records_hold_what_the_csv_module_reads_and_join_to_the_same_text(rows, mark, end, quoting):
-    file = io.StringIO()
-    csv.writer(file, delimiter=mark, lineterminator=end, quoting=quoting).writerows(rows)
-    text = file.getvalue()
-    found = list(records(text, mark))
-    assert "".join(mark.join(record.cells) + record.end for record in found) == text
-    expected = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark))
-    # The csv module writes "\r" without quotes and then reads a line without cells.
-    assert [[plain(cell) for cell in r.cells] if r.cells != [""] else [] for r in found] == expected
-
-
-@patient
-@given(CELLS)
-def test_a_quoted_cell_says_what_it_was_made_of(value):
-    assert plain(raw(value, ",")) == value
-    assert plain(raw(value, ",", always=True)) == value
-    assert len(list(records(f"{raw(value, ',')},x", ","))) == 1
-
-
-def test_the_last_record_needs_no_line_end_and_may_end_in_a_blank_cell():
-    assert [record.cells for record in records("a,b\n1,", ",")] == [["a", "b"], ["1", ""]]
-    assert [record.cells for record in records("a,b\n", ",")] == [["a", "b"]]
-
-
-def test_an_open_quote_is_refused_with_its_line():
-    with pytest.raises(ValueError, match="line 2"):
-        list(records('a,b\n1,"x\ny', ","))
-
-
-# --------------------------------------------------------------------------------------- answers
->>>>>>> theirs
 
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import catalogue
 from dm2l_lab import METRICS, Cell, Method, Protocol, Store, _protocol, register
-from dm2l_lab._results import read_results
-from dm2l_lab._tables import ResultTable, contests, paired_means
-from dm2l_lab.paper._published import (
+from dm2l_lab._published import (
     MEASURES,
     PAPER_MEASURES,
     SOURCES,
     best_published,
     published_figures,
 )
-<<<<<<< ours
-=======
-def test_answers_are_read_in_any_unambiguous_spelling(cells, expected):
-    found = LabelReader(["a"], "table").read([pd.Series(cells, dtype=object)])
-    np.testing.assert_array_equal(found[:, 0], expected)
-
->>>>>>> theirs
+from dm2l_lab._results import read_results
+from dm2l_lab._tables import ResultTable, contests, paired_means
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 COREL = tuple(f"Corel16k{i:03d}" for i in range(1, 11))
@@ -155,7 +30,6 @@ FOLDER = os.environ.get("DM2L_DATA")
 REFERENCE = Path(FOLDER or ".").parent / "reference" / "published.json"
 
 
-<<<<<<< ours
 @pytest.fixture
 def store(monkeypatch):
     monkeypatch.setattr(_protocol, "_registered", {})
@@ -215,44 +89,6 @@ def test_figures_of_auc_and_ranking_loss_add_up_to_one_but_for_a_misprint():
     ]
     assert odd == [("Corel16k", 0.3, "LSML")]
 
-=======
-def test_minus_one_beside_zero_is_ambiguous_until_one_is_named_missing(write):
-    path = write("x,a,b\n1,1,-1\n2,0,1\n3,-1,0\n")
-    with pytest.raises(ValueError, match=r"mix.*'a' holds 0 in row 2.*-1 in row 3"):
-        read_table(path, ["a", "b"])
-    nan = np.nan
-    found = read_table(path, ["a", "b"], missing=["0"]).Y
-    np.testing.assert_array_equal(found, [[1, 0], [nan, 1], [0, nan]])
-    found = read_table(path, ["a", "b"], missing=[-1]).Y
-    np.testing.assert_array_equal(found, [[1, nan], [0, 1], [nan, 0]])
-
-
-def test_a_mark_of_missing_answers_is_a_word_or_a_number(write):
-    path = write("x,a\n1,1\n2,Unknown\n3,9.0\n4,0\n")
-    found = read_table(path, "a", missing=["unknown", 9]).Y[:, 0]
-    np.testing.assert_array_equal(found, [1, np.nan, np.nan, 0])
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (["Yes", "", "No", "Yes", "yes"], ("Yes", "No")),
-        (["TRUE", "", "TRUE"], ("TRUE", "FALSE")),
-        (['"no"', "", '"no"'], ('"yes"', '"no"')),
-        ([" 0", ""], (" 1", " 0")),
-        (["-1", ""], ("+1", "-1")),
-        (["1.0", None], ("1.0", "0.0")),
-        ([True, None], (True, False)),
-        ([0.0, None], (1.0, 0.0)),
-    ],
-)
-def test_an_unseen_answer_is_spelt_like_the_other_one(cells, expected):
-    column = pd.Series([plain(c) if isinstance(c, str) else c for c in cells], dtype=object)
-    answers = LabelReader(["a"], "table").read([column])[:, 0]
-    found = find_spelling(cells, answers)
-    assert found == expected
-    assert [type(part) for part in found] == [type(part) for part in expected]
->>>>>>> theirs
 
 def test_best_figures_by_hand():
     best = best_published()
@@ -315,28 +151,7 @@ def test_values_compare_as_printed(name, ours, other, outcome):
     assert BY_NAME[name].compare(ours, other) == outcome
 
 
-<<<<<<< ours
 # -- entries ------------------------------------------------------------------------------------
-=======
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("", "is empty"),
-        ("x,a\n", "no rows"),
-        ("x,a,x\n1,1,2\n", "several columns named 'x'"),
-        ("x,a\n1,0\n1,0,5\n", "not a table.*line 3"),
-        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", "line 3: row 2 has 2 cells, the header has 3"),
-        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", "line 4: row 2 has 1 cells, the header has 3"),
-        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', "line 4: row 2 has 2 cells, the header has 3"),
-        ('x,a\n1,0\n"1,0\n', "not a table"),
-        ("a\n1\n", "no features"),
-    ],
-)
-def test_what_is_no_table_is_refused(write, text, match):
-    with pytest.raises(ValueError, match=match):
-        read_table(write(text), ["a"])
->>>>>>> theirs
 
 
 def test_means_deviations_and_ranks_by_hand(store):
@@ -356,23 +171,12 @@ def test_means_deviations_and_ranks_by_hand(store):
     assert [e.n for e in line.values()] == [2, 3, 2, 1]
 
 
-<<<<<<< ours
 def test_means_that_only_rounding_tells_apart_share_a_rank(store):
     add(store, "Arts", "LEML", [0.10, 0.14])
     add(store, "Arts", "ridge", [0.13, 0.11])
     add(store, "Arts", "best", [0.05, 0.06])
     line = table(store).line("Arts", 1.0, "Rkl")
     assert {m: e.rank for m, e in line.items()} == {"LEML": 2.5, "best": 1, "ridge": 2.5}
-=======
-def test_names_are_distinct_in_every_form(tmp_path):
-    head = "@relation r\n@attribute x numeric\n@attribute x numeric\n@attribute a {0,1}\n@data\n"
-    (tmp_path / "t.arff").write_text(head + "1,2,1\n3,4,0\n")
-    twice = pa.table([[1.0, 2.0], [3.0, 4.0], [0, 1]], names=["x", "x", "a"])
-    pq.write_table(twice, tmp_path / "t.parquet")
-    for name in ("t.arff", "t.parquet"):
-        with pytest.raises(ValueError, match=f"{name}: there are several columns named 'x'"):
-            read_table(tmp_path / name, "a")
->>>>>>> theirs
 
 
 def test_ranks_are_of_the_repetitions_that_all_have(store):

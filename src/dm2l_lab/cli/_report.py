@@ -77,7 +77,8 @@ def report_results(
     if not find_spec("jinja2"):
         raise click.UsageError("Pages are written by jinja2: pip install 'dm2l[lab]'")
     from dm2l_lab._results import read_results
-    from dm2l_lab.report import Figure, report, store_figures, study, study_figures, write_tables
+    from dm2l_lab.paper.study import study, study_figures
+    from dm2l_lab.report import Figure, report, store_figures, write_tables
 
     if studied and not find_spec("matplotlib"):
         raise click.UsageError(

@@ -8,10 +8,10 @@ from itertools import groupby
 import numpy as np
 
 from dm2l_lab import Store
+from dm2l_lab._published import PAPER_MEASURES
 from dm2l_lab._results import read_results
 from dm2l_lab._tables import Contest, ResultTable, TableEntry, contests
 from dm2l_lab.paper._methods import LINEAR_WEIGHTS, SMALL, WIDTHS_AND_WEIGHTS
-from dm2l_lab.paper._published import PAPER_MEASURES
 from dm2l_lab.report._duels import dm2l_variants, ridge_pairs
 
 HONEST = "honest+honest_old_tmc"

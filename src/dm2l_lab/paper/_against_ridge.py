@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dm2l_lab import Store
+from dm2l_lab._published import PAPER_MEASURES, Measure
 from dm2l_lab._statistics import PairedComparison, holm, pairwise_wilcoxon
 from dm2l_lab._tables import ResultTable
 from dm2l_lab.paper._against_print import FEWEST, HONEST, mean_of, table
 from dm2l_lab.paper._methods import OLD_TMC
-from dm2l_lab.paper._published import PAPER_MEASURES, Measure
 from dm2l_lab.report._duels import Duel, Verdict, duels, ridge_pairs
 
 TERMS = ("Rkl", "Cvg", "Ap")  # Auc is 1 - Rkl

@@ -17,9 +17,10 @@ from dm2l.plots._panels import (
     series_styles,
 )
 from dm2l_lab._figures import repetitions, spread
+from dm2l_lab._published import PAPER_METRICS as METRICS
 from dm2l_lab.paper._convergence import Convergence
 from dm2l_lab.paper._label_ranks import LabelRanks
-from dm2l_lab.paper._sensitivity import METRICS, Sensitivity
+from dm2l_lab.paper._sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

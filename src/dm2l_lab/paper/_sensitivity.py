@@ -16,13 +16,11 @@ from sklearn.utils import check_array
 from dm2l import metrics
 from dm2l.labels import ConstantLabelWarning, parse_labels, signs
 from dm2l.search import DM2LClassifierCV
+from dm2l_lab._published import PAPER_METRICS as METRICS
 
-__all__ = ["METRICS", "Sensitivity", "sensitivity"]
+__all__ = ["Sensitivity", "sensitivity"]
 
 Numbers = NDArray[np.float64]
-
-# The paper's four, in its order.
-METRICS = ("ranking_loss", "instance_auc", "coverage", "average_precision")
 
 
 @dataclass(frozen=True, eq=False)

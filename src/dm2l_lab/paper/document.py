@@ -19,7 +19,8 @@ from pathlib import Path
 from dm2l_lab import Store
 from dm2l_lab.paper import _against_print, _against_ridge, studies
 from dm2l_lab.paper._against_print import HONEST
-from dm2l_lab.report import report, store_figures, study_figures
+from dm2l_lab.paper.study import study_figures
+from dm2l_lab.report import report, store_figures
 
 HERE = Path(__file__).parents[3] / "results"
 PAGES = ("README.md", "docs/results.md")

@@ -19,7 +19,7 @@ from dm2l_lab._circumstances import machine, versions
 from dm2l_lab.paper._convergence import Convergence, Course
 from dm2l_lab.paper._label_ranks import LabelRanks
 from dm2l_lab.paper._sensitivity import Sensitivity
-from dm2l_lab.report import Study, study
+from dm2l_lab.paper.study import Study, study
 
 PATH = Path(__file__).parents[3] / "results" / "studies.json"
 DATASETS = ("Arts", "Business")

@@ -20,8 +20,8 @@ import click
 
 from dm2l import DM2LClassifier
 from dm2l_lab import Method, Protocol, Store, run
+from dm2l_lab._published import PAPER_MEASURES, published_figures
 from dm2l_lab.paper._methods import COREL, OLD_TMC, SMALL
-from dm2l_lab.paper._published import PAPER_MEASURES, published_figures
 
 ROWS = Path(__file__).parents[3] / "results" / "widths.parquet"
 IN_PRINT = {COREL[0]: "Corel16k", OLD_TMC: "Tmc2007-500"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dm2l_lab._published import PAPER_MEASURES
 from dm2l_lab._tables import Contest, ResultTable, TableEntry, contests
-from dm2l_lab.paper._published import PAPER_MEASURES
 from dm2l_lab.report._sheets import Item, Sheet, Tone, mean_item, number, rate_item, signed
 
 _BASIS = (

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dm2l_lab._published import MEASURES
 from dm2l_lab._results import Place, Results
 from dm2l_lab._tables import ResultTable
-from dm2l_lab.paper._published import MEASURES
 
 _SEEDS = ("split_seed", "mask_seed", "estimator_seed")
 _LONGEST = 300  # letters of a warning

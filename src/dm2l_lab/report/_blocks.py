@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dm2l.plots._ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
+from dm2l_lab._published import Measure
 from dm2l_lab._statistics import PairedComparison, pairwise_wilcoxon
 from dm2l_lab._tables import ROUNDING, ResultTable
-from dm2l_lab.paper._published import Measure
 
 # Of nine methods; the paper uses it for its six.
 PAPER_CONSTANT = 3.102

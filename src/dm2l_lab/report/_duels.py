@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dm2l.model_selection import Interval, corrected_t_interval
+from dm2l_lab._published import Measure
 from dm2l_lab._tables import ResultTable, TableEntry
-from dm2l_lab.paper._published import Measure
 
 LEVEL = 0.95  # of each interval by itself: of twenty between equals about one leaves out 0
 TEST_SHARE = 0.4  # of rows that do not say how many were tested on

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dm2l_lab._published import PRINTED_DECIMALS, Measure
 from dm2l_lab._results import Place
 from dm2l_lab._tables import ResultTable, TableEntry, paired_means
-from dm2l_lab.paper._published import PRINTED_DECIMALS, Measure
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
 _CONTROL |= dict.fromkeys(map(ord, "\t\n\r"), " ")

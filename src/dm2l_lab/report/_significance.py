@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dm2l.plots._ranks import nemenyi_critical_difference
+from dm2l_lab._published import PAPER_MEASURES
 from dm2l_lab._tables import ResultTable
-from dm2l_lab.paper._published import PAPER_MEASURES
 from dm2l_lab.report._blocks import PAPER_BLOCKS, PAPER_CONSTANT, PAPER_METHODS, BlockStatistics
 from dm2l_lab.report._duels import LEVEL, Duel, duels
 from dm2l_lab.report._sheets import Item, Sheet, Tone, mean_item, number, rate_item, signed

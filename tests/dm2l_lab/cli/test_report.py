@@ -2,6 +2,7 @@
 
 from click.testing import CliRunner
 
+import dm2l_lab.paper.study
 import dm2l_lab.report
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l_lab import Method, Protocol, register
@@ -60,7 +61,7 @@ def test_command_draws_studies(filled, tmp_path, studied, monkeypatch):
         asked.append((name, repetitions))
         return studied[1]
 
-    monkeypatch.setattr(dm2l_lab.report, "study", known)
+    monkeypatch.setattr(dm2l_lab.paper.study, "study", known)
     monkeypatch.setattr(dm2l_lab.report, "store_figures", lambda *args, **choice: [])
     page = tmp_path / "r.html"
     call("--store", filled.path, "-o", page, "--study", "tiny")

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from dm2l_lab.report import _study
+from dm2l_lab.paper import study as _study
 
 
 def test_studies_are_of_the_splits_of_the_protocols(studied):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dm2l_lab.paper._published import MEASURES
+from dm2l_lab._published import MEASURES
 from dm2l_lab.report._duels import dm2l_variants, duels, ridge_pairs
 from reports import RKL, add, table
 

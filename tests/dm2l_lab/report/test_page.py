@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l_lab import Method, Protocol, register
-from dm2l_lab.paper._published import MEASURES
+from dm2l_lab._published import MEASURES
 from dm2l_lab.report import report, write_tables
 from dm2l_lab.report._page import environment
 from dm2l_lab.report._sheets import printable

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm2l_lab.paper._published import published_figures
+from dm2l_lab._published import published_figures
 from dm2l_lab.report import report, write_tables
 from dm2l_lab.report._sections import Choice, sections
 from dm2l_lab.report._sheets import number, signed

@@ -12,6 +12,7 @@ from typing import Literal
 __all__ = [
     "MEASURES",
     "PAPER_MEASURES",
+    "PAPER_METRICS",
     "PRINTED_DECIMALS",
     "SOURCES",
     "Measure",
@@ -79,6 +80,7 @@ MEASURES = (
     Measure("Ham", "hamming_loss", "Hamming loss", False),
 )
 PAPER_MEASURES = MEASURES[:4]
+PAPER_METRICS = tuple(measure.metric for measure in PAPER_MEASURES)
 
 # The paper's data sets, each with the sets of dm2l.datasets whose results are averaged for it.
 # "Corel16k" is the mean of ten samples. "Tmc2007-500" was run on an old edition with many copied
@@ -109,7 +111,7 @@ def published_figures() -> MappingProxyType[tuple[str, float, str, str], float]:
     mapping of (data set, rate, measure, method) to float
         Data sets and measures by the paper's names, see :data:`SOURCES` and :data:`MEASURES`.
     """
-    text = files("dm2l_lab.paper").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("dm2l_lab").joinpath("published.csv").read_text(encoding="utf-8")
     return MappingProxyType(
         {
             (row["dataset"], float(row["rate"]), row["metric"], row["method"]): float(row["value"])

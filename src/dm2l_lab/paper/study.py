@@ -83,7 +83,7 @@ def study(
     >>> from unittest import mock
     >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l_lab.report import study
+    >>> from dm2l_lab.paper.study import study
     >>> X, Y = make_missing_multilabel(n_samples=100, rho=1.0, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder, "tiny.npz"), X=X, Y=Y)
