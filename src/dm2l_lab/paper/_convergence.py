@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
+from io import TextIOBase
 from typing import Any
 
 import numpy as np
@@ -56,22 +59,29 @@ class Convergence:
         return (self.courses[solver].objective - self.lowest) / self.lowest
 
 
-class _Timed(DM2LClassifier):
-    """The same estimator with a clock instead of its progress report."""
+class _Clock(TextIOBase):
+    """Standard error that takes the time of every progress report instead of showing it."""
 
-    def _report(self, iteration: int, value: float) -> None:
-        self.stamps_.append(time.perf_counter())
+    def __init__(self) -> None:
+        self.stamps: list[float] = []
+        self._through = sys.stderr
 
-    def course(self, X: Any, Y: Any, label_mask: Any) -> Course:
-        """Fit, and tell how it went."""
-        self.stamps_: list[float] = []
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the course says it better
-            self.fit(X, Y, label_mask=label_mask)
-        # A model without nuclear norms is solved at once: its start is its end.
-        stamps = [np.nan, *self.stamps_] if self.stamps_ else [time.perf_counter()]
-        return Course(self.objective_history_.astype(np.float64), np.array(stamps) - start)
+    def write(self, text: str) -> int:
+        if not text.startswith("[DM2L] iteration"):
+            return self._through.write(text)
+        self.stamps.append(time.perf_counter())
+        return len(text)
+
+
+def _course(model: DM2LClassifier, X: Any, Y: Any, label_mask: Any) -> Course:
+    """Fit, and tell how it went."""
+    start, clock = time.perf_counter(), _Clock()
+    with warnings.catch_warnings(), redirect_stderr(clock):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the course says it better
+        model.fit(X, Y, label_mask=label_mask)
+    # A model without nuclear norms is solved at once: its start is its end.
+    stamps = [np.nan, *clock.stamps] if clock.stamps else [time.perf_counter()]
+    return Course(model.objective_history_.astype(np.float64), np.array(stamps) - start)
 
 
 def convergence(
@@ -121,15 +131,18 @@ def convergence(
     if "published" in solvers:
         marks = {name: getattr(estimator, name) for name in ("missing_label", "absent_label")}
         _check_common_objective(estimator, signs(Y, label_mask=label_mask, **marks))
-    settings = estimator.get_params(deep=False) | {"verbose": 1, "tol": tol, "warm_start": False}
+    settings = estimator.get_params(deep=False) | {"verbose": 10, "tol": tol, "warm_start": False}
     courses = {
-        name: _Timed(**(settings | {"solver": name, "max_iter": limits[name]})).course(
-            X, Y, label_mask
+        name: _course(
+            DM2LClassifier(**(settings | {"solver": name, "max_iter": limits[name]})),
+            X,
+            Y,
+            label_mask,
         )
         for name in solvers
     }
     tight = {"solver": "lbfgs", "tol": 0.01 * tol, "max_iter": 5000}
-    best = _Timed(**(settings | tight)).course(X, Y, label_mask)
+    best = _course(DM2LClassifier(**(settings | tight)), X, Y, label_mask)
     lowest = min(float(course.objective.min()) for course in (best, *courses.values()))
     if not lowest > 0:
         raise ValueError(
