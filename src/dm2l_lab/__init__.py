@@ -5,10 +5,13 @@ once and keeps the results in a :class:`Store`, one SQLite file.
 """
 
 from dm2l_lab._cell import run_cell
-from dm2l_lab._protocol import Cell, Method, Protocol, get_protocol, protocols, register
-from dm2l_lab._runner import Step, run, status
+from dm2l_lab._progress import Step, status
+from dm2l_lab._protocol import Cell, Protocol, get_protocol, protocols, register
+from dm2l_lab._rows import CONVENTIONS, METRICS
+from dm2l_lab._runner import run
 from dm2l_lab._scaling import UnitVarianceScaler
-from dm2l_lab._store import CONVENTIONS, METRICS, Store
+from dm2l_lab._settings import Method
+from dm2l_lab._store import Store
 
 __all__ = [
     "CONVENTIONS",

@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from dm2l import metrics
 from dm2l.arrays import to_numpy
 from dm2l.datasets import content_hash, duplicate_groups, load_dataset
-from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Method, Protocol, plain, split_rows
-from dm2l_lab._store import CONVENTIONS
+from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Protocol
+from dm2l_lab._rows import CONVENTIONS
+from dm2l_lab._settings import Method, plain
 
 FOLDERS = ("DM2L_DATA", "DM2L_CACHE")  # where load_dataset looks
 _MOST_WARNINGS = 20  # texts kept of one cell
@@ -30,6 +32,9 @@ _LONGEST_TEXT = 1000
 _INSIDE = ("best_estimator_", "search_", "estimator_")  # where models keep the one they fitted
 
 # -- data ---------------------------------------------------------------------------------------
+
+
+Rows = NDArray[np.intp]
 
 
 class _Data(NamedTuple):
@@ -83,6 +88,26 @@ def draw(protocol: Protocol, cell: Cell) -> Sample:
         "estimator_seed": cell.estimator_seed,
     }
     return Sample(data.X[train], Y_train, data.X[test], data.Y[test], facts)
+
+
+def split_rows(
+    seed: int, n_rows: int, test_size: float, groups: NDArray[np.integer[Any]] | None = None
+) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to score on, uniformly over rows, or over groups of rows."""
+    if groups is None:
+        groups = np.arange(n_rows)
+    kinds, place = np.unique(groups, return_inverse=True)
+    if len(kinds) < 2:
+        raise ValueError(f"{n_rows} rows in {len(kinds)} groups cannot be split in two.")
+    # The stream of RandomState, unlike that of a Generator, is the same in every numpy.
+    order = check_random_state(seed).permutation(len(kinds))
+    n_test = min(max(round(test_size * len(kinds)), 1), len(kinds) - 1)
+    rank = np.empty(len(kinds), dtype=np.intp)
+    rank[order] = np.arange(len(kinds))
+    # In random order, so that folds made later do not see an order that the file may have.
+    rows = np.argsort(rank[place.ravel()], kind="stable")
+    tested = rank[place.ravel()[rows]] >= len(kinds) - n_test
+    return rows[~tested], rows[tested]
 
 
 # -- one cell -----------------------------------------------------------------------------------

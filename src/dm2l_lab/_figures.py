@@ -1,4 +1,4 @@
-"""The figures of the experiments.
+"""Figures of the rows of a store.
 
 Every function takes the axes of its panels, or makes a figure seven inches wide that pyplot does
 not hold on to. Series differ in colour, for all kinds of colour vision, and in marker and line,
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dm2l.plots._panels import (
     COLOURS,
     FONT,
-    PARAMETERS,
     RATE,
     SMALL_FONT,
     Frame,
@@ -27,18 +26,14 @@ from dm2l.plots._panels import (
     rounded,
     series_styles,
 )
-from dm2l_lab.paper._studies import METRICS, Convergence, LabelRanks, Sensitivity
+from dm2l_lab._published import PAPER_METRICS as METRICS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
     "comparison_figure",
-    "convergence_figure",
-    "label_rank_figure",
     "rate_figure",
-    "sensitivity_figure",
     "time_figure",
 ]
 
@@ -46,10 +41,7 @@ Numbers = NDArray[np.float64]
 Row = Mapping[str, Any]
 
 
-# -- rows of a store --------------------------------------------------------------------------
-
-
-def _spread(samples: Iterable[Any]) -> tuple[Numbers, Numbers]:
+def spread(samples: Iterable[Any]) -> tuple[Numbers, Numbers]:
     """Means and standard deviations; the latter are nan, and not drawn, for single values."""
     pairs = [
         (np.mean(s) if len(s) else np.nan, np.std(s, ddof=1) if len(s) > 1 else np.nan)
@@ -59,7 +51,7 @@ def _spread(samples: Iterable[Any]) -> tuple[Numbers, Numbers]:
     return mean, deviation
 
 
-def _repetitions(counts: set[int], *, spread: bool = True) -> str:
+def repetitions(counts: set[int], *, spread: bool = True) -> str:
     """What points and bars are, for the legend."""
     low, high = min(counts), max(counts)
     if high == 1:
@@ -175,18 +167,6 @@ def comparison_figure(
     -------
     matplotlib.figure.Figure
         A panel for each metric.
-
-    Examples
-    --------
-    >>> from dm2l_lab._figures import comparison_figure
-    >>> cell = {"protocol": "p", "dataset": "Arts", "mask": "none", "rate": 1.0, "status": "done"}
-    >>> rows = [
-    ...     cell | {"method": m, "repetition": r, "metrics": {"published": {"coverage": 5.0 + r}}}
-    ...     for m in ("LEML", "DM2L-Lo")
-    ...     for r in range(3)
-    ... ]
-    >>> comparison_figure(rows, metrics=["coverage"]).axes[0].get_ylabel()
-    'coverage, labels ↓'
     """
     found = _Results(rows, None if dataset is None else [dataset], methods, mask)
     frame = Frame(axes, len(metrics), columns=2, height=2.2)
@@ -199,14 +179,14 @@ def comparison_figure(
                 continue  # the metric is undefined for it
             places = np.array([found.rates.index(rate) for rate in samples])
             x = places + step * (i - (len(styles) - 1) / 2)
-            mean, deviation = _spread(samples.values())
+            mean, deviation = spread(samples.values())
             look = styles[name] | {"linestyle": "none", "capsize": 3, "elinewidth": 1.2}
             ax.errorbar(x, mean, yerr=deviation, label=name, **look)
         ax.set_xticks(range(len(found.rates)), [f"{100 * rate:g}" for rate in found.rates])
         ax.set_xlim(-0.5, len(found.rates) - 0.5)
         ax.grid(visible=False, axis="x")
         frame.name(ax, RATE, measure_name(metric))
-    return frame.finish(_repetitions(found.counts()))
+    return frame.finish(repetitions(found.counts()))
 
 
 def rate_figure(
@@ -238,18 +218,6 @@ def rate_figure(
     -------
     matplotlib.figure.Figure
         Panels under the names of their data sets.
-
-    Examples
-    --------
-    >>> from dm2l_lab._figures import rate_figure
-    >>> cell = {"protocol": "p", "dataset": "Arts", "repetition": 0, "status": "done"}
-    >>> metrics = {"published": {"coverage": 5.0}}
-    >>> rows = [
-    ...     cell | {"method": "LEML", "rate": rate, "mask": "per_row", "metrics": metrics}
-    ...     for rate in (0.3, 0.7)
-    ... ]
-    >>> rate_figure(rows, "coverage").axes[0].get_lines()[0].get_xdata()
-    array([30., 70.])
     """
     found = _Results(rows, datasets, methods, mask)
     frame = Frame(axes, len(found.datasets), columns=3, height=2.0)
@@ -260,11 +228,11 @@ def rate_figure(
             if not samples:
                 continue  # not run on this data set
             x = 100 * np.array(list(samples))
-            ax.plot(x, _spread(samples.values())[0], label=name, **styles[name])
+            ax.plot(x, spread(samples.values())[0], label=name, **styles[name])
         ax.set_xticks([100 * rate for rate in found.rates], [f"{100 * r:g}" for r in found.rates])
         ax.set_title(dataset, fontsize=FONT, loc="left")
         frame.name(ax, RATE, measure_name(metric), common="xy")
-    return frame.finish(_repetitions(found.counts(), spread=False))
+    return frame.finish(repetitions(found.counts(), spread=False))
 
 
 def time_figure(
@@ -295,17 +263,6 @@ def time_figure(
     -------
     matplotlib.figure.Figure
         One panel, the medians written beside it.
-
-    Examples
-    --------
-    >>> from dm2l_lab._figures import time_figure
-    >>> cell = {"protocol": "p", "dataset": "Arts", "mask": "none", "rate": 1.0, "status": "done"}
-    >>> rows = [
-    ...     cell | {"method": "LEML", "repetition": r, "seconds_fit": 2.0 + r, "device": "cpu"}
-    ...     for r in range(3)
-    ... ]
-    >>> [text.get_text() for text in time_figure(rows).axes[0].texts]
-    ['3 s']
     """
     found = _Results(rows, None if dataset is None else [dataset], methods, mask=None)
     found.dataset()
@@ -331,179 +288,3 @@ def time_figure(
     ax.grid(visible=False, axis="y")
     frame.name(ax, "time to fit, seconds", None)
     return frame.figure
-
-
-# -- studies ------------------------------------------------------------------------------------
-
-
-def label_rank_figure(ranks: LabelRanks, axes: Panels | None = None) -> Figure:
-    """Draw ranks, nuclear norms and singular values of a label matrix and of its groups.
-
-    A dot is the group of a label. Bars are random rows, as many as the group has, from the least
-    to the greatest of the draws: below them a label brings low rank of its own. The line across
-    is the whole label matrix. Lines of singular values end at the rank.
-
-    Parameters
-    ----------
-    ranks : LabelRanks
-        From :func:`dm2l_lab.paper._studies.label_ranks`.
-    axes : sequence of three matplotlib.axes.Axes, default=None
-        Where to draw; None for a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Three panels.
-
-    Examples
-    --------
-    >>> from dm2l_lab._figures import label_rank_figure
-    >>> from dm2l_lab.paper._studies import label_ranks
-    >>> figure = label_rank_figure(label_ranks([[1, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 1]]))
-    >>> [ax.get_ylabel() for ax in figure.axes]
-    ['rank', 'nuclear norm', 'singular value / largest']
-    """
-    frame = Frame(axes, 3, columns=3, height=2.6)
-    sizes = np.array([group.shape[0] for group in ranks.groups.values()])
-    for ax, quantity in zip(frame.panels, ("rank", "nuclear_norm"), strict=False):
-        whole = getattr(ranks.whole, quantity)
-        label = f"all {ranks.whole.shape[0]:,} rows"
-        ax.axhline(whole, color="black", linewidth=1.8, label=label)
-        draws = [[getattr(s, quantity) for s in ranks.random[name]] for name in ranks.groups]
-        if any(draws):
-            middle, low, high = (np.array([f(d) for d in draws]) for f in (np.mean, min, max))
-            look: dict[str, Any] = {"fmt": "_", "markersize": 7, "color": COLOURS[1]}
-            reach = np.maximum([middle - low, high - middle], 0.0)  # rounding of the mean
-            ax.errorbar(sizes, middle, yerr=reach, label="random rows, as many", **look)
-        values = [getattr(group, quantity) for group in ranks.groups.values()]
-        look = {"marker": "o", "markersize": 4, "linestyle": "none", "color": COLOURS[0]}
-        ax.plot(sizes, values, label="rows of one label", **look)
-        log_axis(ax, "x")
-        frame.name(ax, "rows of the group", quantity.replace("_", " "))
-    frame.panels[0].set_ylim(bottom=0)
-    frame.panels[0].yaxis.get_major_locator().set_params(integer=True)
-    log_axis(frame.panels[1], "y")
-    ax = frame.panels[2]
-    for group in ranks.groups.values():
-        _draw_spectrum(ax, group, color=COLOURS[0], linewidth=0.6, alpha=0.6)
-    _draw_spectrum(ax, ranks.whole, color="black", linewidth=2.2)
-    log_axis(ax, "y")
-    frame.name(ax, "number in falling order", "singular value / largest")
-    return frame.finish()
-
-
-def _draw_spectrum(ax: Axes, spectrum: Any, **look: Any) -> None:
-    values = spectrum.singular_values[: spectrum.rank]
-    if len(values) == 1:
-        look |= {"marker": "o", "markersize": 2.5}
-    ax.plot(np.arange(1, len(values) + 1), values / values[:1], **look)
-
-
-def convergence_figure(study: Convergence, axes: Panels | None = None) -> Figure:
-    """Draw how far solvers are from the lowest objective known, over iterations and seconds.
-
-    Iterations of "cccp" and "published" are rounds. A point at the lowest objective itself has no
-    place on the log axis.
-
-    Parameters
-    ----------
-    study : Convergence
-        From :func:`dm2l_lab.paper._studies.convergence`.
-    axes : sequence of two matplotlib.axes.Axes, default=None
-        Where to draw; None for a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l_lab._figures import convergence_figure
-    >>> from dm2l_lab.paper._studies import Convergence, Course
-    >>> course = Course(np.array([4.0, 2.2, 2.02]), np.array([np.nan, 0.1, 0.2]))
-    >>> figure = convergence_figure(Convergence({"lbfgs": course}, lowest=2.0))
-    >>> figure.axes[0].get_lines()[0].get_ydata().round(3)
-    array([1.  , 0.1 , 0.01])
-    """
-    frame = Frame(axes, 2, columns=2, height=2.8)
-    styles = series_styles(list(study.courses))
-    for ax, seconds in zip(frame.panels, (False, True), strict=True):
-        for name, course in study.courses.items():
-            distance = study.distance(name)
-            x = course.seconds if seconds else np.arange(len(distance))
-            shown = (distance > 0) & np.isfinite(x)
-            # About ten markers a line, whatever its length.
-            some = {"markersize": 4.5, "markevery": max(1, int(shown.sum()) // 10)}
-            ax.plot(x[shown], distance[shown], label=name, **(styles[name] | some))
-        x_name = "time since fit began, seconds" if seconds else "iterations"
-        frame.name(ax, x_name, "objective / lowest − 1", common="y")
-    log_axis(frame.panels[0], "y")
-    log_axis(frame.panels[1], "y")
-    log_axis(frame.panels[1], "x")
-    frame.panels[1].set_ylim(frame.panels[0].get_ylim())
-    return frame.finish()
-
-
-def sensitivity_figure(
-    studies: Mapping[str, Sensitivity],
-    axes: Panels | None = None,
-    *,
-    parameter: str = "lambda_d",
-    at: Mapping[str, float] | None = None,
-    metrics: Sequence[str] = METRICS,
-) -> Figure:
-    """Draw metrics over the values of a parameter, on a log axis.
-
-    Lines are means over repetitions, bands one standard deviation either way. A value of 0 has no
-    place on the axis: its mean is a thin dotted line across.
-
-    Parameters
-    ----------
-    studies : mapping of str to Sensitivity
-        By name of the model.
-    axes : sequence of matplotlib.axes.Axes, default=None
-        One for each metric; None for a new figure.
-    parameter : {"lambda_d", "sigma"}, default="lambda_d"
-        What varies; "sigma" in kernel models only.
-    at : mapping of str to float, default=None
-        By name of the model: value of the other parameter, where it has several.
-    metrics : sequence of str
-        By default the paper's four.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A panel for each metric.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l_lab._figures import sensitivity_figure
-    >>> from dm2l_lab.paper._studies import Sensitivity
-    >>> losses = np.array([[[0.20, 0.15, 0.18]], [[0.22, 0.17, 0.16]]])
-    >>> study = Sensitivity(np.array([0.01, 0.1, 1.0]), None, {"ranking_loss": losses})
-    >>> figure = sensitivity_figure({"linear": study}, metrics=["ranking_loss"])
-    >>> figure.axes[0].get_lines()[0].get_ydata()
-    array([0.21, 0.16, 0.17])
-    """
-    fixed = dict(at or {})
-    frame = Frame(axes, len(metrics), columns=2, height=2.2)
-    styles = series_styles(list(studies))
-    counts = {len(table) for study in studies.values() for table in study.scores.values()}
-    for ax, metric in zip(frame.panels, metrics, strict=True):
-        for name, study in studies.items():
-            values, table = study.along(parameter, metric, at=fixed.get(name))
-            mean, deviation = _spread(column[np.isfinite(column)] for column in table.T)
-            on, colour = values > 0, styles[name]["color"]
-            ax.plot(values[on], mean[on], label=name, **styles[name])
-            edges = (mean - deviation)[on], (mean + deviation)[on]
-            ax.fill_between(values[on], *edges, color=colour, alpha=0.2, linewidth=0)
-            for level in mean[~on]:
-                ax.axhline(level, color=colour, linewidth=1.0, linestyle=":")
-        log_axis(ax, "x")
-        frame.name(ax, PARAMETERS[parameter], measure_name(metric))
-    zero = any((study.lambda_ds == 0).any() for study in studies.values())
-    dotted = rf"; dotted: {PARAMETERS['lambda_d']} = 0" if zero and parameter == "lambda_d" else ""
-    return frame.finish(_repetitions(counts) + dotted)

@@ -1,137 +1,21 @@
-"""What an experiment consists of: methods, protocols, and the cells of the table they fill."""
+"""What an experiment consists of: protocols, and the cells of the table they fill."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from dm2l.masks import hide_per_label, hide_per_row, hide_uniform
+from dm2l_lab._settings import Method
 
 MASKS = {"per_row": hide_per_row, "uniform": hide_uniform, "per_label": hide_per_label}
 NO_MASK = "none"  # the mask of a cell in which every label is observed
-
-Rows = NDArray[np.intp]
-
-
-# -- methods ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Method:
-    """An estimator under the name it has in tables.
-
-    Parameters
-    ----------
-    name : str
-        Name in tables, for example ``"DM2L-l"``.
-    estimator : estimator
-        Not fitted, and never fitted here: every cell fits a clone. It may be a search, which then
-        selects within the observed training labels.
-    sets : tuple of str, default=None
-        Data sets to run on; None for all.
-    note : str, default=""
-        What a reader of the table should know.
-    follows_x : bool, default=False
-        Whether the estimator takes torch tensors and computes where they are.
-
-    Examples
-    --------
-    >>> from dm2l.baselines import MaskedRidgeClassifier
-    >>> from dm2l_lab import Method
-    >>> ridge = Method("ridge", MaskedRidgeClassifier(alpha=10))
-    >>> ridge.settings
-    '{"absent_label": null, "alpha": 10, ..., "class": "dm2l.MaskedRidgeClassifier", ...}'
-    >>> len(ridge.settings_hash)
-    12
-    """
-
-    name: str
-    estimator: Any
-    sets: tuple[str, ...] | None = None
-    note: str = ""
-    follows_x: bool = False
-
-    def runs_on(self, dataset: str) -> bool:
-        """Whether it is run on a data set."""
-        return self.sets is None or dataset in self.sets
-
-    @functools.cached_property
-    def settings(self) -> str:
-        """All parameters as JSON, the same text in every process.
-
-        Nested estimators are nested objects, each with its ``class``. How many jobs it uses and
-        how much it says (``n_jobs``, ``verbose``) is left out.
-        """
-        if not hasattr(self.estimator, "get_params"):
-            raise TypeError(
-                f"The estimator of method {self.name!r} needs get_params, as scikit-learn's "
-                f"estimators have; got {self.estimator!r}."
-            )
-        try:
-            return json.dumps(plain(self.estimator), sort_keys=True, allow_nan=False)
-        except ValueError as error:
-            raise ValueError(f"Method {self.name!r}: {error}") from error
-
-    @functools.cached_property
-    def settings_hash(self) -> str:
-        """First 12 hexadecimal digits of the SHA-256 of the settings."""
-        return hashlib.sha256(self.settings.encode()).hexdigest()[:12]
-
-
-def plain(value: Any) -> Any:
-    """The value in terms of JSON: an estimator by its parameters, any other object by its repr."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if np.isfinite(value) else repr(value)  # JSON has no nan
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        # The repr of a long array leaves out its middle.
-        if value.dtype != object and value.size > 100:
-            digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]
-            return f"array {value.dtype}{list(value.shape)} {digest}"
-        return plain(value.tolist())
-    if isinstance(value, type):
-        return _class_name(value)
-    if hasattr(value, "get_params"):
-        found = value.get_params(deep=False)
-        parameters = {k: plain(v) for k, v in found.items() if k not in ("n_jobs", "verbose")}
-        return {"class": _class_name(type(value)), **parameters}
-    if isinstance(value, functools.partial):
-        return {"partial": plain(value.func), "args": plain(value.args), **plain(value.keywords)}
-    if hasattr(value, "__qualname__"):
-        if "<" in value.__qualname__:
-            raise ValueError(
-                f"{value!r} is a parameter that other processes cannot tell from another one: "
-                "use a function defined at the top of a module."
-            )
-        return f"{value.__module__}.{value.__qualname__}"
-    text = repr(value)
-    if " at 0x" in text:
-        raise ValueError(
-            f"{text} is a parameter that other processes cannot tell from another one: give its "
-            "class a __repr__ that shows what it was made from, or use a plain value."
-        )
-    return text
-
-
-def _class_name(cls: type) -> str:
-    # Without the inner modules: results stay valid when a class moves to another file.
-    return f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"
 
 
 # -- cells --------------------------------------------------------------------------------------
@@ -359,26 +243,6 @@ def _listing(values: list[Any]) -> str:
     return ", ".join(repr(value) if "," in str(value) else str(value) for value in values)
 
 
-def split_rows(
-    seed: int, n_rows: int, test_size: float, groups: NDArray[np.integer[Any]] | None = None
-) -> tuple[Rows, Rows]:
-    """Rows to train on and rows to score on, uniformly over rows, or over groups of rows."""
-    if groups is None:
-        groups = np.arange(n_rows)
-    kinds, place = np.unique(groups, return_inverse=True)
-    if len(kinds) < 2:
-        raise ValueError(f"{n_rows} rows in {len(kinds)} groups cannot be split in two.")
-    # The stream of RandomState, unlike that of a Generator, is the same in every numpy.
-    order = check_random_state(seed).permutation(len(kinds))
-    n_test = min(max(round(test_size * len(kinds)), 1), len(kinds) - 1)
-    rank = np.empty(len(kinds), dtype=np.intp)
-    rank[order] = np.arange(len(kinds))
-    # In random order, so that folds made later do not see an order that the file may have.
-    rows = np.argsort(rank[place.ravel()], kind="stable")
-    tested = rank[place.ravel()[rows]] >= len(kinds) - n_test
-    return rows[~tested], rows[tested]
-
-
 # -- known protocols ----------------------------------------------------------------------------
 
 _registered: dict[str, Protocol] = {}
@@ -419,14 +283,8 @@ def protocols() -> dict[str, Protocol]:
     >>> isinstance(protocols(), dict)
     True
     """
-    # Only now: the definitions import every method of the library.
-    name = "dm2l_lab.paper._methods"
-    try:
-        built_in = importlib.import_module(name).protocols()
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        built_in = {}
+    # Only now: the definitions import every method of the library, and this module.
+    built_in = importlib.import_module("dm2l_lab.paper._methods").protocols()
     return {**built_in, **_registered}
 
 

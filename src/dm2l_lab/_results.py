@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Protocol, protocols
+from dm2l_lab._published import SOURCES, published_figures
 from dm2l_lab._store import Store
-from dm2l_lab.paper._published import SOURCES, published_figures
 
 __all__ = ["Place", "Results", "read_results"]
 
@@ -171,26 +171,6 @@ def read_results(store: Store, protocol: str | Protocol | None = None) -> list[R
     -------
     list of Results
         In the order of the store.
-
-    Examples
-    --------
-    >>> from dm2l_lab import Cell, Store
-    >>> from dm2l_lab._results import read_results
-    >>> from dm2l_lab._tables import Table
-    >>> losses = {"ridge": (0.12, 0.14), "LEML": (0.15, 0.17)}
-    >>> with Store(":memory:") as store:
-    ...     run = store.add_run(versions={}, machine={})
-    ...     for method, values in losses.items():
-    ...         for repetition, value in enumerate(values):
-    ...             cell = Cell("a trial", "Arts", "none", 1.0, repetition, method, "0123456789ab")
-    ...             metrics = {"published": {"ranking_loss": value}}
-    ...             _ = store.add(cell, {"status": "done", "metrics": metrics, "run": run})
-    ...     (results,) = read_results(store)
-    >>> line = Table(results).line("Arts", 1.0, "Rkl")
-    >>> [(method, round(entry.mean, 3), entry.rank) for method, entry in line.items()]
-    [('LEML', 0.16, 2.0), ('ridge', 0.13, 1.0)]
-    >>> line["LEML"].published, round(line["LEML"].difference, 3), line["LEML"].reproduced
-    (0.167, -0.007, True)
     """
     stored = list(dict.fromkeys(cell.protocol for cell in store.states()))
     if protocol is None:

@@ -1,10 +1,9 @@
-"""Two methods on the same blocks: signed-rank tests with Holm's correction, and intervals."""
+"""Two methods on the same blocks: signed-rank tests with Holm's correction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +12,7 @@ from scipy import stats
 from dm2l.plots._ranks import read_blocks
 
 __all__ = [
-    "Interval",
     "PairedComparison",
-    "bootstrap_interval",
-    "corrected_t_interval",
     "holm",
     "pairwise_wilcoxon",
 ]
@@ -74,12 +70,6 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     -------
     ndarray of shape (m,)
         None smaller than the p-value it corrects, none above 1.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import holm
-    >>> holm([0.01, 0.04, 0.03]).round(2)
-    array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
@@ -115,22 +105,6 @@ def pairwise_wilcoxon(
     -------
     tuple of PairedComparison
         In the order of columns; with a control it is always ``first``.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import pairwise_wilcoxon
-    >>> loss = [
-    ...     [0.11, 0.14, 0.15],
-    ...     [0.04, 0.05, 0.04],
-    ...     [0.13, 0.15, 0.18],
-    ...     [0.10, 0.13, 0.14],
-    ...     [0.14, 0.18, 0.19],
-    ...     [0.05, 0.06, 0.08],
-    ... ]
-    >>> for pair in pairwise_wilcoxon(loss, higher_is_better=False, control=0):
-    ...     print(pair.second, pair.wins, pair.ties, pair.losses, pair.p_value, pair.p_holm)
-    1 6 0 0 0.03125 0.0625
-    2 5 1 0 0.0625 0.0625
     """
     table = read_blocks(values)
     if not np.isfinite(table).all():
@@ -201,144 +175,3 @@ def _signed_rank_test(signed: NDArray[np.float64]) -> tuple[float, float, bool]:
         share[rank:] += half[:-rank]
     tail = float(share[: round(2 * statistic) + 1].sum())
     return statistic, min(1.0, 2 * tail), True
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean difference and the interval around it, at confidence ``level``, from ``n`` values."""
-
-    mean: float
-    low: float
-    high: float
-    level: float
-    n: int
-
-
-def bootstrap_interval(
-    differences: ArrayLike,
-    level: float = 0.95,
-    seed: int = 0,
-    *,
-    method: Literal["bca", "percentile"] = "bca",
-    n_resamples: int = 9999,
-) -> Interval:
-    """Bootstrap interval of the mean of paired differences.
-
-    Parameters
-    ----------
-    differences : array-like of shape (n,)
-        One difference per independent block. For repeated splits of one data set, which share
-        rows, :func:`corrected_t_interval` is the honest one.
-    level : float, default=0.95
-        Confidence.
-    seed : int, default=0
-        Seed of the resampling.
-    method : {"bca", "percentile"}, default="bca"
-        Corrected for bias and skewness, or plain quantiles of the resampled means.
-    n_resamples : int, default=9999
-        At least 100.
-
-    Returns
-    -------
-    Interval
-        When all differences are equal it shrinks to them. A single one says nothing about the
-        spread: the interval is then unbounded.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import bootstrap_interval
-    >>> interval = bootstrap_interval([0.02, 0.01, 0.04, 0.03, 0.02, 0.00])
-    >>> interval.mean, interval.low > 0, interval.high < 0.04
-    (0.02, True, True)
-    >>> bootstrap_interval([0.02])
-    Interval(mean=0.02, low=-inf, high=inf, level=0.95, n=1)
-    """
-    d = _read_differences(differences, level)
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}.")
-    if n_resamples < 100:
-        raise ValueError(f"n_resamples must be at least 100, got {n_resamples}.")
-    mean = float(d.mean())
-    if len(d) == 1:
-        return Interval(mean, -np.inf, np.inf, level, 1)
-    spread = float(np.ptp(d))
-    if spread <= _ROUNDING * np.abs(d).max():
-        return Interval(mean, min(mean, float(d.min())), max(mean, float(d.max())), level, len(d))
-    # At unit scale the third moments of the correction neither underflow nor overflow.
-    sample = (d - mean) / spread
-    low, high = stats.bootstrap(
-        (sample,),
-        _rounded_mean,
-        vectorized=True,
-        confidence_level=level,
-        n_resamples=n_resamples,
-        method="BCa" if method == "bca" else "percentile",
-        random_state=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(mean, float(mean + spread * low), float(mean + spread * high), level, len(d))
-
-
-def _rounded_mean(sample: NDArray[np.float64], axis: int = -1) -> Any:
-    # BCa asks how many resampled means lie below the mean itself. With few or equal differences
-    # many are the same number but for rounding, which must not decide the interval.
-    return np.round(np.mean(sample, axis=axis), 12)
-
-
-def corrected_t_interval(
-    differences: ArrayLike, test_share: float, level: float = 0.95
-) -> Interval:
-    r"""Interval of a mean difference over repeated random splits of one data set.
-
-    The splits share rows, so their differences are correlated and the plain t interval is far
-    too narrow. Nadeau and Bengio (2003) replace :math:`s^2 / J` by
-
-    .. math:: \Bigl(\frac1J + \frac{\pi}{1 - \pi}\Bigr) s^2
-
-    with J splits and :math:`\pi` the share of rows tested on; J - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    differences : array-like of shape (n,)
-        One difference per split.
-    test_share : float
-        Share of rows in the test part: 0.4 for splits of 60/40.
-    level : float, default=0.95
-        Confidence.
-
-    Returns
-    -------
-    Interval
-        Unbounded for a single difference, which says nothing about the spread.
-
-    Examples
-    --------
-    >>> from dm2l_lab._statistics import corrected_t_interval
-    >>> interval = corrected_t_interval([0.02, 0.01, 0.04, 0.03, 0.02], test_share=0.4)
-    >>> round(interval.low, 4), round(interval.high, 4)
-    (-0.0055, 0.0535)
-    """
-    d = _read_differences(differences, level)
-    if not 0 < test_share < 1:
-        raise ValueError(f"test_share must lie between 0 and 1, got {test_share!r}.")
-    mean = float(d.mean())
-    if len(d) == 1:
-        return Interval(mean, -np.inf, np.inf, level, 1)
-    deviation = float(d.std(ddof=1))
-    widening = float(np.sqrt(1 / len(d) + test_share / (1 - test_share)))
-    half = float(stats.t.ppf((1 + level) / 2, len(d) - 1)) * widening * deviation
-    return Interval(mean, mean - half, mean + half, level, len(d))
-
-
-def _read_differences(differences: ArrayLike, level: float) -> NDArray[np.float64]:
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or not len(d):
-        raise ValueError(f"differences has shape {d.shape}: give a list with at least one number.")
-    if not np.isfinite(d).all():
-        position = int(np.flatnonzero(~np.isfinite(d))[0])
-        raise ValueError(
-            f"differences has {d[position]} at position {position}: leave it out, or run what is "
-            "missing."
-        )
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
-    return d

@@ -11,11 +11,11 @@ from typing import Literal
 from scipy.stats import rankdata
 
 from dm2l_lab._protocol import NO_MASK
+from dm2l_lab._published import MEASURES, SOURCES, Measure, best_published, published_figures
 from dm2l_lab._results import Place, Results
-from dm2l_lab._store import CONVENTIONS
-from dm2l_lab.paper._published import MEASURES, SOURCES, Measure, best_published, published_figures
+from dm2l_lab._rows import CONVENTIONS
 
-__all__ = ["Contest", "Entry", "Table", "contests"]
+__all__ = ["Contest", "ResultTable", "TableEntry", "contests"]
 
 ROUNDING = 12  # decimals up to which a mean is trusted
 
@@ -23,7 +23,7 @@ Outcome = Literal["better", "equal", "lost", "missing"]
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class TableEntry:
     """One measure of one method on one data set at one rate.
 
     Attributes
@@ -67,7 +67,7 @@ class Entry:
         """Standard deviation over repetitions; None for fewer than two."""
         return statistics.stdev(self.values.values()) if self.n > 1 else None
 
-    def restricted(self, repetitions: Collection[int]) -> Entry:
+    def restricted(self, repetitions: Collection[int]) -> TableEntry:
         """The entry as it would be with some of its repetitions only, without a rank.
 
         Parameters
@@ -77,7 +77,7 @@ class Entry:
 
         Returns
         -------
-        Entry
+        TableEntry
             Another one.
         """
         kept = {r: value for r, value in self.values.items() if r in repetitions}
@@ -98,12 +98,12 @@ class Entry:
         return self.measure.reproduced(self.mean, self.published)
 
 
-def paired_means(line: dict[str, Entry]) -> dict[str, float]:
+def paired_means(line: dict[str, TableEntry]) -> dict[str, float]:
     """Means over the repetitions that all entries with values have; none if there are none.
 
     Parameters
     ----------
-    line : dict of str to Entry
+    line : dict of str to TableEntry
         By method.
 
     Returns
@@ -117,7 +117,7 @@ def paired_means(line: dict[str, Entry]) -> dict[str, float]:
     return {method: mean for method, mean in means.items() if mean is not None}
 
 
-class Table:
+class ResultTable:
     """All measures of all methods, under one mask and one convention of the metrics.
 
     Parameters
@@ -144,9 +144,9 @@ class Table:
         self.results = results
         self.mask = mask
         self.convention = convention
-        self._lines: dict[tuple[str, float, str], dict[str, Entry]] = {}
+        self._lines: dict[tuple[str, float, str], dict[str, TableEntry]] = {}
 
-    def line(self, dataset: str, rate: float, measure: str) -> dict[str, Entry]:
+    def line(self, dataset: str, rate: float, measure: str) -> dict[str, TableEntry]:
         """Entries of all methods, with ranks; those without any value are there too.
 
         Ranks are of means over the repetitions that all methods with values have.
@@ -162,7 +162,7 @@ class Table:
 
         Returns
         -------
-        dict of str to Entry
+        dict of str to TableEntry
             By method.
         """
         key = (dataset, rate, measure)
@@ -178,7 +178,7 @@ class Table:
             self._lines[key] = line
         return self._lines[key]
 
-    def _entry(self, dataset: str, rate: float, measure: Measure, method: str) -> Entry:
+    def _entry(self, dataset: str, rate: float, measure: Measure, method: str) -> TableEntry:
         results = self.results
         mask = NO_MASK if rate == 1 else self.mask
         sets = results.datasets.get(dataset, (dataset,))
@@ -187,7 +187,7 @@ class Table:
         common = set.intersection(*(set(values) for values in by_set))
         failed = {row["repetition"] for place in places for row in results.failed.get(place, ())}
         published = self.published_name(dataset)
-        return Entry(
+        return TableEntry(
             Place(dataset, mask, rate, method),
             measure,
             {r: statistics.fmean(values[r] for values in by_set) for r in sorted(common)},
@@ -252,7 +252,7 @@ class Contest:
         The cell; the data set by the paper's name.
     published, published_by
         The best figure in print, and whose it is.
-    entry : Entry or None
+    entry : TableEntry or None
         The best of our variants; None where none has a value.
     outcome : {"better", "equal", "lost", "missing"}
         Of our mean, both rounded to the three decimals of print.
@@ -265,7 +265,7 @@ class Contest:
     measure: Measure
     published: float
     published_by: tuple[str, ...]
-    entry: Entry | None
+    entry: TableEntry | None
     outcome: Outcome
     part: bool
 
@@ -275,12 +275,12 @@ class Contest:
         return self.outcome in ("better", "equal")
 
 
-def contests(table: Table, variants: Iterable[str]) -> list[Contest]:
+def contests(table: ResultTable, variants: Iterable[str]) -> list[Contest]:
     """Set the best of our variants against the best published figure, cell by cell.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         Our results.
     variants : iterable of str
         Methods to take the best of, as in print the best of all is taken.
@@ -299,7 +299,7 @@ def contests(table: Table, variants: Iterable[str]) -> list[Contest]:
         line = table.line(shown[dataset], rate, name) if dataset in shown else {}
         ours = {method: line[method].mean for method in chosen if method in line}
         means = {method: mean for method, mean in ours.items() if mean is not None}
-        entry: Entry | None = None
+        entry: TableEntry | None = None
         outcome: Outcome = "missing"
         if means:
             best = measure.best(list(means.values()))

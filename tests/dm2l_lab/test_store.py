@@ -13,9 +13,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
 
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l_lab import CONVENTIONS, METRICS, Cell, Method, Protocol, Store
+from dm2l_lab._settings import hash_of, rekeyed
 
 CELL = Cell("honest", "Arts", "per_row", 0.3, 0, "ridge", "0123456789ab")
 
@@ -150,19 +152,6 @@ def test_rows_survive_the_way_out_and_back(tmp_path_factory, suffix, number, sec
     assert before[1]["metrics"] is None
 
 
-def test_table_opens_as_a_store(store, tmp_path):
-    store.add(CELL, done())
-    store.export(tmp_path / "t.csv")
-    with Store.from_table(tmp_path / "t.csv") as other:
-        assert other.rows() == store.rows()
-    with Store.from_table(tmp_path / "t.csv", tmp_path / "other.db"):
-        pass
-    with Store(tmp_path / "other.db", read_only=True) as other:
-        assert other.rows() == store.rows()
-    with pytest.raises(ValueError, match=r"\.csv or a \.parquet"):
-        Store.from_table(tmp_path / "other.db")
-
-
 def test_csv_is_plain_text_with_a_column_for_each_metric(store, tmp_path):
     store.add(CELL, done(0.1 + 0.2))
     store.export(tmp_path / "t.csv")
@@ -215,12 +204,13 @@ def test_value_that_makes_no_sense_is_named_with_its_place(store, tmp_path, colu
 def test_kind_of_a_table_goes_by_the_end_of_its_name_in_capitals_too(store, tmp_path):
     store.add(CELL, done())
     store.export(tmp_path / "T.CSV")
-    with Store.from_table(tmp_path / "T.CSV") as other:
+    with Store(":memory:") as other:
+        other.merge(tmp_path / "T.CSV")
         assert other.rows() == store.rows()
 
 
 def test_export_that_breaks_leaves_the_file_as_it_was(store, tmp_path, monkeypatch):
-    from dm2l_lab import _store
+    from dm2l_lab import _rows
 
     store.add(CELL, done())
     target = tmp_path / "t.csv"
@@ -230,7 +220,7 @@ def test_export_that_breaks_leaves_the_file_as_it_was(store, tmp_path, monkeypat
         path.write_text("half")
         raise OSError("disk full")
 
-    monkeypatch.setitem(_store._WRITERS, ".csv", half)
+    monkeypatch.setitem(_rows.WRITERS, ".csv", half)
     with pytest.raises(OSError, match="disk full"):
         store.export(target)
     assert target.read_text() == "before"
@@ -455,7 +445,7 @@ from dm2l_lab import Cell, Store
 cell = Cell("honest", "Arts", "per_row", 0.3, 0, "ridge", "0123456789ab")
 store = Store(sys.argv[1])
 store.add(cell, {"status": "done", "run": "r"})
-with store._transaction():
+with store._db.transaction():
     store._insert({**vars(replace(cell, repetition=1)), "status": "done", "run": "r"})
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -466,3 +456,101 @@ def test_kill_within_a_transaction_leaves_the_rows_before_it(killed):
         assert [cell.repetition for cell in store.states()] == [0]
         assert store.add(replace(CELL, repetition=1), done())
     assert [p.name for p in killed.parent.iterdir()] == ["store.db"]
+
+
+# -- keys of earlier versions -------------------------------------------------------------------
+
+# As they were when keys still named the modules of classes and functions.
+OLD = {
+    "class": "sklearn.Pipeline",
+    "steps": [["scale", {"class": "dm2l.Scaler"}], ["search", {"class": "dm2l.Search"}]],
+    "scoring": "dm2l.experiments._methods.quality",
+    "note": "a text. With dots",
+    "tol": 1e-05,
+}
+NOW = {
+    "class": "Pipeline",
+    "steps": [["scale", {"class": "Scaler"}], ["search", {"class": "Search"}]],
+    "scoring": "quality",
+    "note": "a text. With dots",
+    "tol": 1e-05,
+}
+
+
+def key(parameters):
+    return hash_of(json.dumps(parameters, sort_keys=True))
+
+
+@pytest.fixture
+def old_store(tmp_path):
+    """A file of schema version 1, with a row whose key is no hash of its parameters."""
+    path = tmp_path / "old.db"
+    with Store(path) as store:
+        run = with_run(store)
+        store.add(replace(CELL, settings=key(OLD)), done(0.1, parameters=OLD, run=run))
+        store.add(replace(CELL, repetition=1), done(0.2, parameters=OLD, run=run))
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    return path
+
+
+def version(path):
+    connection = sqlite3.connect(path)
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_rows_of_an_old_store_are_found_under_the_keys_of_today(old_store, read_only):
+    with Store(old_store, read_only=read_only) as store:
+        first, second = store.rows()
+    assert (first["settings"], first["parameters"]) == (key(NOW), NOW)
+    assert first["metrics"] == values(0.1)
+    assert (second["settings"], second["parameters"]) == (CELL.settings, OLD)
+    assert version(old_store) == (1 if read_only else 2)
+
+
+def test_old_rows_come_out_of_stores_and_tables_the_same(old_store, store, tmp_path):
+    table = tmp_path / "old.csv"
+    with Store(old_store) as old:
+        old.export(table)
+    # As the old version wrote it.
+    columns = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    columns[0] |= {"settings": key(OLD), "parameters": json.dumps(OLD)}
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns[0])
+        writer.writeheader()
+        writer.writerows(columns)
+    with sqlite3.connect(old_store) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        change = "UPDATE results SET settings = ?, parameters = ? WHERE repetition = 0"
+        connection.execute(change, (key(OLD), json.dumps(OLD)))
+    connection.close()
+    assert store.merge(table) == 2
+    assert store.merge(old_store) == 0
+    assert {row["settings"] for row in store.rows()} == {key(NOW), CELL.settings}
+
+
+def test_two_rows_of_one_cell_with_keys_of_different_age_become_one(tmp_path):
+    path = tmp_path / "old.db"
+    moved = OLD | {"scoring": "dm2l_lab.paper._methods.quality"}
+    with Store(path) as store:
+        run = with_run(store)
+        for parameters in (OLD, moved):
+            store.add(replace(CELL, settings=key(parameters)), done(parameters=parameters, run=run))
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with Store(path) as store:
+        assert list(store.states()) == [replace(CELL, settings=key(NOW))]
+
+
+def test_settings_name_no_modules():
+    search = GridSearchCV(MaskedRidgeClassifier(), {"alpha": [1.0]}, scoring=failed)
+    parameters = json.loads(Method("search", search).settings)
+    assert parameters["class"] == "GridSearchCV"
+    assert parameters["estimator"]["class"] == "MaskedRidgeClassifier"
+    assert parameters["scoring"] == "failed"
+    assert rekeyed("0123456789ab", parameters) == ("0123456789ab", parameters)

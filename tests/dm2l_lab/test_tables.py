@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import catalogue
 from dm2l_lab import METRICS, Cell, Method, Protocol, Store, _protocol, register
-from dm2l_lab._results import read_results
-from dm2l_lab._tables import Table, contests, paired_means
-from dm2l_lab.paper._published import (
+from dm2l_lab._published import (
     MEASURES,
     PAPER_MEASURES,
     SOURCES,
     best_published,
     published_figures,
 )
+from dm2l_lab._results import read_results
+from dm2l_lab._tables import ResultTable, contests, paired_means
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 COREL = tuple(f"Corel16k{i:03d}" for i in range(1, 11))
@@ -53,7 +53,7 @@ def add(store, dataset, method, values, *, rate=1.0, mask=None, measure="Rkl", *
 
 def table(store, protocol=None, mask=None, convention="published"):
     (results,) = read_results(store, protocol)
-    return Table(results, mask, convention)
+    return ResultTable(results, mask, convention)
 
 
 # -- the published figures ----------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_rows_without_hidden_labels_belong_to_every_mask(store):
     (results,) = read_results(store)
     assert results.masks == ("per_row", "uniform")
     for mask, mean in (("per_row", 0.2), ("uniform", 0.3)):
-        found = Table(results, mask)
+        found = ResultTable(results, mask)
         assert found.line("Arts", 1.0, "Rkl")["LEML"].mean == 0.1
         assert found.line("Arts", 0.3, "Rkl")["LEML"].mean == mean
 
@@ -279,9 +279,9 @@ def test_unknown_mask_or_convention_is_named(store):
     add(store, "Arts", "LEML", [0.1])
     (results,) = read_results(store)
     with pytest.raises(ValueError, match="none, got 'uniform'"):
-        Table(results, "uniform")
+        ResultTable(results, "uniform")
     with pytest.raises(ValueError, match="'other'"):
-        Table(results, convention="other")
+        ResultTable(results, convention="other")
 
 
 def test_conventions_are_kept_apart(store):
@@ -414,7 +414,7 @@ def test_rows_with_older_settings_are_counted_and_left_out(store):
     for protocol in (None, "mine", now):
         (results,) = read_results(store, protocol)
         assert results.left_out == 3
-        entry = Table(results).line("Arts", 1.0, "Rkl")["ridge"]
+        entry = ResultTable(results).line("Arts", 1.0, "Rkl")["ridge"]
         assert entry.values == {0: 0.2, 1: 0.2}
         assert entry.expected == 2
 
@@ -435,7 +435,7 @@ def test_what_a_protocol_does_not_run_is_not_expected(store):
     other = Method("other", MaskedRidgeClassifier(alpha=3.0), sets=("Arts",))
     protocol = Protocol("mine", ("Arts", "Enron"), (ridge, other), rates=(1.0,), repetitions=4)
     (results,) = read_results(store, protocol)
-    found = Table(results)
+    found = ResultTable(results)
     expected = {
         (dataset, method): entry.expected
         for dataset in protocol.datasets
@@ -454,7 +454,7 @@ def test_protocols_are_read_by_themselves_or_as_one(store):
     run(store, known("two", datasets=("Enron",), repetitions=1), 0.3)
     assert [results.name for results in read_results(store)] == ["one", "two"]
     (joint,) = read_results(store, "one+two")
-    found = Table(joint)
+    found = ResultTable(joint)
     assert joint.name == "one+two"
     assert found.line("Arts", 1.0, "Rkl")["ridge"].n == 2
     assert found.line("Enron", 1.0, "Rkl")["ridge"].n == 1

@@ -11,8 +11,10 @@ def main() -> None:
     """Run the command line, or say what is missing for it."""
     try:
         from dm2l.cli._commands import cli
+
+        cli()
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("click", "rich"):
             raise
-        sys.exit(f"The command line needs {error.name}: pip install 'dm2l[cli]'")
-    cli()
+        sys.exit(f"The command line needs {missing}: pip install 'dm2l[cli]'")

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
@@ -34,6 +35,33 @@ COLUMNS = (
 LEGEND = """\
 Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
 * of the labels that were hidden in training: AUC, share filled in rightly."""
+
+
+@click.command("demo")
+@click.option(
+    "--rho",
+    type=click.FloatRange(0.05, 1.0),
+    default=0.3,
+    show_default=True,
+    help="Share of the training labels that stays observed.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of split and mask.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and nothing else.")
+def demo_command(rho: float, seed: int, as_json: bool) -> None:
+    """Hide labels of real digit images, learn from the rest, and fill in the holes.
+
+    DM2L (linear and kernel) against ridge on the observed labels and against taking every hole
+    for a "no". Scores are for rows nobody trained on and for the hidden entries themselves.
+
+    Example: dm2l demo --rho 0.5 --seed 1
+    """
+    # Progress and tables for people; with --json only the result goes to standard output.
+    console = Console(stderr=as_json)
+    result = run_demo(rho, seed, console)
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        result.show(console)
 
 
 @dataclass

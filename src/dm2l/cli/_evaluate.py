@@ -12,7 +12,8 @@ from rich.table import Table as Grid
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._printable import printable
-from dm2l.tables import MEASURES, Interval, TableEvaluation, evaluate_table
+from dm2l.model_selection import Interval
+from dm2l.tables import MEASURES, TableEvaluation, evaluate_table
 
 
 @click.command("evaluate")

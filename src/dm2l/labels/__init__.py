@@ -7,10 +7,14 @@ from dm2l.labels._labels import Labels
 from dm2l.labels._labels import Signs as Signs  # a type for annotations
 from dm2l.labels._parsing import observed_classes, parse_labels, signs, stored_labels
 from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 
 __all__ = [
+    "Cooccurrence",
+    "Implication",
     "LabelForm",
     "Labels",
+    "Spectrum",
     "StoredLabels",
     "observed_classes",
     "parse_labels",

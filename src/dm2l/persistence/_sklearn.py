@@ -31,7 +31,6 @@ _SCHEMA = "schema.json"
 _OWN = (
     "dm2l.persistence._sklearn.Slot",
     "dm2l.baselines._filling.HolesAreNegatives",
-    "dm2l_lab._scaling.UnitVarianceScaler",
 )
 # By way of the one loader of skops that reads their members, which have been checked by then.
 _SPARSE_LOADER = "SparseMatrixNode"

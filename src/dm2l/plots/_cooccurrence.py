@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.labels import Cooccurrence, Implication
 from dm2l.plots._arrows import draw_arrows
 from dm2l.plots._canvas import (
     LINE,
@@ -21,9 +22,6 @@ from dm2l.plots._canvas import (
     write_names,
 )
 from dm2l.plots._panels import FONT, SMALL_FONT
-from dm2l.tables import Implication
-from dm2l.tables._inspection import _MORE, _SURE
-from dm2l.tables._oddities import ROWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,9 +85,9 @@ class CooccurrenceDisplay:
     count: NDArray[np.int64]
     base: Numbers
     label_names: Sequence[str]
-    min_rows: int = ROWS
-    min_probability: float = _SURE
-    min_gain: float = _MORE
+    min_rows: int = 10
+    min_probability: float = 0.9
+    min_gain: float = 0.2
 
     @classmethod
     def from_labels(
@@ -100,9 +98,9 @@ class CooccurrenceDisplay:
         missing_label: Any = np.nan,
         absent_label: str | None = None,
         label_names: Sequence[str] | None = None,
-        min_rows: int = ROWS,
-        min_probability: float = _SURE,
-        min_gain: float = _MORE,
+        min_rows: int = 10,
+        min_probability: float = 0.9,
+        min_gain: float = 0.2,
         max_labels: int = 40,
         kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
@@ -136,14 +134,11 @@ class CooccurrenceDisplay:
                 f"max_labels={max_labels}."
             )
         frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
-        # Floats, so that the products below are those of BLAS; counts stay exact.
-        yes, seen = ((part[:, frequent]).astype(np.float64) for part in (T > 0, T != 0))
-        both, count = yes.T @ yes, yes.T @ seen
-        n_seen = seen.sum(axis=0)
+        found = Cooccurrence.of(T[:, frequent])
         display = cls(
-            _share(both, count),
-            count=np.rint(count).astype(np.int64),
-            base=_share(yes.sum(axis=0), n_seen),
+            found.probability,
+            count=found.count,
+            base=found.base,
             label_names=[names[k] for k in frequent],
             min_rows=min_rows,
             min_probability=min_probability,
@@ -156,32 +151,21 @@ class CooccurrenceDisplay:
 
         Returns
         -------
-        list of dm2l.tables.Implication
+        list of dm2l.labels.Implication
             With probability, rows and base.
         """
-        return [
-            Implication(
-                self.label_names[j],
-                self.label_names[k],
-                float(self.probability[j, k]),
-                int(self.count[j, k]),
-                float(self.base[k]),
-            )
-            for j, k in self._pairs()
-        ]
+        found = self._found()
+        return [found.implication(self.label_names, j, k) for j, k in self._pairs()]
+
+    def _found(self) -> Cooccurrence:
+        return Cooccurrence(self.probability, self.count, self.base)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        P = self._shown()
+        found = self._found()
+        implied = found.implied(self.min_rows, self.min_probability, self.min_gain)
         with np.errstate(invalid="ignore"):  # nan is neither
-            implied = (self.min_probability <= P) & (self.base + self.min_gain <= P)
-            sure_back = self.min_probability <= P.T
+            sure_back = self.min_probability <= found.told(self.min_rows).T
         return [(int(j), int(k)) for j, k in np.argwhere(implied & ~sure_back)]
-
-    def _shown(self) -> Numbers:
-        """Probabilities of pairs that enough rows tell about; nan on the diagonal too."""
-        P = np.where(self.count >= max(self.min_rows, 1), self.probability, np.nan)
-        np.fill_diagonal(P, np.nan)
-        return P
 
     def plot(
         self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
@@ -218,7 +202,7 @@ class CooccurrenceDisplay:
         # What is not shown leaves the ground free, and its hatching says so, in grey too.
         ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
         look: dict[str, Any] = {"cmap": "Blues", "interpolation": "nearest"}
-        self.image_ = ax.imshow(100 * self._shown(), vmin=0, vmax=100, **look)
+        self.image_ = ax.imshow(100 * self._found().told(self.min_rows), vmin=0, vmax=100, **look)
         tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
         self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, shrink=0.7)
         self.colorbar_.set_label(r"$P(k \mid j)$, %", size=FONT)
@@ -251,7 +235,3 @@ class CooccurrenceDisplay:
         words = f"{words} of {self.min_rows} rows or more)."
         ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
         return ax
-
-
-def _share(part: Numbers, whole: Numbers) -> Numbers:
-    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)

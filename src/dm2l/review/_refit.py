@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
+from dm2l.model_selection import Interval
 from dm2l.tables import (
-    Interval,
     Table,
     TableModel,
     Wishes,

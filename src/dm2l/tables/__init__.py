@@ -9,12 +9,12 @@ from dm2l.tables._explanation import Explanation, explain_model
 from dm2l.tables._filled import check_form as check_form
 from dm2l.tables._filled import write_completion
 from dm2l.tables._fitting import fit_pipeline as fit_pipeline
-from dm2l.tables._inspection import Implication, Inspection, Ranks, inspect_table
+from dm2l.tables._inspection import Inspection, Ranks, inspect_table
 from dm2l.tables._kinds import KINDS as KINDS
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._matrices import MATRIX_FORMATS as MATRIX_FORMATS
 from dm2l.tables._measures import MEASURES as MEASURES
-from dm2l.tables._measures import Estimate, Interval
+from dm2l.tables._measures import Estimate
 from dm2l.tables._measures import changes as changes
 from dm2l.tables._measures import intervals as intervals
 from dm2l.tables._measures import measure_pipeline as measure_pipeline
@@ -37,9 +37,7 @@ __all__ = [
     "Completion",
     "Estimate",
     "Explanation",
-    "Implication",
     "Inspection",
-    "Interval",
     "LabelCount",
     "LabelQuality",
     "Ranks",

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._bundle_check import check_model, check_record
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._measures import Estimate, Interval
+from dm2l.tables._measures import Estimate
 from dm2l.tables._model import TableModel
 from dm2l.tables._settings import Settings
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
-from dm2l.nuclear import nuclear_norm
+from dm2l.labels import Cooccurrence, Implication, Spectrum
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._oddities import (
-    ROWS,
     LabelCount,
     column_warnings,
     duplicate_warnings,
@@ -21,22 +20,9 @@ from dm2l.tables._oddities import (
 )
 from dm2l.tables._table import Table
 
-# An implication needs this probability, and this much more than without.
-_SURE, _MORE = 0.9, 0.2
 _GROUP = 10  # rows that share a label from which on their rank means something
 _GROUPS = 30  # labels drawn to look at, where there are more: of a thousand each takes a second
 _DRAWS = 10  # random groups to compare with
-
-
-@dataclass(frozen=True)
-class Implication:
-    """Rows with one label mostly have the other: how often, of how many, and how often anyway."""
-
-    label: str
-    implied: str
-    probability: float
-    rows: int
-    base: float
 
 
 @dataclass(frozen=True)
@@ -132,6 +118,7 @@ def inspect_table(
     1
     """
     Y = table.Y
+    T = np.where(np.isnan(Y), 0.0, 2 * Y - 1)
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
@@ -150,8 +137,8 @@ def inspect_table(
         n_columns=len(table.feature_names) + len(table.label_names),
         uses=uses,
         labels=counts,
-        implications=_implications(Y, table.label_names),
-        ranks=_ranks(Y),
+        implications=Cooccurrence.of(T).implications(table.label_names),
+        ranks=_ranks(T),
         n_duplicates=n_duplicates,
         warnings=[
             *label_warnings(counts),
@@ -162,22 +149,7 @@ def inspect_table(
     )
 
 
-def _implications(Y: NDArray[np.float64], names: Sequence[str]) -> list[Implication]:
-    positive, seen = (Y == 1).astype(np.float64), (~np.isnan(Y)).astype(np.float64)
-    rows, both = positive.T @ seen, positive.T @ positive
-    with np.errstate(invalid="ignore"):  # 0 / 0, of too few rows anyway
-        probability, base = both / rows, positive.sum(axis=0) / seen.sum(axis=0)
-    sure = (rows >= ROWS) & (probability >= _SURE) & (probability >= base + _MORE)
-    np.fill_diagonal(sure, val=False)
-    found = [
-        Implication(names[a], names[b], float(probability[a, b]), int(rows[a, b]), float(base[b]))
-        for a, b in np.argwhere(sure)
-    ]
-    return sorted(found, key=lambda i: (-i.probability, -i.rows))
-
-
-def _ranks(Y: NDArray[np.float64]) -> Ranks:
-    T = np.where(np.isnan(Y), 0.0, 2 * Y - 1)
+def _ranks(T: NDArray[np.float64]) -> Ranks:
     rng = np.random.RandomState(0)
     groups, random = [], []
     enough = np.flatnonzero((T > 0).sum(axis=0) >= _GROUP)
@@ -190,16 +162,11 @@ def _ranks(Y: NDArray[np.float64]) -> Ranks:
         if not others[rows].any():
             continue
         draws = [rng.permutation(len(T))[: len(rows)] for _ in range(_DRAWS)]
-        groups.append(_effective_rank(others[rows]))
-        random.append(np.mean([_effective_rank(others[draw]) for draw in draws]))
+        groups.append(Spectrum.of(others[rows]).effective_rank)
+        random.append(np.mean([Spectrum.of(others[draw]).effective_rank for draw in draws]))
     if not groups:
         return Ranks(np.nan, np.nan, 0)
     return Ranks(float(np.mean(groups)), float(np.mean(random)), len(groups))
-
-
-def _effective_rank(Z: NDArray[np.float64]) -> float:
-    size = np.linalg.norm(Z)
-    return float((nuclear_norm(Z) / size) ** 2) if size > 0 else 0.0
 
 
 def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:

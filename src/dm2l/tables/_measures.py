@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from sklearn.metrics import average_precision_score
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import evaluate
-from dm2l.model_selection import MultilabelKFold, get_metric
+from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval, get_metric
 from dm2l.tables._fitting import fit_pipeline, take
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._settings import Tell, Wishes
@@ -28,14 +27,6 @@ MEASURES = (
     ("accuracy", "share of entries right", True),
     ("brier", "Brier score", False),
 )
-
-
-class Interval(NamedTuple):
-    """A mean over repetitions and a 95 % confidence interval; nan where it is undefined."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -103,20 +94,14 @@ def interval(
 ) -> Interval:
     """Mean with the corrected t interval of Nadeau and Bengio.
 
-    Repetitions share training labels, so that their spread alone is too small: the variance of a
-    mean over R of them is taken as ``(1/R + q/(1-q)) s^2``, where ``q`` is the share kept back.
-    ``bounds`` are those of the values.
+    Undefined values are left out; fewer than two tell nothing about the spread. ``bounds`` are
+    those of the values.
     """
-    known = np.array([value for value in values if not np.isnan(value)])
-    if not len(known):
-        return Interval(np.nan, np.nan, np.nan)
-    mean = float(known.mean())
-    if len(known) == 1:
-        return Interval(mean, np.nan, np.nan)
-    spread = known.std(ddof=1) * np.sqrt(1 / len(known) + kept_back / (1 - kept_back))
-    half = float(stats.t.ppf(0.975, len(known) - 1) * spread)
-    low, high = bounds
-    return Interval(mean, max(mean - half, low), min(mean + half, high))
+    known = [value for value in values if not np.isnan(value)]
+    if len(known) < 2:
+        return Interval(known[0] if known else np.nan, np.nan, np.nan)
+    mean, low, high = corrected_t_interval(known, kept_back)
+    return Interval(mean, max(low, bounds[0]), min(high, bounds[1]))
 
 
 def intervals(measured: Sequence[dict[str, float]], kept_back: float) -> dict[str, Interval]:

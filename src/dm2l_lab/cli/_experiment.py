@@ -22,6 +22,14 @@ from dm2l_lab.cli._modules import module_option
 FAILED_CELLS = 1
 INTERRUPTED = 130
 
+# A cluster of our own is nobody else's business: without an address, dask's dashboard would listen
+# on all of them.
+LOCAL = {
+    "threads_per_worker": 1,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+}
+
 # What a wrong argument can raise further down. What methods raise is stored, not raised.
 _MISUSE = (ValueError, OSError, ModuleNotFoundError)
 
@@ -124,12 +132,16 @@ def experiment() -> None:
 @click.option("--device", help="Torch device, such as cuda, for the methods that can use it.")
 @click.option(
     "--backend",
-    type=click.Choice(["loky", "dask", "ray"]),
-    default="loky",
+    type=click.Choice(["processes", "dask"]),
+    default="processes",
     show_default=True,
-    help="Whose processes: of this machine, or of a cluster.",
+    help="Processes of this machine, or a dask cluster.",
 )
-@click.option("--cluster", metavar="ADDRESS", help="Where the dask or ray cluster is.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Of the dask cluster; default: one on this machine.",
+)
 @click.option("--retry-failed", is_flag=True, help="Run cells again that failed before.")
 def run_protocol(
     protocol: str,
@@ -157,8 +169,8 @@ def run_protocol(
         "backend": backend,
         "retry_failed": retry_failed,
     }
-    if cluster is not None and backend == "loky":
-        raise click.UsageError("--cluster is the address of a dask or ray cluster: say --backend.")
+    if cluster is not None and backend != "dask":
+        raise click.UsageError("--cluster is the address of a dask cluster: use --backend dask.")
     try:
         chosen = get_protocol(protocol)
         selection = _cells(chosen, selection)
@@ -184,25 +196,15 @@ def run_protocol(
 @contextmanager
 def _connected(backend: str, cluster: str | None) -> Iterator[None]:
     """A connection to a cluster; one on this machine where no address is given."""
+    if backend != "dask":
+        yield
+        return
     try:
-        if backend == "dask":
-            from distributed import Client
-
-            here = {"threads_per_worker": 1, "dashboard_address": ":0"}
-            with Client(**here) if cluster is None else Client(cluster):
-                yield
-        elif backend == "ray":
-            import ray
-
-            with ray.init(address=cluster, include_dashboard=False):
-                yield
-        else:
-            yield
+        from distributed import Client
     except ModuleNotFoundError as error:
-        if error.name not in ("distributed", "dask", "ray"):
-            raise
-        wanted = "ray" if backend == "ray" else "'dm2l[scale]'"
-        raise click.UsageError(f"--backend {backend} needs: pip install {wanted}") from error
+        raise click.UsageError("--backend dask needs: pip install 'dm2l[scale]'") from error
+    with Client(**LOCAL) if cluster is None else Client(cluster):
+        yield
 
 
 def _watch(console: Console, protocol: Protocol, store: Store, arguments: dict[str, Any]) -> Step:

@@ -10,9 +10,7 @@ from pathlib import Path
 import click
 
 from dm2l_lab import CONVENTIONS, Store
-from dm2l_lab._results import read_results
 from dm2l_lab.cli._modules import module_option
-from dm2l_lab.report import Figure, report, store_figures, study, study_figures, write_tables
 
 # What a wrong argument can raise further down.
 _MISUSE = (ValueError, OSError)
@@ -76,6 +74,12 @@ def report_results(
 
     Example: dm2l experiment report --store results.db -o report.html --tables tables --study Arts
     """
+    if not find_spec("jinja2"):
+        raise click.UsageError("Pages are written by jinja2: pip install 'dm2l[lab]'")
+    from dm2l_lab._results import read_results
+    from dm2l_lab.paper.study import study, study_figures
+    from dm2l_lab.report import Figure, report, store_figures, write_tables
+
     if studied and not find_spec("matplotlib"):
         raise click.UsageError(
             "--study draws figures and needs matplotlib: pip install 'dm2l[plot]'"

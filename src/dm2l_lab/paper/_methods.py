@@ -18,8 +18,9 @@ from dm2l.baselines import (
 from dm2l.baselines._filling import HolesAreNegatives
 from dm2l.model_selection import MultilabelKFold, get_metric
 from dm2l.search._staging import StagedSearch
-from dm2l_lab._protocol import Method, Protocol
+from dm2l_lab._protocol import Protocol
 from dm2l_lab._scaling import UnitVarianceScaler
+from dm2l_lab._settings import Method
 
 YAHOO = ("Arts", "Business", "Recreation", "Social")
 SMALL = (*YAHOO[:3], "Enron", "Image", "Social")
@@ -29,8 +30,8 @@ QUICK = ("Arts", "Image", "Enron")
 
 # Weights, and widths of the Gaussian kernel in the units of each data set. The paper chose both
 # from grids and prints neither. Those of the kernel are the ones of a small grid that give most of
-# the printed figures in one repetition (dm2l_lab.paper.widths). Corel16k rests on a large weight: the
-# linear model's ranking loss at rate 0.3 is 0.24 with 1e-5 and 0.17 with 0.5 (published: 0.179).
+# the printed figures in one repetition (dm2l_lab.paper.widths). Corel16k rests on a large weight:
+# the linear model's ranking loss at rate 0.3 is 0.24 with 1e-5 and 0.17 with 0.5 (printed: 0.179).
 LINEAR_WEIGHTS = dict.fromkeys((*SMALL, OLD_TMC), 1e-5) | dict.fromkeys(COREL, 0.5)
 WIDTHS_AND_WEIGHTS = {
     **dict.fromkeys(YAHOO, (0.5, 1e-5)),

@@ -6,32 +6,38 @@ python -m dm2l_lab.paper.studies        writes results/studies.json, in about te
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
-from dm2l_lab._runner import _machine, _versions
-from dm2l_lab.paper._studies import Convergence, Course, LabelRanks, Sensitivity, Spectrum
-from dm2l_lab.report import Study, study
+from dm2l.files import whole_file
+from dm2l.labels import Spectrum
+from dm2l_lab._circumstances import machine, versions
+from dm2l_lab.paper._convergence import Convergence, Course
+from dm2l_lab.paper._label_ranks import LabelRanks
+from dm2l_lab.paper._sensitivity import Sensitivity
+from dm2l_lab.paper.study import Study, study
 
 PATH = Path(__file__).parents[3] / "results" / "studies.json"
 DATASETS = ("Arts", "Business")
 
 
 def write(studies: list[Study]) -> None:
+    """Store studies, with versions and machine."""
     record = {
-        "versions": _versions(),
-        "machine": _machine(None),
+        "versions": versions(),
+        "machine": machine(None),
         "studies": [_plain(found) for found in studies],
     }
-    partial = PATH.with_suffix(".partial")
-    partial.write_text(json.dumps(record, separators=(",", ":")) + "\n")
-    partial.replace(PATH)
+    with whole_file(PATH) as part:
+        part.write_text(json.dumps(record, separators=(",", ":")) + "\n")
 
 
 def read() -> list[Study]:
+    """The stored studies."""
     return [_study(**found) for found in json.loads(PATH.read_text())["studies"]]
 
 
@@ -83,7 +89,8 @@ def _numbers(values: Any) -> Any:
 
 
 def main() -> None:
-    write([study(name, progress=lambda text: print(text, file=sys.stderr)) for name in DATASETS])
+    """Compute the studies and store them."""
+    write([study(name, progress=partial(click.echo, err=True)) for name in DATASETS])
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+import click
+
 from dm2l import DM2LClassifier
 from dm2l_lab import Method, Protocol, Store, run
+from dm2l_lab._published import PAPER_MEASURES, published_figures
 from dm2l_lab.paper._methods import COREL, OLD_TMC, SMALL
-from dm2l_lab.paper._published import PAPER_MEASURES, published_figures
 
 ROWS = Path(__file__).parents[3] / "results" / "widths.parquet"
 IN_PRINT = {COREL[0]: "Corel16k", OLD_TMC: "Tmc2007-500"}
@@ -28,6 +30,7 @@ IN_PRINT = {COREL[0]: "Corel16k", OLD_TMC: "Tmc2007-500"}
 def protocol(
     name: str, sets: tuple[str, ...], widths: Sequence[float], weights: Sequence[float]
 ) -> Protocol:
+    """One repetition of the paper's protocol, with a method for each setting of a grid."""
     methods = tuple(
         Method(
             f"sigma {sigma:g}, lambda_d {weight:g}",
@@ -61,6 +64,7 @@ def agreement(store: Store) -> Counter[tuple[str, str]]:
 
 
 def main() -> None:
+    """Say how many figures each setting has as in print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, metavar="STORE", help="where results are, and go")
     parser.add_argument("--jobs", type=int, default=1)
@@ -72,7 +76,7 @@ def main() -> None:
             for one in PROTOCOLS:
                 run(one, store, n_jobs=arguments.jobs, device=arguments.device)
         for (dataset, setting), count in sorted(agreement(store).items()):
-            print(f"{dataset:16s} {setting:26s} {count:2d} of 12")
+            click.echo(f"{dataset:16s} {setting:26s} {count:2d} of 12")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
 """Reports of experiments: one HTML page, and tables in Markdown and LaTeX."""
 
 from dm2l_lab.report._drawings import store_figures
-from dm2l_lab.report._figures import Figure
-from dm2l_lab.report._study import Study, study, study_figures
+from dm2l_lab.report._svg import Figure
 from dm2l_lab.report._writing import report, write_tables
 
 __all__ = [
     "Figure",
-    "Study",
     "report",
     "store_figures",
-    "study",
-    "study_figures",
     "write_tables",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dm2l_lab._tables import Contest, Entry, Table, contests
-from dm2l_lab.paper._published import PAPER_MEASURES
+from dm2l_lab._published import PAPER_MEASURES
+from dm2l_lab._tables import Contest, ResultTable, TableEntry, contests
 from dm2l_lab.report._sheets import Item, Sheet, Tone, mean_item, number, rate_item, signed
 
 _BASIS = (
@@ -18,7 +18,7 @@ _MANY = 30  # lines that one scrolls past
 # -- the same method in print -------------------------------------------------------------------
 
 
-def reproduction_sheets(table: Table) -> Iterator[Sheet]:
+def reproduction_sheets(table: ResultTable) -> Iterator[Sheet]:
     """Our figures beside those the paper prints for the same method."""
     results = table.results
     entries = [
@@ -57,13 +57,13 @@ def reproduction_sheets(table: Table) -> Iterator[Sheet]:
     )
 
 
-def _reproduced_items(entries: Sequence[Entry], method: str) -> Iterator[Item]:
+def _reproduced_items(entries: Sequence[TableEntry], method: str) -> Iterator[Item]:
     for measures in (*((m,) for m in PAPER_MEASURES), PAPER_MEASURES):
         found = [e for e in entries if e.place.method == method and e.measure in measures]
         yield Item(f"{sum(bool(e.reproduced) for e in found)} of {len(found)}")
 
 
-def _beside(entry: Entry) -> list[Item]:
+def _beside(entry: TableEntry) -> list[Item]:
     assert entry.published is not None
     assert entry.difference is not None
     within = Item("yes", tone="good") if entry.reproduced else Item("no", tone="bad")
@@ -72,7 +72,7 @@ def _beside(entry: Entry) -> list[Item]:
     return [*where, Item(entry.place.method), *figures, Item(signed(entry.difference)), within]
 
 
-def _part_note(table: Table) -> list[str]:
+def _part_note(table: ResultTable) -> list[str]:
     return [
         f"{name} stands beside the published {table.published_name(name)}, which is the mean of "
         "more sets."
@@ -98,7 +98,7 @@ def contest_headline(variants: Sequence[str], joint: Sequence[Contest]) -> str:
     )
 
 
-def contest_sheets(table: Table, variants: Sequence[str]) -> Iterator[Sheet]:
+def contest_sheets(table: ResultTable, variants: Sequence[str]) -> Iterator[Sheet]:
     """The best of our variants against the best published figure of any method."""
     joint = contests(table, variants)
     if all(contest.outcome == "missing" for contest in joint):

@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from dm2l_lab._published import MEASURES
 from dm2l_lab._results import Place, Results
-from dm2l_lab._tables import Table
-from dm2l_lab.paper._published import MEASURES
-from dm2l_lab.report._html import element, escape, link
+from dm2l_lab._tables import ResultTable
 
 _SEEDS = ("split_seed", "mask_seed", "estimator_seed")
 _LONGEST = 300  # letters of a warning
+
+
+class Rows(NamedTuple):
+    """The rows of one place: a table, notes, and for a mean of sets the anchors of these."""
+
+    anchor: str
+    title: str
+    heads: list[str]
+    lines: list[list[str]]
+    notes: list[str]
+    parts: dict[str, str] = {}  # noqa: RUF012 - of a tuple that nothing changes
 
 
 class Appendix:
@@ -32,7 +42,7 @@ class Appendix:
     def __init__(self, results: Results, convention: str, prefix: str) -> None:
         self.results = results
         self.convention = convention
-        self._tables = {mask: Table(results, mask, convention) for mask in results.masks}
+        self._tables = {mask: ResultTable(results, mask, convention) for mask in results.masks}
         stored = {*results.done, *results.failed}
         self._places: dict[str, list[Place]] = {}
         for name in (*results.datasets, *results.stored_sets):
@@ -49,28 +59,22 @@ class Appendix:
         """Where the rows of a place are; None where there are none."""
         return self._anchors.get(place)
 
-    def html(self) -> str:
-        """All rows, folded by data set and by place."""
-        parts = []
+    def groups(self) -> Iterator[tuple[str, list[Rows]]]:
+        """Rows by data set and place."""
         for name, places in self._places.items():
-            inside = "".join(self._folded(place) for place in places)
-            if inside:
-                parts.append(f"<details>\n<summary>{escape(name)}</summary>\n{inside}</details>\n")
-        return "".join(parts)
+            if places:
+                yield name, [self._rows(place) for place in places]
 
-    def _folded(self, place: Place) -> str:
+    def _rows(self, place: Place) -> Rows:
         sets = self.results.datasets.get(place.dataset, (place.dataset,))
-        joint = len(sets) > 1
-        content = self._joint(place, sets) if joint else self._rows(place)
         hidden = "all labels" if place.rate == 1 else f"ρ = {place.rate:g}, {place.mask}"
         title = f"{place.dataset}, {hidden}, {place.method}"
-        # The anchor lies inside, so that browsers open the part around it.
-        body = f'<div id="{self._anchors[place]}">{content}</div>'
-        return f"<details><summary>{escape(title)}</summary>{body}</details>\n"
+        content = self._joint(place, sets) if len(sets) > 1 else self._stored(place)
+        return Rows(self._anchors[place], title, *content)
 
     # -- one stored set -------------------------------------------------------------------------
 
-    def _rows(self, place: Place) -> str:
+    def _stored(self, place: Place) -> tuple[Any, ...]:
         done, failed = (found.get(place, []) for found in (self.results.done, self.results.failed))
         measures = self._measures(done)
         letters = _letters(_text(row["chosen"]) for row in done if row["chosen"])
@@ -83,10 +87,10 @@ class Appendix:
             if letters:
                 cells.append(letters[_text(row["chosen"])] if row["chosen"] else "–")
             lines.append([*cells, *(_seed(row[name]) for name in _SEEDS)])
-        table = _table([*heads, "split", "mask", "estimator"], lines) if done else ""
         notes = [f"{letter}: {text}" for text, letter in letters.items()]
         heading = "Chosen settings: " + "; ".join(notes) if notes else ""
-        return table + _notes([heading, *_warnings(done), *_failures(failed)])
+        found = [heading, *_warnings(done), *_failures(failed)]
+        return [*heads, "split", "mask", "estimator"], lines, [note for note in found if note]
 
     def _measures(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
         found = {n for row in rows for n in (row["metrics"] or {}).get(self.convention, {})}
@@ -94,9 +98,9 @@ class Appendix:
 
     # -- a mean of several sets -----------------------------------------------------------------
 
-    def _joint(self, place: Place, sets: Sequence[str]) -> str:
+    def _joint(self, place: Place, sets: Sequence[str]) -> tuple[Any, ...]:
         parts = [place._replace(dataset=name) for name in sets]
-        links = [link(self._anchors[p], escape(p.dataset)) for p in parts if p in self._anchors]
+        links = {p.dataset: self._anchors[p] for p in parts if p in self._anchors}
         mask = place.mask if place.mask in self._tables else self.results.masks[0]
         table = self._tables[mask]
         entries = {
@@ -107,19 +111,7 @@ class Appendix:
         lines = [
             [str(r), *(_value(values.get(r)) for values in entries.values())] for r in repetitions
         ]
-        origin = f'<p class="note">Means, by repetition, of the rows of {", ".join(links)}.</p>'
-        return origin + (_table(["#", *entries], lines) if lines else "")
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    # Nearly all of a page is here: end tags that HTML lets one leave out are left out.
-    head = "".join(f"<th>{escape(name)}" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}" for cell in line) for line in lines)
-    return f'<div class="box"><table class="rows"><thead><tr>{head}<tbody>{body}</table></div>'
-
-
-def _notes(texts: Sequence[str]) -> str:
-    return "".join(element("p", escape(text), {"class": "note wide"}) for text in texts if text)
+        return ["#", *entries], lines, [], links
 
 
 def _value(value: float | None) -> str:

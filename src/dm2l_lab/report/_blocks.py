@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dm2l.plots._ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
+from dm2l_lab._published import Measure
 from dm2l_lab._statistics import PairedComparison, pairwise_wilcoxon
-from dm2l_lab._tables import ROUNDING, Table
-from dm2l_lab.paper._published import Measure
+from dm2l_lab._tables import ROUNDING, ResultTable
 
 # Of nine methods; the paper uses it for its six.
 PAPER_CONSTANT = 3.102
@@ -54,14 +54,14 @@ class BlockStatistics:
     pairs: tuple[PairedComparison, ...]
 
 
-def block_statistics(table: Table, measure: Measure) -> BlockStatistics | None:
+def block_statistics(table: ResultTable, measure: Measure) -> BlockStatistics | None:
     """Compare all methods over the blocks of a table.
 
     The value of a block is the mean over the repetitions that all compared methods have there.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         Results.
     measure : Measure
         What to compare.

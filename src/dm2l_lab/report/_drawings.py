@@ -1,16 +1,20 @@
-"""The figures of a report that a store has the numbers for."""
+"""The figures of a report that a store has the numbers for, and its diagrams."""
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dm2l.plots._diagrams import critical_difference_diagram
 from dm2l_lab import Protocol, Store
 from dm2l_lab._figures import comparison_figure, rate_figure, time_figure
 from dm2l_lab._results import read_results
-from dm2l_lab._svg import to_svg
-from dm2l_lab.report._figures import Figure
+from dm2l_lab.report._blocks import BlockStatistics
+from dm2l_lab.report._sheets import printable
+from dm2l_lab.report._svg import Figure, to_svg
 
 Row = dict[str, Any]
 
@@ -84,3 +88,29 @@ def _figures(name: str, rows: Sequence[Row], convention: str) -> Iterator[Figure
 
 def _value(row: Row, convention: str, metric: str) -> bool:
     return (row["metrics"] or {}).get(convention, {}).get(metric) is not None
+
+
+# -- diagrams -----------------------------------------------------------------------------------
+
+
+def can_draw() -> bool:
+    """Whether matplotlib, which draws the diagrams, is there."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def diagrams(blocks: Sequence[BlockStatistics]) -> Iterator[Figure]:
+    """Critical-difference diagrams, one for each measure."""
+    for each in blocks:
+        title = f"{each.measure.title}: average ranks"
+        caption = (
+            f"{len(each.methods)} methods on {len(each.blocks)} blocks. Methods under one bar do "
+            f"not differ by Nemenyi's test at 5 %: their ranks lie within {each.cd:.3f}."
+        )
+        # A dollar would begin a formula.
+        names = [printable(method).replace("$", r"\$") for method in each.methods]
+        with warnings.catch_warnings():
+            # Whether a font has a letter is a matter of the browser that shows the page.
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            figure = critical_difference_diagram(each.ranks, each.cd, names=names).figure
+            svg = to_svg(figure, title=title, description=caption, outlines=False)
+        yield Figure(title, caption, svg)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dm2l_lab._statistics import Interval, corrected_t_interval
-from dm2l_lab._tables import Entry, Table
-from dm2l_lab.paper._published import Measure
+from dm2l.model_selection import Interval, corrected_t_interval
+from dm2l_lab._published import Measure
+from dm2l_lab._tables import ResultTable, TableEntry
 
+LEVEL = 0.95  # of each interval by itself: of twenty between equals about one leaves out 0
 TEST_SHARE = 0.4  # of rows that do not say how many were tested on
 
 Verdict = Literal["better", "worse", "no difference shown"]
@@ -21,7 +22,7 @@ class Duel:
 
     Attributes
     ----------
-    first, second : Entry
+    first, second : TableEntry
         The two, reduced to the repetitions that both have.
     interval : Interval
         Of the mean of ``first`` minus ``second`` over repetitions.
@@ -29,8 +30,8 @@ class Duel:
         Of ``first``: whether the interval leaves out 0, and on which side.
     """
 
-    first: Entry
-    second: Entry
+    first: TableEntry
+    second: TableEntry
     interval: Interval
     verdict: Verdict
 
@@ -60,17 +61,15 @@ def _kind(name: str) -> tuple[bool, str]:
     return "kernel" in name.lower() or name.endswith("-nl"), name.partition(", ")[2]
 
 
-def duels(table: Table, pairs: Iterable[tuple[str, str]], level: float = 0.95) -> list[Duel]:
+def duels(table: ResultTable, pairs: Iterable[tuple[str, str]]) -> list[Duel]:
     """Compare pairs of methods cell by cell, over the repetitions that both have.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         Results.
     pairs : iterable of (str, str)
         Names of methods.
-    level : float, default=0.95
-        Confidence of each interval by itself: of twenty between equals about one leaves out 0.
 
     Returns
     -------
@@ -93,13 +92,13 @@ def duels(table: Table, pairs: Iterable[tuple[str, str]], level: float = 0.95) -
                     if common := first.values.keys() & second.values.keys():
                         share = _test_share(table, first)
                         both = first.restricted(common), second.restricted(common)
-                        found.append(_duel(*both, share, level))
+                        found.append(_duel(*both, share))
     return found
 
 
-def _duel(first: Entry, second: Entry, test_share: float, level: float) -> Duel:
+def _duel(first: TableEntry, second: TableEntry, test_share: float) -> Duel:
     differences = [value - second.values[r] for r, value in first.values.items()]
-    interval = corrected_t_interval(differences, test_share, level)
+    interval = corrected_t_interval(differences, test_share, LEVEL)
     higher = first.measure.higher_is_better
     verdict: Verdict = "no difference shown"
     if interval.low > 0:
@@ -109,7 +108,7 @@ def _duel(first: Entry, second: Entry, test_share: float, level: float) -> Duel:
     return Duel(first, second, interval, verdict)
 
 
-def _test_share(table: Table, entry: Entry) -> float:
+def _test_share(table: ResultTable, entry: TableEntry) -> float:
     """Share of rows tested on, as the rows behind an entry tell it."""
     sets = table.results.datasets[entry.place.dataset]
     places = [entry.place._replace(dataset=name) for name in sets]

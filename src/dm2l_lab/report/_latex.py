@@ -56,28 +56,6 @@ def latex_sheet(sheet: Sheet, label: str) -> str:
     -------
     str
         Needs the packages booktabs and, for long tables, longtable.
-
-    Examples
-    --------
-    >>> from dm2l_lab.report._latex import latex_sheet
-    >>> from dm2l_lab.report._sheets import Item, Sheet
-    >>> rows = [[Item("Arts"), Item("0.114", "± 0.002", bold=True)]]
-    >>> text = latex_sheet(Sheet("rkl", "Ranking loss", ["Data set", "ridge"], "tn", rows), "rkl")
-    >>> print(text)
-    \begin{table}
-    \centering
-    \caption{Ranking loss}
-    \label{tab:rkl}
-    \begin{tabular}{lr}
-    \toprule
-    Data set & ridge \\
-    \midrule
-    Arts & \textbf{0.114} \\*[-2pt]
-     & {\tiny $\pm$ 0.002} \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    <BLANKLINE>
     """
     size = [r"\scriptsize", r"\setlength{\tabcolsep}{3pt}"]
     size = size if len(sheet.columns) > _MANY_COLUMNS else []

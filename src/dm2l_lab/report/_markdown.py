@@ -34,19 +34,6 @@ def markdown_sheet(sheet: Sheet) -> str:
     -------
     str
         Ends with a line break.
-
-    Examples
-    --------
-    >>> from dm2l_lab.report._markdown import markdown_sheet
-    >>> from dm2l_lab.report._sheets import Item, Sheet
-    >>> rows = [[Item("Arts"), Item("0.114", "± 0.002", bold=True)]]
-    >>> print(markdown_sheet(Sheet("rkl", "Ranking loss", ["Data set", "ridge"], "tn", rows)))
-    ### Ranking loss
-    <BLANKLINE>
-    | Data set | ridge |
-    | :-- | --: |
-    | Arts | **0.114** ± 0.002 |
-    <BLANKLINE>
     """
     lines = [
         f"### {markdown_text(sheet.title)}",

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from dm2l_lab._results import Results
-from dm2l_lab.report._figures import Figure
-from dm2l_lab.report._html import escape, facts_html, link
-from dm2l_lab.report._part import Part, figure_html
+from dm2l_lab.report._drawings import can_draw, diagrams
+from dm2l_lab.report._part import Part
 from dm2l_lab.report._sections import Choice
+from dm2l_lab.report._sheets import printable
+from dm2l_lab.report._svg import Figure, inline_svg
 
 
 def page(
@@ -37,47 +41,51 @@ def page(
     str
         The same for the same results.
     """
-    parts = [Part(results, convention, choice, f"p{i}") for i, results in enumerate(found)]
-    contents = "".join(part.contents() for part in parts)
-    body = "".join(part.html() for part in parts)
-    if figures:
-        contents += f"<li>{link('figures', 'Figures')}</li>"
-        shown = (figure_html(figure, f"x{i}") for i, figure in enumerate(figures))
-        body += f'<h2 id="figures">Figures</h2>\n<div class="figures">{"".join(shown)}</div>\n'
-    contents += f"<li>{link('rows', 'Rows behind the numbers')}</li>"
-    title = f"Results of {', '.join(results.name for results in found)}"
-    script, style = (_resource(name) for name in ("page.js", "page.css"))
-    # Whatever a name in the store might smuggle in, nothing but this script may run or load.
+    script, style = (Markup(_resource(name)) for name in ("page.js", "page.css"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-        f"form-action 'none'; script-src 'sha256-{digest}'"
-    )
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{escape(title)}</h1>\n{_overview(found, convention)}</header>\n"
-        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n'
-        f"<main>\n{body}"
-        '<h2 id="rows">Rows behind the numbers</h2>\n'
-        '<p class="note">For each repetition: the measures, seconds in all, settings that a '
-        "search chose, and the seeds of split, mask and estimator. Every mean above leads here."
-        f"</p>\n{''.join(part.rows() for part in parts)}</main>\n"
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        environment()
+        .get_template("page.html")
+        .render(
+            title=f"Results of {', '.join(results.name for results in found)}",
+            # Whatever a name in the store may smuggle in, nothing but this script can run or load.
+            policy=(
+                "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+                f"form-action 'none'; script-src 'sha256-{digest}'"
+            ),
+            script=script,
+            style=style,
+            overview=_overview(found, convention),
+            parts=[Part(results, convention, choice, f"p{i}") for i, results in enumerate(found)],
+            figures=figures,
+            diagrams=diagrams if can_draw() else None,
+        )
     )
+
+
+def environment() -> Environment:
+    """Templates in which nothing that is put in is markup, unless it is marked so."""
+    found = Environment(
+        loader=PackageLoader("dm2l_lab.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else printable(value),
+    )
+    found.filters["inline"] = lambda svg, name: Markup(inline_svg(svg, name))
+    return found
 
 
 def _resource(name: str) -> str:
-    return files("dm2l_lab.report").joinpath(name).read_text(encoding="utf-8")
+    return files("dm2l_lab.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 # -- what it rests on ---------------------------------------------------------------------------
 
 
-def _overview(found: Sequence[Results], convention: str) -> str:
+def _overview(found: Sequence[Results], convention: str) -> dict[str, str]:
     rows = [row for results in found for row in results.rows]
     statuses = Counter(row["status"] for row in rows)
     started = sorted(row["started"] for row in rows if row["started"])
@@ -92,7 +100,7 @@ def _overview(found: Sequence[Results], convention: str) -> str:
         facts["Runs"] += f", begun {started[0]}" + (
             f" to {started[-1]}" if started[-1] != started[0] else ""
         )
-    return facts_html(facts)
+    return facts
 
 
 def _versions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

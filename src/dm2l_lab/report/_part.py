@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dm2l_lab._results import Place, Results
-from dm2l_lab._tables import Table
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.report._appendix import Appendix
-from dm2l_lab.report._figures import Figure, can_draw, diagrams, inline_svg
-from dm2l_lab.report._html import element, escape, facts_html, link, sheet_html, table_html
 from dm2l_lab.report._sections import Choice, Section, sections
 from dm2l_lab.report._sheets import Item, Sheet, rate_item
 
@@ -22,6 +19,18 @@ _MASKS = {
 }
 
 
+class Mask(NamedTuple):
+    """What the page has on one mask."""
+
+    title: str
+    sections: list[Section]
+
+    @property
+    def headlines(self) -> list[str]:
+        """What it comes to."""
+        return [line for section in self.sections for line in section.headlines]
+
+
 class Part:
     """What the page has on one protocol."""
 
@@ -29,34 +38,17 @@ class Part:
         self.results = results
         self.name = name
         self.appendix = Appendix(results, convention, name)
-        self.masks = {
-            mask: list(sections(Table(results, mask, convention), choice)) for mask in results.masks
-        }
-
-    def contents(self) -> str:
-        inner = ""
-        for i, (mask, found) in enumerate(self.masks.items()):
-            links = ", ".join(
-                link(f"{self.name}m{i}s{j}", escape(section.title))
-                for j, section in enumerate(found)
+        self.masks = [
+            Mask(
+                _MASKS.get(mask, mask),
+                list(sections(ResultTable(results, mask, convention), choice)),
             )
-            title = link(f"{self.name}m{i}", escape(_mask_title(mask)))
-            inner += f"<li>{title}{': ' if links else ''}{links}</li>"
-        inner += f"<li>{link(f'{self.name}gaps', 'Failed and missing')}</li>"
-        return f"<li>{link(self.name, escape(self.results.name))}<ul>{inner}</ul></li>"
+            for mask in results.masks
+        ]
 
-    def html(self) -> str:
-        title = f'<h2 id="{self.name}">{escape(self.results.name)}</h2>\n'
-        masks = "".join(
-            self._mask(mask, found, f"{self.name}m{i}")
-            for i, (mask, found) in enumerate(self.masks.items())
-        )
-        return title + facts_html(self._protocol()) + self._methods() + masks + self._gaps()
-
-    def rows(self) -> str:
-        return f"<h3>{escape(self.results.name)}</h3>\n{self.appendix.html()}"
-
-    def _protocol(self) -> dict[str, str]:
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was run."""
         results = self.results
         splits = sorted({row["split"] for row in results.rows if row["split"]})
         planned = sum(results.expected.values())
@@ -72,7 +64,9 @@ class Part:
             "Rows": count,
         }
 
-    def _methods(self) -> str:
+    @property
+    def methods(self) -> Sheet:
+        """Notes on methods, and their settings."""
         notes: dict[str, list[str]] = {}
         for protocol in self.results.protocols:
             for method in protocol.methods:
@@ -91,44 +85,12 @@ class Part:
             for name in self.results.methods
         ]
         columns = ["Method", "Note", "Settings"]
-        sheet = Sheet("methods", "Methods and their settings", columns, "ttt", rows, folded=True)
-        return sheet_html(sheet, f"{self.name}methods", self.appendix.anchor)
+        return Sheet("methods", "Methods and their settings", columns, "ttt", rows, folded=True)
 
-    def _mask(self, mask: str, found: Sequence[Section], name: str) -> str:
-        text = f'<h3 id="{name}">{escape(_mask_title(mask))}</h3>\n'
-        if not found:
-            return text + '<p class="note">No results yet.</p>\n'
-        headlines = [line for section in found for line in section.headlines]
-        if headlines:
-            text += f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in headlines)}</ul>\n"
-        for j, section in enumerate(found):
-            text += f'<h4 id="{name}s{j}">{escape(section.title)}</h4>\n'
-            text += "".join(
-                sheet_html(sheet, f"{name}s{j}t{k}", self.appendix.anchor)
-                for k, sheet in enumerate(section.sheets)
-            )
-            if section.blocks and can_draw():
-                shown = (
-                    figure_html(figure, f"{name}s{j}f{k}")
-                    for k, figure in enumerate(diagrams(list(section.blocks)))
-                )
-                text += f'<div class="figures">{"".join(shown)}</div>\n'
-            elif section.blocks:
-                text += '<p class="note">Diagrams need matplotlib: dm2l[plot].</p>\n'
-        return text
-
-    def _gaps(self) -> str:
-        text = f'<h3 id="{self.name}gaps">Failed and missing</h3>\n'
-        failed, missing = self._failed(), self._missing()
-        if not failed.rows and not missing.rows:
-            unknown = "" if self.results.expected else "; what is missing is not known here"
-            return text + f'<p class="note">Nothing failed{unknown}.</p>\n'
-        for sheet in (failed, missing):
-            if sheet.rows:
-                text += f"<h5>{escape(sheet.title)}</h5>\n" + table_html(
-                    sheet, self.appendix.anchor
-                )
-        return text
+    @property
+    def gaps(self) -> list[Sheet]:
+        """What failed and what is missing."""
+        return [sheet for sheet in (self._failed(), self._missing()) if sheet.rows]
 
     def _failed(self) -> Sheet:
         rows = []
@@ -159,17 +121,3 @@ def _where(place: Place) -> list[Item]:
 
 def _settings(parameters: Any) -> str:
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)
-
-
-def _mask_title(mask: str) -> str:
-    return _MASKS.get(mask, mask)
-
-
-def figure_html(figure: Figure, name: str) -> str:
-    """A figure with its title and caption."""
-    title, caption, svg = figure
-    drawing = inline_svg(svg, name)
-    return (
-        f"<figure>\n<h5>{escape(title)}</h5>\n{drawing}\n"
-        f"{element('figcaption', escape(caption))}\n</figure>\n"
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dm2l_lab._results import Results
-from dm2l_lab._tables import Table
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.report._against_paper import contest_sheets, reproduction_sheets
 from dm2l_lab.report._blocks import BlockStatistics, block_statistics
 from dm2l_lab.report._duels import dm2l_variants, ridge_pairs
@@ -32,17 +32,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which methods are ours, and which pairs to compare; None to go by names.
-
-    Examples
-    --------
-    >>> from dm2l_lab.report._sections import Choice
-    >>> choice = Choice()
-    >>> choice.variants_among(["LEML", "DM2L linear", "masked ridge"])
-    ['DM2L linear']
-    >>> choice.pairs_among(["LEML", "DM2L linear", "masked ridge"])
-    [('DM2L linear', 'masked ridge')]
-    """
+    """Which methods are ours, and which pairs to compare; None to go by names."""
 
     variants: Sequence[str] | None = None
     pairs: Sequence[tuple[str, str]] | None = None
@@ -70,7 +60,7 @@ class Choice:
         return [(a, b) for a, b in self.pairs if a in methods and b in methods]
 
 
-def sections(table: Table, choice: Choice) -> Iterator[Section]:
+def sections(table: ResultTable, choice: Choice) -> Iterator[Section]:
     """Everything there is to say about a table; what there is nothing to say about is left out."""
     methods = table.results.methods
     variants, pairs = choice.variants_among(methods), choice.pairs_among(methods)

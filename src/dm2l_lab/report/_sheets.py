@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dm2l_lab._published import PRINTED_DECIMALS, Measure
 from dm2l_lab._results import Place
-from dm2l_lab._tables import Entry, Table, paired_means
-from dm2l_lab.paper._published import PRINTED_DECIMALS, Measure
+from dm2l_lab._tables import ResultTable, TableEntry, paired_means
+
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
+_CONTROL |= dict.fromkeys(map(ord, "\t\n\r"), " ")
 
 Tone = Literal["", "good", "bad", "missing"]
 
@@ -72,6 +75,11 @@ class Sheet:
     folded: bool = False
 
 
+def printable(text: object) -> str:
+    """A text on one line without characters that no page may hold."""
+    return str(text).translate(_CONTROL)
+
+
 def number(value: float, decimals: int = PRINTED_DECIMALS) -> str:
     """A number with fixed decimals; never a negative zero."""
     text = f"{value:.{decimals}f}"
@@ -89,7 +97,7 @@ def rate_item(rate: float) -> Item:
     return Item(f"{rate:g}")
 
 
-def mean_item(entry: Entry, *, bold: bool = False) -> Item:
+def mean_item(entry: TableEntry, *, bold: bool = False) -> Item:
     """The mean of an entry, linked to its rows."""
     if entry.mean is None:
         return Item("–", tone="missing")
@@ -99,7 +107,7 @@ def mean_item(entry: Entry, *, bold: bool = False) -> Item:
 # -- results ------------------------------------------------------------------------------------
 
 
-def result_sheets(table: Table) -> Iterator[Sheet]:
+def result_sheets(table: ResultTable) -> Iterator[Sheet]:
     """For each measure, all methods on all data sets; what is shown as one set follows in parts."""
     results = table.results
     parts = [name for name in results.stored_sets if name not in results.datasets]
@@ -110,7 +118,7 @@ def result_sheets(table: Table) -> Iterator[Sheet]:
 
 
 def _result_sheet(
-    table: Table, measure: Measure, datasets: Sequence[str], name: str, part: bool = False
+    table: ResultTable, measure: Measure, datasets: Sequence[str], name: str, part: bool = False
 ) -> Sheet:
     results = table.results
     lines = {
@@ -147,7 +155,7 @@ def _result_sheet(
     )
 
 
-def _result_items(line: dict[str, Entry], measure: Measure, usual: int) -> Iterator[Item]:
+def _result_items(line: dict[str, TableEntry], measure: Measure, usual: int) -> Iterator[Item]:
     means = paired_means(line)
     best = number(measure.best(list(means.values()))) if means else None
     for method, entry in line.items():

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dm2l.plots._ranks import nemenyi_critical_difference
-from dm2l_lab._tables import Table
-from dm2l_lab.paper._published import PAPER_MEASURES
+from dm2l_lab._published import PAPER_MEASURES
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.report._blocks import PAPER_BLOCKS, PAPER_CONSTANT, PAPER_METHODS, BlockStatistics
-from dm2l_lab.report._duels import Duel, duels
+from dm2l_lab.report._duels import LEVEL, Duel, duels
 from dm2l_lab.report._sheets import Item, Sheet, Tone, mean_item, number, rate_item, signed
 
 # -- pairs --------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def duel_headline(found: Sequence[Duel]) -> str:
     )
 
 
-def duel_sheets(table: Table, pairs: Sequence[tuple[str, str]]) -> Iterator[Sheet]:
+def duel_sheets(table: ResultTable, pairs: Sequence[tuple[str, str]]) -> Iterator[Sheet]:
     """DM2L beside ridge, on the same splits."""
     found = duels(table, pairs)
     if not found:
@@ -38,7 +38,7 @@ def duel_sheets(table: Table, pairs: Sequence[tuple[str, str]]) -> Iterator[Shee
         key = (duel.first.place.method, duel.second.place.method, duel.measure.name)
         counts.setdefault(key, Counter())[duel.verdict] += 1
     verdicts = ("better", "no difference shown", "worse")
-    level = f"{100 * found[0].interval.level:g} %"
+    level = f"{100 * LEVEL:g} %"
     notes = [
         duel_headline(found),
         f"In how many cells (data set and rate) the {level} interval of the mean difference over "
@@ -78,7 +78,9 @@ def duel_sheets(table: Table, pairs: Sequence[tuple[str, str]]) -> Iterator[Shee
 def _duel(duel: Duel) -> list[Item]:
     place, interval = duel.first.place, duel.interval
     tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
-    bounds = f"{signed(interval.low)} to {signed(interval.high)}" if interval.n > 1 else "unbounded"
+    bounds = (
+        f"{signed(interval.low)} to {signed(interval.high)}" if duel.first.n > 1 else "unbounded"
+    )
     return [
         Item(place.dataset),
         rate_item(place.rate),
@@ -89,7 +91,7 @@ def _duel(duel: Duel) -> list[Item]:
         mean_item(duel.second),
         Item(signed(interval.mean)),
         Item(bounds),
-        Item(str(interval.n)),
+        Item(str(duel.first.n)),
         Item(duel.verdict, tone=tones.get(duel.verdict, "")),
     ]
 

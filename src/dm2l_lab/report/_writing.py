@@ -11,12 +11,12 @@ from dm2l.files import whole_file
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._results import Results, read_results
 from dm2l_lab._store import Store
-from dm2l_lab._tables import Table
-from dm2l_lab.report._figures import Figure
+from dm2l_lab._tables import ResultTable
 from dm2l_lab.report._latex import latex_sheet
 from dm2l_lab.report._markdown import markdown_sheet, markdown_text
 from dm2l_lab.report._page import page
 from dm2l_lab.report._sections import Choice, sections
+from dm2l_lab.report._svg import Figure
 
 
 def report(
@@ -123,7 +123,7 @@ def write_tables(
             name = _unused(f"{_file_name(results.name)}-{_file_name(mask)}", written, folder)
             markdown = folder / f"{name}.md"
             written[markdown] = f"# {markdown_text(results.name)}, {markdown_text(mask)}\n"
-            for section in sections(Table(results, mask, convention), choice):
+            for section in sections(ResultTable(results, mask, convention), choice):
                 written[markdown] += f"\n## {section.title}\n"
                 for sheet in section.sheets:
                     written[markdown] += f"\n{markdown_sheet(sheet)}"

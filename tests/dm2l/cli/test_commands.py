@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from dm2l import __version__
-from dm2l.cli._commands import cli
+from dm2l.cli._commands import COMMANDS, cli
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +76,64 @@ def test_missing_extra_is_named(monkeypatch):
         dm2l.cli.main()
 
 
-def test_bench_times_all_models_in_one_run_and_says_where():
-    arguments = ["bench", "--rows", "60", "--features", "5", "--labels", "3", "--repeats", "1"]
-    result = CliRunner().invoke(cli, [*arguments, "--json"])
-    assert result.exit_code == 0, result.output
-    record = json.loads(result.stdout)
-    found = record["results"]
-    assert list(found) == ["Ridge, holes as 0", "masked ridge", "DM2L linear", "DM2L kernel"]
-    ridge = found["Ridge, holes as 0"]["seconds"]
-    for row in found.values():
-        assert row["seconds"] > 0
-        assert row["over_ridge"] == pytest.approx(row["seconds"] / ridge)
-    assert found["DM2L linear"]["evaluations"] >= 1
-    assert record["machine"]["dm2l"] == __version__
-    shown = CliRunner().invoke(cli, arguments)
-    assert "over Ridge" in shown.stdout
+def test_what_a_command_lacks_is_named(monkeypatch):
+    import dm2l.cli
+
+    monkeypatch.setattr(sys, "argv", ["dm2l", "demo"])
+    for name in [name for name in sys.modules if name.startswith("rich.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.delitem(sys.modules, "dm2l.cli._demo", raising=False)
+    with pytest.raises(SystemExit, match=r"needs rich: pip install 'dm2l\[cli\]'"):
+        dm2l.cli.main()
+
+
+# -- commands are loaded when they are called ---------------------------------------------------
+
+LOADED = """
+import sys
+from click.testing import CliRunner
+from dm2l.cli._commands import cli
+result = CliRunner().invoke(cli, sys.argv[1:])
+assert result.exit_code == 0, result.output
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"dm2l_lab", "numpy", "scipy", "sklearn", "pandas", "rich"}),
+        (["--version"], {"dm2l_lab", "numpy", "scipy", "sklearn", "pandas", "rich"}),
+        (["fit", "--help"], {"dm2l_lab", "matplotlib", "jinja2"}),
+        (["experiment", "run", "--help"], {"matplotlib", "jinja2"}),
+    ],
+)
+def test_a_command_loads_no_other(arguments, absent):
+    command = [sys.executable, "-c", LOADED, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert not absent & set(found.stdout.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_of_a_command_what_it_says_of_itself(name):
+    command = cli.get_command(None, name)
+    assert command.name == name
+    assert COMMANDS[name].help == command.get_short_help_str(10_000)
+
+
+def test_the_list_looks_as_if_the_commands_were_loaded():
+    eager = click.Group("cli", {name: cli.get_command(None, name) for name in COMMANDS})
+    eager.list_commands = lambda ctx: list(COMMANDS)
+    shown, expected = (
+        CliRunner().invoke(group, ["--help"]).output.partition("Commands:")[2]
+        for group in (cli, eager)
+    )
+    assert shown == expected
+    assert "  inspect " in shown
+
+
+def test_an_unknown_command_is_refused():
+    result = CliRunner().invoke(cli, ["bench"])
+    assert result.exit_code == 2
+    assert "No such command 'bench'" in result.output

@@ -12,6 +12,7 @@ from typing import Literal
 __all__ = [
     "MEASURES",
     "PAPER_MEASURES",
+    "PAPER_METRICS",
     "PRINTED_DECIMALS",
     "SOURCES",
     "Measure",
@@ -42,15 +43,6 @@ class Measure:
         Within which a figure counts as reproduced.
     relative : bool
         Whether the tolerance is a share of the published figure.
-
-    Examples
-    --------
-    >>> from dm2l_lab.paper._published import MEASURES
-    >>> loss = MEASURES[0]
-    >>> loss.name, loss.metric, loss.higher_is_better
-    ('Rkl', 'ranking_loss', False)
-    >>> loss.reproduced(0.137, published=0.125), loss.reproduced(0.138, published=0.125)
-    (True, False)
     """
 
     name: str
@@ -88,6 +80,7 @@ MEASURES = (
     Measure("Ham", "hamming_loss", "Hamming loss", False),
 )
 PAPER_MEASURES = MEASURES[:4]
+PAPER_METRICS = tuple(measure.metric for measure in PAPER_MEASURES)
 
 # The paper's data sets, each with the sets of dm2l.datasets whose results are averaged for it.
 # "Corel16k" is the mean of ten samples. "Tmc2007-500" was run on an old edition with many copied
@@ -117,15 +110,8 @@ def published_figures() -> MappingProxyType[tuple[str, float, str, str], float]:
     -------
     mapping of (data set, rate, measure, method) to float
         Data sets and measures by the paper's names, see :data:`SOURCES` and :data:`MEASURES`.
-
-    Examples
-    --------
-    >>> from dm2l_lab.paper._published import published_figures
-    >>> figures = published_figures()
-    >>> len(figures), figures["Arts", 0.3, "Rkl", "DM2L-nl"]
-    (576, 0.127)
     """
-    text = files("dm2l_lab.paper").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("dm2l_lab").joinpath("published.csv").read_text(encoding="utf-8")
     return MappingProxyType(
         {
             (row["dataset"], float(row["rate"]), row["metric"], row["method"]): float(row["value"])
@@ -142,12 +128,6 @@ def best_published() -> MappingProxyType[tuple[str, float, str], tuple[float, tu
     -------
     mapping of (data set, rate, measure) to (float, tuple of str)
         96 cells: 8 data sets, 3 rates, 4 measures.
-
-    Examples
-    --------
-    >>> from dm2l_lab.paper._published import best_published
-    >>> best_published()["Social", 0.3, "Ap"]
-    (0.768, ('DM2L-l', 'DM2L-nl'))
     """
     measures = {measure.name: measure for measure in MEASURES}
     found: dict[tuple[str, float, str], dict[str, float]] = {}

@@ -291,7 +291,7 @@ def test_export_and_merge_bring_results_together(folder):
     assert "lacks the columns" in call("merge", "all.db", "t.csv", code=2).output
 
 
-MAKEFILE = Path(__file__).parents[2] / "Makefile"
+MAKEFILE = Path(__file__).parents[3] / "Makefile"
 
 
 @pytest.mark.skipif(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import numpy as np
@@ -14,14 +13,10 @@ from hypothesis.extra.numpy import arrays
 
 from dm2l import DM2LClassifier, DM2LClassifierCV, metrics
 from dm2l.datasets import make_missing_multilabel
-from dm2l_lab.paper._studies import (
-    METRICS,
-    Sensitivity,
-    Spectrum,
-    convergence,
-    label_ranks,
-    sensitivity,
-)
+from dm2l_lab._published import PAPER_METRICS as METRICS
+from dm2l_lab.paper._convergence import convergence
+from dm2l_lab.paper._label_ranks import label_ranks
+from dm2l_lab.paper._sensitivity import Sensitivity, sensitivity
 
 SIGNS = arrays(
     np.int8, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=st.integers(-1, 1)
@@ -29,21 +24,6 @@ SIGNS = arrays(
 
 
 # -- ranks --------------------------------------------------------------------------------------
-
-
-@settings(deadline=None)
-@given(SIGNS)
-def test_a_spectrum_has_the_rank_and_the_norms_that_numpy_finds(T):
-    spectrum = Spectrum.of(T)
-    assert spectrum.shape == T.shape
-    assert spectrum.rank == np.linalg.matrix_rank(T.astype(float))
-    assert spectrum.nuclear_norm == pytest.approx(np.linalg.norm(T.astype(float), "nuc"))
-    if T.any():
-        ratio = np.linalg.norm(T.astype(float), "nuc") / np.linalg.norm(T)
-        assert spectrum.effective_rank == pytest.approx(ratio**2)
-        assert 1 - 1e-9 <= spectrum.effective_rank <= spectrum.rank + 1e-9
-    else:
-        assert spectrum.effective_rank == 0
 
 
 def test_groups_are_the_rows_with_an_observed_positive_and_holes_are_zeros():
@@ -414,58 +394,3 @@ def test_a_gamma_that_is_not_a_number_tells_no_sigma():
     }
     with pytest.raises(ValueError, match="gamma='scale' tells no sigma"):
         Sensitivity.from_search(results)
-
-
-def stored(lambda_d, gamma, repetition, value, **changes):
-    """A row as a store gives it."""
-    kernel = "linear" if gamma is None else "rbf"
-    parameters = {"class": "dm2l.DM2LClassifier", "kernel": kernel, "lambda_d": lambda_d}
-    parameters |= {"gamma": "scale" if gamma is None else gamma, "alpha": 1.0}
-    found = {"ranking_loss": value, "hamming_loss": None}
-    row = {"protocol": "p", "dataset": "Arts", "mask": "none", "rate": 1.0, "status": "done"}
-    row |= {"repetition": repetition, "parameters": parameters | changes.pop("parameters", {})}
-    row |= {"metrics": {"published": found, "default": {"ranking_loss": -value}}}
-    return json.loads(json.dumps(row | changes))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.permutations(list(product((0.1, 1.0), (0.5, 0.02), (3, 8)))))
-def test_rows_of_a_store_are_a_study_in_whatever_order_they_come(cells):
-    rows = [stored(*cell, value=sum(cell)) for cell in cells]
-    rows.append(stored(1.0, 7.0, 3, 0.0, status="failed", metrics=None))
-    study = Sensitivity.from_rows(rows)
-    np.testing.assert_array_equal(study.lambda_ds, [0.1, 1.0])
-    np.testing.assert_allclose(study.sigmas, [1.0, 5.0])
-    expected = [[[v + g + r for v in (0.1, 1.0)] for g in (0.5, 0.02)] for r in (3, 8)]
-    np.testing.assert_allclose(study.scores["ranking_loss"], expected)
-    assert np.isnan(study.scores["hamming_loss"]).all()
-    other = Sensitivity.from_rows(rows, convention="default")
-    np.testing.assert_allclose(other.scores["ranking_loss"], -np.array(expected))
-
-
-def test_rows_of_the_linear_model_have_no_sigma_and_missing_cells_are_nan():
-    rows = [stored(0.1, None, 0, 0.3), stored(1.0, None, 1, 0.2)]
-    study = Sensitivity.from_rows(rows)
-    assert study.sigmas is None
-    nan = np.nan
-    np.testing.assert_array_equal(study.scores["ranking_loss"], [[[0.3, nan]], [[nan, 0.2]]])
-
-
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"dataset": "Business"}, "dataset"),
-        ({"rate": 0.3}, "rate"),
-        ({"parameters": {"alpha": 2.0}}, "alpha"),
-        ({"parameters": {"kernel": "rbf"}}, "kernel"),
-    ],
-)
-def test_rows_that_differ_in_anything_else_are_refused(changes, what):
-    rows = [stored(0.1, None, 0, 0.3), stored(1.0, None, 0, 0.2, **changes)]
-    with pytest.raises(ValueError, match=f"Rows differ in {what}: "):
-        Sensitivity.from_rows(rows)
-
-
-def test_rows_of_which_none_is_done_are_refused():
-    with pytest.raises(ValueError, match="None of the rows is done"):
-        Sensitivity.from_rows([stored(0.1, None, 0, 0.1, status="failed")])

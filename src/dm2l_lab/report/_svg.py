@@ -1,19 +1,14 @@
-"""Figures as SVG that can stand inside a page, several of them, without touching each other."""
+"""Figures as SVG, and SVG as a part of a page, beside others and without touching them."""
 
 from __future__ import annotations
 
-import importlib.util
+import html
 import io
 import re
-import warnings
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
-from dm2l.plots._diagrams import critical_difference_diagram
-from dm2l_lab.report._blocks import BlockStatistics
-from dm2l_lab.report._html import printable
-
+_MOST_LAYOUTS = 8
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _URL = re.compile(r"url\(\s*(['\"]?)#([^)'\"]+)\1\s*\)")
@@ -37,6 +32,78 @@ class Figure(NamedTuple):
     svg: str
 
 
+def to_svg(
+    figure: Any, *, title: str | None = None, description: str | None = None, outlines: bool = True
+) -> str:
+    """Write a figure as SVG.
+
+    Nothing depends on time, chance or settings of the reader: the same figure gives the same text.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Any figure.
+    title, description : str, default=None
+        For those who cannot see it; None tells the names of axes and series.
+    outlines : bool, default=True
+        Whether letters are drawn, so that no font is needed, or stay letters, which can be found
+        and read aloud.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element, for :func:`inline_svg`.
+    """
+    # A layout depends a little on the one before, and settles after a few.
+    text, before = _written(figure, outlines), ""
+    for _ in range(_MOST_LAYOUTS):
+        if text == before:
+            break
+        text, before = _written(figure, outlines), text
+    words = zip((title, description), _words(figure), strict=True)
+    name, story = (html.escape(found if given is None else given) for given, found in words)
+    attributes, _, body = text.partition(">")
+    return f"<svg{attributes}>\n<title>{name}</title>\n<desc>{story}</desc>{body}"
+
+
+def _written(figure: Any, outlines: bool) -> str:
+    """The figure as matplotlib writes it, after ``<svg``."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    fixed: Any = {"svg.hashsalt": "dm2l", "savefig.bbox": "standard"}
+    with mpl.rc_context(fixed | {"svg.fonttype": "path" if outlines else "none"}):
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = re.sub(r"\s*\n\s*", "\n", buffer.getvalue().partition("<svg")[2])
+    # Rounding of a layout is not to show: neither in numbers (what is below one may be a scale,
+    # and stays) nor in identifiers, which are digests of coordinates.
+    text = re.sub(r"\b[1-9]\d*\.\d{4,}", lambda number: f"{float(number[0]):.3f}", text)
+    names: dict[str, str] = {}
+    return re.sub(
+        r"""(?<=["#])\w*[0-9a-f]{10}(?=[")])""",
+        lambda digest: names.setdefault(digest[0], f"d{len(names) + 1}"),
+        text,
+    )
+
+
+def _words(figure: Any) -> tuple[str, str]:
+    """A title and a description made of what is written on the axes."""
+    panels: list[str] = []
+    series: dict[str, None] = {}
+    y = ""
+    for ax in figure.axes:
+        series |= dict.fromkeys(ax.get_legend_handles_labels()[1])
+        y = ax.get_ylabel() or y  # panels beside each other may share it
+        words = " against ".join(part for part in (y, ax.get_xlabel()) if part)
+        panel = ": ".join(part for part in (ax.get_title(loc="left"), words) if part)
+        if panel:
+            panels.append(re.sub(r"[$\\{}]", "", panel))
+    title = figure.get_suptitle() or (panels[0] if panels else "Figure")
+    listed = f" Series: {', '.join(series)}." if series else ""
+    return title, f"{'; '.join(panels)}.{listed}"
+
+
 def inline_svg(svg: str, name: str) -> str:
     """An SVG file as an element of an HTML page.
 
@@ -57,10 +124,10 @@ def inline_svg(svg: str, name: str) -> str:
 
     Examples
     --------
-    >>> from dm2l_lab.report._figures import inline_svg
+    >>> from dm2l_lab.report._svg import inline_svg
     >>> text = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/><use href="#a"/></svg>'
     >>> inline_svg(text, "f1")
-    '<svg id="f1"><g id="f1-a" /><use href="#f1-a" /></svg>'
+    '<svg id="f1" role="img"><g id="f1-a" /><use href="#f1-a" /></svg>'
     """
     try:
         root = ET.fromstring(svg)
@@ -80,6 +147,12 @@ def inline_svg(svg: str, name: str) -> str:
     for element in root.iter():
         _rename(element, used, name)
     root.set("id", name)
+    root.set("role", "img")
+    words = [child for child in root if child.tag in ("title", "desc")]
+    for child in words:
+        child.set("id", f"{name}-{child.tag}")
+    if words:
+        root.set("aria-labelledby", " ".join(f"{name}-{child.tag}" for child in words))
     root.tail = None
     return ET.tostring(root, encoding="unicode")
 
@@ -119,38 +192,3 @@ def _rename(element: ET.Element, used: set[str], name: str) -> None:
         # Drawing programs name groups alike; a name that nothing refers to says nothing here.
         if key != "id" or value in used:
             element.set(key.rpartition("}")[2], new)
-
-
-# -- diagrams -----------------------------------------------------------------------------------
-
-
-def can_draw() -> bool:
-    """Whether matplotlib, which draws the diagrams, is there."""
-    return importlib.util.find_spec("matplotlib") is not None
-
-
-def diagrams(blocks: list[BlockStatistics]) -> Iterator[Figure]:
-    """Critical-difference diagrams, one for each measure."""
-    for each in blocks:
-        yield Figure(
-            f"{each.measure.title}: average ranks",
-            f"{len(each.methods)} methods on {len(each.blocks)} blocks. Methods under one bar do "
-            f"not differ by Nemenyi's test at 5 %: their ranks lie within {each.cd:.3f}.",
-            _diagram(each),
-        )
-
-
-def _diagram(each: BlockStatistics) -> str:
-    import matplotlib as mpl
-
-    # A dollar would begin a formula.
-    names = [printable(method).replace("$", r"\$") for method in each.methods]
-    file = io.StringIO()
-    # Letters stay letters, to be read aloud and found; the salt makes the file the same each time.
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": each.measure.name}
-    with mpl.rc_context(style), warnings.catch_warnings():
-        # Whether a font has a letter is a matter of the browser that shows the page.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure: Any = critical_difference_diagram(each.ranks, each.cd, names=names).figure
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()

@@ -12,18 +12,12 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l_lab import Method, Protocol, UnitVarianceScaler
 from dm2l_lab._cell import draw
-from dm2l_lab._figures import convergence_figure, label_rank_figure, sensitivity_figure
-from dm2l_lab._svg import to_svg
+from dm2l_lab.paper._convergence import Convergence, convergence
+from dm2l_lab.paper._figures import convergence_figure, label_rank_figure, sensitivity_figure
+from dm2l_lab.paper._label_ranks import LabelRanks, label_ranks
 from dm2l_lab.paper._methods import KERNEL
-from dm2l_lab.paper._studies import (
-    Convergence,
-    LabelRanks,
-    Sensitivity,
-    convergence,
-    label_ranks,
-    sensitivity,
-)
-from dm2l_lab.report._figures import Figure
+from dm2l_lab.paper._sensitivity import Sensitivity, sensitivity
+from dm2l_lab.report._svg import Figure, to_svg
 
 RATE = 0.3
 LAMBDA_DS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -89,7 +83,7 @@ def study(
     >>> from unittest import mock
     >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l_lab.report import study
+    >>> from dm2l_lab.paper.study import study
     >>> X, Y = make_missing_multilabel(n_samples=100, rho=1.0, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder, "tiny.npz"), X=X, Y=Y)

@@ -1,0 +1,147 @@
+"""Structure of a label matrix: which labels come with which, and how many directions it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Numbers = NDArray[np.float64]
+
+
+# -- which labels come with which ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Implication:
+    """Rows with one label mostly have the other: how often, of how many, and how often anyway."""
+
+    label: str
+    implied: str
+    probability: float
+    rows: int
+    base: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cooccurrence:
+    r"""How often label k comes with label j, where both were observed.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_labels, n_labels)
+        Row j, column k: :math:`P(k \mid j)`; nan where no row tells.
+    count : ndarray of shape (n_labels, n_labels)
+        Rows with j in which k was observed.
+    base : ndarray of shape (n_labels,)
+        Share of yes among the observed entries of each label; nan where there are none.
+
+    Examples
+    --------
+    >>> from dm2l.labels import Cooccurrence, signs
+    >>> Y = [[1, 1], [1, 1], [0, 1], [0, 0], [1, float("nan")]]
+    >>> found = Cooccurrence.of(signs(Y))
+    >>> found.probability.round(2).tolist(), found.count.tolist()
+    ([[1.0, 1.0], [0.67, 1.0]], [[3, 2], [3, 3]])
+    >>> found.implications(["snake", "reptile"], min_rows=2)
+    [Implication(label='snake', implied='reptile', probability=1.0, rows=2, base=0.75)]
+    """
+
+    probability: Numbers
+    count: NDArray[np.int64]
+    base: Numbers
+
+    @classmethod
+    def of(cls, T: ArrayLike) -> Self:
+        """Count in a matrix of signs, 0 where a label is missing."""
+        T = np.asarray(T)
+        # Floats, so that the products below are those of BLAS; counts stay exact.
+        yes, seen = (part.astype(np.float64) for part in (T > 0, T != 0))
+        count = yes.T @ seen
+        return cls(
+            _share(yes.T @ yes, count),
+            np.rint(count).astype(np.int64),
+            _share(yes.sum(axis=0), seen.sum(axis=0)),
+        )
+
+    def told(self, min_rows: int = 10) -> Numbers:
+        """Probabilities of pairs that enough rows tell about; nan on the diagonal too."""
+        P = np.where(self.count >= max(min_rows, 1), self.probability, np.nan)
+        np.fill_diagonal(P, np.nan)
+        return P
+
+    def implied(
+        self, min_rows: int = 10, min_probability: float = 0.9, min_gain: float = 0.2
+    ) -> NDArray[np.bool_]:
+        """Whether label j implies k: P(k | j) is high, and higher than the base by a margin."""
+        P = self.told(min_rows)
+        with np.errstate(invalid="ignore"):  # nan is neither
+            return (min_probability <= P) & (self.base + min_gain <= P)
+
+    def implications(self, names: Sequence[str], **least: Any) -> list[Implication]:
+        """Implications, surest first; arguments as in :meth:`implied`."""
+        found = [self.implication(names, j, k) for j, k in np.argwhere(self.implied(**least))]
+        return sorted(found, key=lambda i: (-i.probability, -i.rows))
+
+    def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
+        """What rows tell about k where j is a yes."""
+        probability, base = float(self.probability[j, k]), float(self.base[k])
+        return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
+
+
+def _share(part: Numbers, whole: Numbers) -> Numbers:
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+
+
+# -- how many directions it has -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Singular values of a matrix of labels or scores, and what follows from them.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and labels of the matrix.
+    singular_values : ndarray
+        In falling order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.labels import Spectrum
+    >>> square = Spectrum((4, 2), np.array([2.0, 2.0]))
+    >>> square.rank, square.nuclear_norm, square.effective_rank
+    (2, 4.0, 2.0)
+    """
+
+    shape: tuple[int, int]
+    singular_values: Numbers
+
+    @classmethod
+    def of(cls, Z: ArrayLike) -> Self:
+        """The spectrum of a matrix."""
+        Z = np.asarray(Z, dtype=np.float64)
+        return cls((len(Z), Z.shape[1]), np.linalg.svd(Z, compute_uv=False))
+
+    @cached_property
+    def rank(self) -> int:
+        """Singular values above rounding, as :func:`numpy.linalg.matrix_rank` counts them."""
+        s = self.singular_values
+        return int((s > s[0] * max(self.shape) * np.finfo(np.float64).eps).sum()) if len(s) else 0
+
+    @cached_property
+    def nuclear_norm(self) -> float:
+        """Sum of the singular values."""
+        return float(self.singular_values.sum())
+
+    @cached_property
+    def effective_rank(self) -> float:
+        """``(||Z||_* / ||Z||_F)^2``, from 1 to the rank: reached where all values are equal."""
+        square = float((self.singular_values**2).sum())
+        return self.nuclear_norm**2 / square if square else 0.0

@@ -1,0 +1,72 @@
+"""Experiments of a second: two data sets, two methods."""
+
+import functools
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.datasets import make_missing_multilabel
+from dm2l.metrics import ranking_loss
+from dm2l.model_selection import MultilabelKFold
+from dm2l_lab import (
+    Method,
+    Protocol,
+)
+
+RIDGE = Method("ridge", MaskedRidgeClassifier(alpha=1.0))
+SEARCH = Method("search", DM2LClassifierCV(lambda_ds=[0.0, 0.5], alphas=[0.1, 10.0], cv=2))
+BROKEN = Method("broken", DM2LClassifier(lambda_d=-1.0))
+
+# What differs between two runs of the same thing.
+CIRCUMSTANCES = ("seconds", "seconds_fit", "seconds_score", "peak_memory", "run", "started")
+
+
+class Spy(BaseEstimator):
+    """Keeps what it is given; scores are the first columns of X."""
+
+    seen: list = []  # noqa: RUF012 - shared by all clones, on purpose
+
+    def __init__(self, random_state=None, note=""):
+        self.random_state = random_state
+        self.note = note
+
+    def fit(self, X, Y):
+        self.n_labels_ = Y.shape[1]
+        Spy.seen.append((X, Y, self.random_state))
+        return self
+
+    def decision_function(self, X):
+        return X[:, : self.n_labels_]
+
+
+def archive(folder, name, seed=0, n=60, X=None, Y=None):
+    made = make_missing_multilabel(n, 8, 5, rho=1.0, random_state=seed)
+    np.savez(folder / f"{name}.npz", X=made[0] if X is None else X, Y=made[1] if Y is None else Y)
+
+
+def tiny(*methods, **settings):
+    options = {"datasets": ("one", "two"), "rates": (1.0, 0.4), "repetitions": 2, **settings}
+    return Protocol("tiny", methods=methods or (RIDGE, SEARCH), **options)
+
+
+def lasting(rows, *but):
+    """Rows without what differs between two runs."""
+    left_out = (*CIRCUMSTANCES, *but)
+    return [{k: v for k, v in row.items() if k not in left_out} for row in rows]
+
+
+def grid(**changes):
+    pipeline = make_pipeline(StandardScaler(), OneVsRestMasked(RandomForestClassifier(5)))
+    options = {
+        "param_grid": {"onevsrestmasked__estimator__max_depth": np.array([2, 3])},
+        "cv": MultilabelKFold(3, random_state=1),
+        "scoring": functools.partial(ranking_loss, convention="published"),
+        **changes,
+    }
+    return GridSearchCV(pipeline, **options)
