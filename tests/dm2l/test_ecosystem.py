@@ -155,7 +155,7 @@ def test_joblib_processes_give_what_one_process_gives(data):
     np.testing.assert_allclose(one, two, atol=1e-12)
 
 
-def test_a_mask_is_routed_to_fit_through_cross_validation(data):
+def test_a_mask_is_routed_to_fit_and_score_through_cross_validation(data):
     X, Y, truth = data
     observed = ~np.isnan(Y)
     folds = list(MultilabelKFold(3, random_state=0).split(X, Y))
@@ -170,12 +170,14 @@ def test_a_mask_is_routed_to_fit_through_cross_validation(data):
             scoring=get_scorer("neg_ranking_loss"),
             params={"label_mask": mask},
             return_estimator=True,
-        )["estimator"]
+        )
 
     with sklearn.config_context(enable_metadata_routing=True):
         routed = scored(truth, observed)
         flipped = scored(np.where(observed, truth, 1 - truth), observed)
-    for fold, (train, _) in enumerate(folds):
+    for fold, (train, test) in enumerate(folds):
         plain = DM2LClassifier().fit(X[train], Y[train])
-        np.testing.assert_array_equal(routed[fold].coef_, plain.coef_)
-        np.testing.assert_array_equal(flipped[fold].coef_, plain.coef_)
+        visible = get_scorer("neg_ranking_loss")(plain, X[test], Y[test])
+        for found in (routed, flipped):
+            np.testing.assert_array_equal(found["estimator"][fold].coef_, plain.coef_)
+            assert found["test_score"][fold] == visible

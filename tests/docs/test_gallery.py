@@ -25,8 +25,10 @@ UNLISTED = {
     "dm2l.cli",
     "dm2l.extras",
     "dm2l.files",
+    "dm2l.memory",
     "dm2l.parameters",
     "dm2l.search",
+    "dm2l.sparse_input",
 }
 
 

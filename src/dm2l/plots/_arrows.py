@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.plots._canvas import Numbers, axes_or_new, shorten
-from dm2l.plots._panels import SMALL_FONT, series_styles
+from dm2l.plots.panels import SMALL_FONT, series_styles
 
 Pairs = Sequence[tuple[int, int]]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs, parse_labels
-from dm2l.plots._panels import FONT, SMALL_FONT, WIDTH
+from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH
 
 Numbers = NDArray[np.float64]
 

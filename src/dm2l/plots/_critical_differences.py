@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from dm2l.plots._canvas import Numbers, pyplot
-from dm2l.plots._diagrams import critical_difference_diagram
-from dm2l.plots._ranks import average_ranks, friedman, nemenyi_critical_difference
+from dm2l.plots.diagrams import critical_difference_diagram
+from dm2l.plots.ranks import average_ranks, friedman, nemenyi_critical_difference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

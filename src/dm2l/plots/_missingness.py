@@ -21,7 +21,7 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
-from dm2l.plots._panels import COLOURS, FONT
+from dm2l.plots.panels import COLOURS, FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

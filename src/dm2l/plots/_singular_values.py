@@ -12,7 +12,7 @@ from dm2l.arrays import to_numpy
 from dm2l.labels import Signs, Spectrum
 from dm2l.metrics import signs_and_scores
 from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.plots.panels import COLOURS, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,13 +11,13 @@ from sklearn.pipeline import Pipeline
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import (
     GLOCALClassifier,
+    HolesAreNegatives,
     LEMLClassifier,
     LSMLClassifier,
     MLLRCClassifier,
 )
-from dm2l.baselines._filling import HolesAreNegatives
 from dm2l.model_selection import MultilabelKFold, get_metric
-from dm2l.search._staging import StagedSearch
+from dm2l.search import StagedSearch
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._scaling import UnitVarianceScaler
 from dm2l_lab._settings import Method

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dm2l.plots._diagrams import critical_difference_diagram
-from dm2l.plots._ranks import average_ranks, indistinguishable_groups, nemenyi_critical_difference
+from dm2l.plots.diagrams import critical_difference_diagram
+from dm2l.plots.ranks import average_ranks, indistinguishable_groups, nemenyi_critical_difference
 
 pytest.importorskip("matplotlib", reason="diagrams need the extra plot")
 
@@ -248,7 +248,7 @@ def test_wrong_names_and_ranks_are_refused(ranks, names, message):
 
 def test_the_module_imports_no_matplotlib_until_something_is_drawn():
     script = (
-        "import sys, dm2l.plots._diagrams\n"
+        "import sys, dm2l.plots.diagrams\n"
         "raise SystemExit(any(name.partition('.')[0] == 'matplotlib' for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

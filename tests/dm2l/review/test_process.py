@@ -220,7 +220,7 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     assert not answers.exists()
     result = run(*usual, "-o", tmp_path / "out.parquet")
     assert result.exit_code == 1
-    assert "is written as .csv" in result.output
+    assert "must be written as .csv" in result.output
     assert not answers.exists()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.plots._ranks import check_ranks, indistinguishable_groups
+from dm2l.plots.ranks import check_ranks, indistinguishable_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ def critical_difference_diagram(
 
     Examples
     --------
-    >>> from dm2l.plots._diagrams import critical_difference_diagram
+    >>> from dm2l.plots.diagrams import critical_difference_diagram
     >>> names = ["LEML", "GLOCAL", "DM2L-l", "DM2L-nl"]
     >>> ax = critical_difference_diagram([3.6, 3.0, 2.1, 1.3], 0.96, names=names, title="Coverage")
     >>> ax.get_title()

@@ -51,7 +51,7 @@ def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> from dm2l.plots._panels import series_styles
+    >>> from dm2l.plots.panels import series_styles
     >>> series_styles(["LEML", "DM2L-Lo"])["DM2L-Lo"]["marker"]
     's'
     """
@@ -136,6 +136,7 @@ class Frame:
 
 
 def new_figure(width: float, height: float) -> Any:
+    """A figure without pyplot, of a size in inches."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -165,6 +166,7 @@ def log_axis(ax: Axes, name: str) -> None:
 
 
 def measure_name(metric: str) -> str:
+    """How axes call a metric."""
     return LABELS.get(metric, metric.replace("_", " "))
 
 

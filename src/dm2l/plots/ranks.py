@@ -60,7 +60,7 @@ def average_ranks(values: ArrayLike, higher_is_better: bool) -> NDArray[np.float
 
     Examples
     --------
-    >>> from dm2l.plots._ranks import average_ranks
+    >>> from dm2l.plots.ranks import average_ranks
     >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]], higher_is_better=True)
     array([1.25, 1.75, 3.  ])
     """
@@ -118,7 +118,7 @@ def friedman(values: ArrayLike, higher_is_better: bool) -> FriedmanResult:
 
     Examples
     --------
-    >>> from dm2l.plots._ranks import friedman
+    >>> from dm2l.plots.ranks import friedman
     >>> result = friedman([[3, 2, 1], [3, 1, 2], [3, 2, 1], [2, 3, 1]], higher_is_better=True)
     >>> round(result.chi_square, 3), result.df, round(result.p_value, 4)
     (4.5, 2, 0.1054)
@@ -176,7 +176,7 @@ def nemenyi_critical_difference(
 
     Examples
     --------
-    >>> from dm2l.plots._ranks import nemenyi_critical_difference
+    >>> from dm2l.plots.ranks import nemenyi_critical_difference
     >>> round(nemenyi_critical_difference(6, 24), 3)
     1.539
 
@@ -218,7 +218,7 @@ def indistinguishable_groups(ranks: Sequence[float] | NDArray[Any], cd: float) -
 
     Examples
     --------
-    >>> from dm2l.plots._ranks import indistinguishable_groups
+    >>> from dm2l.plots.ranks import indistinguishable_groups
     >>> indistinguishable_groups([3.9, 1.2, 2.0, 2.9], cd=1.0)
     [[1, 2], [2, 3], [3, 0]]
     """
