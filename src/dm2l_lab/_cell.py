@@ -26,7 +26,7 @@ from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Protocol
 from dm2l_lab._rows import CONVENTIONS
 from dm2l_lab._settings import Method, plain
 
-FOLDERS = ("DM2L_DATA", "DM2L_CACHE")  # where load_dataset looks
+FOLDER = "DM2L_DATA"  # where load_dataset looks
 _MOST_WARNINGS = 20  # texts kept of one cell
 _LONGEST_TEXT = 1000
 _INSIDE = ("best_estimator_", "search_", "estimator_")  # where models keep the one they fitted
@@ -45,18 +45,14 @@ class _Data(NamedTuple):
 
 
 def load(name: str) -> _Data:
-    return _load_from(name, folders())
+    return _load_from(name, os.environ.get(FOLDER))
 
 
 @functools.lru_cache(maxsize=1)  # one data set at a time: cells come in the order of data sets
-def _load_from(name: str, _folders: tuple[str | None, ...]) -> _Data:
+def _load_from(name: str, _folder: str | None) -> _Data:
     bunch = load_dataset(name)
     X, Y = bunch.data, bunch.target
     return _Data(X, Y, duplicate_groups(X), content_hash(X, Y)[:12])
-
-
-def folders() -> tuple[str | None, ...]:
-    return tuple(os.environ.get(name) for name in FOLDERS)
 
 
 class Sample(NamedTuple):

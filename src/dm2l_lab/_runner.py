@@ -13,7 +13,7 @@ from joblib import effective_n_jobs, parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l.threads import one_blas_thread
-from dm2l_lab._cell import FOLDERS, attempt, folders, load, lost
+from dm2l_lab._cell import FOLDER, attempt, load, lost
 from dm2l_lab._circumstances import machine, versions
 from dm2l_lab._processes import ProcessEndedError, Task, shared
 from dm2l_lab._progress import Step, Work
@@ -169,7 +169,7 @@ def _results(
         for cell in cells:
             yield cell, attempt(protocol, cell, device)
         return
-    where = folders()
+    where = os.environ.get(FOLDER)
 
     def arguments(cell: Cell) -> Task:
         return _only(protocol, cell), cell, device, sets[cell.dataset], where
@@ -212,12 +212,11 @@ def _work(
     cell: Cell,
     device: str | None,
     data: str,
-    folders: tuple[str | None, ...],
+    folder: str | None,
 ) -> Result:
     """A cell in a process of its own, which may be older than the caller's environment."""
-    for name, folder in zip(FOLDERS, folders, strict=True):
-        if folder is not None:
-            os.environ[name] = folder
+    if folder is not None:
+        os.environ[FOLDER] = folder
     if load(cell.dataset).digest != data:
         raise ValueError(f"Data set {cell.dataset} is not the same on all machines of the cluster.")
     with one_blas_thread():

@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+# How a fit is run and what it says, which no row depends on; and parameters that rows were stored
+# without, with the values that mean what held then: scores of new rows do not know of either.
+_ASIDE = ("n_jobs", "verbose")
+_LATER = {"coupling": (None, "residual")}
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -109,7 +113,11 @@ def plain(value: Any) -> Any:
         return value.__name__
     if hasattr(value, "get_params"):
         found = value.get_params(deep=False)
-        parameters = {k: plain(v) for k, v in found.items() if k not in ("n_jobs", "verbose")}
+        parameters = {
+            name: plain(setting)
+            for name, setting in found.items()
+            if name not in _ASIDE and not (name in _LATER and setting in _LATER[name])
+        }
         return {"class": type(value).__name__, **parameters}
     if isinstance(value, functools.partial):
         return {"partial": plain(value.func), "args": plain(value.args), **plain(value.keywords)}
