@@ -19,6 +19,8 @@ from dm2l_lab.paper._methods import KERNEL
 from dm2l_lab.paper._sensitivity import Sensitivity, sensitivity
 from dm2l_lab.report._svg import Figure, to_svg
 
+__all__ = ["Study", "study", "study_figures"]
+
 RATE = 0.3
 LAMBDA_DS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SIGMAS = tuple(sorted(1 / np.sqrt(2 * gamma) for gamma in KERNEL["gammas"]))
