@@ -29,7 +29,8 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     ----------
     name : str
         Name of a file without its ending, for example ``"Arts"``: an archive as
-        :func:`read_npz` describes it, else an ARFF file (with its ``.xml``), else a MATLAB file.
+        :func:`~dm2l.readers.read_npz` describes it, else an ARFF file (with its ``.xml``), else a
+        MATLAB file.
     verify : bool, default=False
         Whether to compare the content with the card's hash.
 

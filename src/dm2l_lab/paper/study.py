@@ -136,8 +136,8 @@ def study_figures(study: Study) -> list[Figure]:
     Returns
     -------
     list of Figure
-        For :func:`report`: ranks of label matrices, convergence, sensitivity to the weight of the
-        nuclear norms and to the width of the kernel.
+        For :func:`~dm2l_lab.report.report`: ranks of label matrices, convergence, sensitivity to
+        the weight of the nuclear norms and to the width of the kernel.
     """
     name = study.dataset
     hidden = f"{100 * RATE:g} % of the labels observed, per-row masks, ridge and intercept"
