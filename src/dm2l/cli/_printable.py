@@ -14,14 +14,7 @@ _UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""The text with all that is no character spelt out, as JSON spells it.
-
-    Examples
-    --------
-    >>> from dm2l.cli._printable import printable
-    >>> print(printable("tox_\x1b[2Ja"))
-    tox_\u001b[2Ja
-    """
+    """The text with all that is no character spelt out, as JSON spells it."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -18,10 +18,7 @@ _ROW_HEIGHT = 0.26  # inches of a label
 def draw_arrows(
     ax: Any, pairs: Pairs, names: Sequence[str], base: Numbers
 ) -> tuple[Any, list[Any]]:
-    """Draw an arrow from j to k for every pair; those to one label look alike.
-
-    Returns the axes, and the arrows in the order of the pairs.
-    """
+    """Draw an arrow for every pair, those to one label alike; return the axes and the arrows."""
     places = _layers(pairs, base)
     columns = max(x for x, _ in places.values())
     lowest = max(y for _, y in places.values())

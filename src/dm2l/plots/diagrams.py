@@ -13,8 +13,6 @@ from dm2l.plots.ranks import check_ranks, indistinguishable_groups
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["critical_difference_diagram"]
-
 # Heights in lines of text; the rank axis is at 0.
 _RULER = 2.3
 _TICK = 0.25
@@ -41,39 +39,8 @@ def critical_difference_diagram(
 ) -> Axes:
     """Draw average ranks, and bars over the methods that do not differ (Demšar, 2006).
 
-    The best rank, 1, is at the left. Each method hangs from its place on the axis and shows its
-    name and average rank; a thick bar joins the methods of each group from
-    :func:`indistinguishable_groups`; the ruler above the axis is as long as the critical
-    difference. All is black on white.
-
-    Parameters
-    ----------
-    ranks : array-like of shape (n_methods,)
-        Average ranks, of two or more methods.
-    cd : float
-        Critical difference, as from :func:`nemenyi_critical_difference`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; its frame is turned off. Default: a new figure, as large as the names need.
-        Save it with ``ax.figure.savefig(...)``; pyplot does not hold on to it.
-    names : sequence of str
-        One per method.
-    title : str, optional
-        Above the diagram.
-    font_size : float, default=9.0
-        In points. Smaller letters are used when the names would fill the ``ax`` that was given.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With the diagram.
-
-    Examples
-    --------
-    >>> from dm2l.plots.diagrams import critical_difference_diagram
-    >>> names = ["LEML", "GLOCAL", "DM2L-l", "DM2L-nl"]
-    >>> ax = critical_difference_diagram([3.6, 3.0, 2.1, 1.3], 0.96, names=names, title="Coverage")
-    >>> ax.get_title()
-    'Coverage'
+    Without ``ax`` the figure is a new one, as large as the names need, which pyplot does not hold
+    on to. In axes of the caller's, letters are smaller where the names would fill them.
     """
     sorted_ranks, order = check_ranks(ranks, cd)
     k = len(order)

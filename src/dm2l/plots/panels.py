@@ -37,24 +37,7 @@ RATE = "observation rate, %"
 
 
 def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and line of each series, by its place among the names.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Up to 385; then styles come again.
-
-    Returns
-    -------
-    dict of str to dict
-        Options for ``Axes.plot``. Every second round of colours has open markers.
-
-    Examples
-    --------
-    >>> from dm2l.plots.panels import series_styles
-    >>> series_styles(["LEML", "DM2L-Lo"])["DM2L-Lo"]["marker"]
-    's'
-    """
+    """Options of ``Axes.plot`` for each series; every second round of colours has open markers."""
     styles = {}
     for i, name in enumerate(names):
         turn, place = divmod(i, len(COLOURS))
@@ -136,7 +119,6 @@ class Frame:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure without pyplot, of a size in inches."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -147,10 +129,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def log_axis(ax: Axes, name: str) -> None:
-    """Make an axis logarithmic, with numbers that do not run into each other.
-
-    On less than a decade matplotlib writes powers of ten at every tick between.
-    """
+    """Make an axis logarithmic; on less than a decade, with fewer ticks than matplotlib's."""
     from matplotlib import ticker
 
     ax.set(**{f"{name}scale": "log"})
@@ -166,7 +145,6 @@ def log_axis(ax: Axes, name: str) -> None:
 
 
 def measure_name(metric: str) -> str:
-    """How axes call a metric."""
     return LABELS.get(metric, metric.replace("_", " "))
 
 

@@ -10,14 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-__all__ = [
-    "FriedmanResult",
-    "average_ranks",
-    "friedman",
-    "indistinguishable_groups",
-    "nemenyi_critical_difference",
-]
-
 
 def read_blocks(values: ArrayLike, min_blocks: int = 1) -> NDArray[np.float64]:
     """A complete table, one row per block (data set, rate, ...) and one column per method."""
@@ -41,45 +33,17 @@ def _block_ranks(table: NDArray[np.float64], higher_is_better: bool) -> NDArray[
 
 
 def average_ranks(values: ArrayLike, higher_is_better: bool) -> NDArray[np.float64]:
-    """Mean rank of each method over the blocks; 1 is best, equal values share their mean rank.
+    """Mean rank of each method (column) over the blocks (rows); 1 is best, ties share their mean.
 
-    Values count as equal only when they are the same number: tables that were rounded for print
-    tie where the runs behind them did not.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_blocks, n_methods)
-        A measure of each method on each block.
-    higher_is_better : bool
-        True for average precision, False for ranking loss.
-
-    Returns
-    -------
-    ndarray of shape (n_methods,)
-        They add up to ``n_methods * (n_methods + 1) / 2``.
-
-    Examples
-    --------
-    >>> from dm2l.plots.ranks import average_ranks
-    >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]], higher_is_better=True)
-    array([1.25, 1.75, 3.  ])
+    Values tie only when they are the same number: tables that were rounded for print tie where the
+    runs behind them did not.
     """
     return _block_ranks(read_blocks(values), higher_is_better).mean(axis=0)
 
 
 @dataclass(frozen=True, slots=True)
 class FriedmanResult:
-    """What Friedman's test says on whether the methods differ at all.
-
-    Attributes
-    ----------
-    chi_square, df, p_value : float, int, float
-        Friedman's statistic, corrected for ties, against the chi-square distribution.
-    f_statistic, f_df, f_p_value : float, (int, int), float
-        Iman and Davenport's F, which is less conservative and the one to report.
-    n_blocks, n_methods : int
-        Size of the table.
-    """
+    """Friedman's chi-square, corrected for ties, and Iman and Davenport's F, the one to report."""
 
     chi_square: float
     df: int
@@ -100,30 +64,8 @@ def friedman(values: ArrayLike, higher_is_better: bool) -> FriedmanResult:
         B = \sum_{ij} r_{ij}^2 - \tfrac{N k (k+1)^2}{4},\quad
         \chi^2_F = \frac{(k-1)A}{B},\quad F = \frac{(N-1)A}{N B - A}.
 
-    When every block is one large tie nothing speaks for a difference: both statistics are 0 and
-    both p-values 1. When all blocks agree on one order F is infinite.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_blocks, n_methods)
-        A measure of each method on each block; at least two blocks and two methods.
-    higher_is_better : bool
-        Direction of the measure. It does not change the result, and is asked for so that all
-        functions of a comparison are called alike.
-
-    Returns
-    -------
-    FriedmanResult
-        Statistics, degrees of freedom and p-values.
-
-    Examples
-    --------
-    >>> from dm2l.plots.ranks import friedman
-    >>> result = friedman([[3, 2, 1], [3, 1, 2], [3, 2, 1], [2, 3, 1]], higher_is_better=True)
-    >>> round(result.chi_square, 3), result.df, round(result.p_value, 4)
-    (4.5, 2, 0.1054)
-    >>> round(result.f_statistic, 3), result.f_df, round(result.f_p_value, 4)
-    (3.857, (2, 6), 0.0837)
+    When every block is one large tie both statistics are 0 and both p-values 1; when all blocks
+    agree on one order F is infinite. The direction of the measure does not change the result.
     """
     ranks = _block_ranks(read_blocks(values, min_blocks=2), higher_is_better)
     n, k = ranks.shape
@@ -157,33 +99,7 @@ def nemenyi_critical_difference(
     .. math:: \mathrm{CD} = q_\alpha \sqrt{\frac{k (k+1)}{6 N}}
 
     with :math:`q_\alpha` the quantile of the studentized range of k values with infinite degrees
-    of freedom, divided by :math:`\sqrt 2`.
-
-    Parameters
-    ----------
-    n_methods, n_blocks : int
-        k and N.
-    alpha : float, default=0.05
-        Probability of any false difference among all pairs, when no method differs.
-    q : float, optional
-        Use this constant in place of :math:`q_\alpha`; ``alpha`` is then ignored. It is there to
-        show what a published constant gives.
-
-    Returns
-    -------
-    float
-        The critical difference.
-
-    Examples
-    --------
-    >>> from dm2l.plots.ranks import nemenyi_critical_difference
-    >>> round(nemenyi_critical_difference(6, 24), 3)
-    1.539
-
-    The DM2L paper prints 1.675, because it took the constant of nine methods for six:
-
-    >>> round(nemenyi_critical_difference(6, 24, q=3.102), 3)
-    1.675
+    of freedom, divided by :math:`\sqrt 2`; or the ``q`` given, to show what a published one gives.
     """
     if n_methods < 2 or n_blocks < 1:
         raise ValueError(
@@ -200,27 +116,10 @@ def nemenyi_critical_difference(
 
 
 def indistinguishable_groups(ranks: Sequence[float] | NDArray[Any], cd: float) -> list[list[int]]:
-    """Largest groups of methods whose average ranks lie within ``cd`` of each other.
+    """Largest groups of two or more methods whose average ranks lie within ``cd`` of each other.
 
-    Parameters
-    ----------
-    ranks : array-like of shape (n_methods,)
-        Average ranks.
-    cd : float
-        Critical difference. Two methods belong together when their ranks differ by no more.
-
-    Returns
-    -------
-    list of list of int
-        Positions in ``ranks``, best first, of every group of two or more that no other group
-        contains; the groups are ordered by their best member. A method may be in several, or in
-        none when it differs from all others.
-
-    Examples
-    --------
-    >>> from dm2l.plots.ranks import indistinguishable_groups
-    >>> indistinguishable_groups([3.9, 1.2, 2.0, 2.9], cd=1.0)
-    [[1, 2], [2, 3], [3, 0]]
+    Positions in ``ranks``, best first; groups are ordered by their best member. A method may be in
+    several groups, or in none when it differs from all others.
     """
     sorted_ranks, order = check_ranks(ranks, cd)
     groups, reach = [], 0

@@ -73,13 +73,7 @@ class Refitting:
 class Refit:
     """Fits with the columns and settings of a model, to any labels of its table.
 
-    Parameters
-    ----------
-    model : TableModel
-        A fitted model. Its settings stay as they are: a search would take minutes, and what it
-        chose would be a second thing that changes between before and after.
-    table : Table
-        The table with the holes.
+    A search would take minutes, and be a second thing that changes between before and after.
     """
 
     def __init__(self, model: TableModel, table: Table) -> None:

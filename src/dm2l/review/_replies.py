@@ -33,15 +33,7 @@ class Reply(NamedTuple):
 
 
 class Replies:
-    """Answers to the requests of the page; who asks has been checked before.
-
-    Parameters
-    ----------
-    session : ReviewSession
-        What is talked about.
-    output : Path or None
-        Where the page's export goes; None leaves the download.
-    """
+    """Answers to the requests of the page; who asks has been checked before."""
 
     def __init__(self, session: ReviewSession, output: Path | None) -> None:
         self.session, self.output = session, output
@@ -61,13 +53,7 @@ class Replies:
         return self._static.get(name)
 
     def post(self, name: str, body: Any) -> Reply | None:
-        """Do what a name stands for; None if it stands for nothing.
-
-        Raises
-        ------
-        ValueError, OSError
-            If it cannot be done, with the reason.
-        """
+        """Do what a name stands for, or raise with the reason; None if it stands for nothing."""
         if name == "answer":
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer has row, label and answer, and nothing else.")

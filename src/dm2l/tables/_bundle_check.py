@@ -26,13 +26,7 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Refuse a record of a table whose values are not of the form that :func:`save_bundle` gives.
-
-    Raises
-    ------
-    ModelFileError
-        With the name of the value.
-    """
+    """Refuse a record whose values are not of the form that :func:`save_bundle` gives, by name."""
     uses, estimate = record.get("uses"), record.get("estimate")
     labels, features = record.get("label_names"), record.get("feature_names")
     settings, correlation = record.get("settings"), record.get("correlation")
@@ -57,13 +51,7 @@ def check_record(record: Mapping[str, Any]) -> None:
 
 
 def check_model(model: TableModel) -> None:
-    """Refuse a model whose parts do not belong together: it is asked about a blank row.
-
-    Raises
-    ------
-    ModelFileError
-        If it has no answer of the right form to that.
-    """
+    """Refuse a model whose parts do not belong together: it is asked about a blank row."""
     pipeline, n_labels = model.pipeline, len(model.label_names)
     try:
         with warnings.catch_warnings():

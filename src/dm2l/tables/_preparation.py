@@ -70,15 +70,7 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> 
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
 ) -> tuple[Any, list[str]]:
-    """The columns that are used, each in the form its transformer wants, and what to warn about.
-
-    ``decimal`` is the decimal point of numbers that are text.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing; all are named.
-    """
+    """The columns that are used, each in the form its transformer wants, and what to warn about."""
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)

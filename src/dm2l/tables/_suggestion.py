@@ -114,22 +114,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
 def answer_effects(
     Phi: NDArray[np.float64], Y: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """Squared movement of the other holes of a label for an answer one off the score.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, r)
-        Features.
-    Y : ndarray of shape (n, c)
-        Labels, NaN where not observed.
-    alpha : float
-        Ridge.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        Zero where a label was observed.
-    """
+    """Squared movement of a label's other holes for an answer one off the score; 0 if observed."""
     effect = np.zeros(Y.shape)
     Phi = np.column_stack([Phi, np.ones(len(Phi))])
     # An intercept has no ridge; a touch of one keeps a label without answers solvable.
