@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -19,7 +17,6 @@ from dm2l.cli import _table_options as shared
 from dm2l.datasets import load_digit_attributes
 from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate
-from dm2l.tables import plain_values
 
 N_TRAIN = 1100
 ROWS_IN_WORDS = 4
@@ -57,74 +54,14 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
     """
     # Progress and tables for people; with --json only the result goes to standard output.
     console = Console(stderr=as_json)
-    result = run_demo(rho, seed, console)
+    result = _compare(rho, seed, console)
     if as_json:
-        click.echo(result.to_json())
+        shared.echo_json(result)
     else:
-        result.show(console)
+        _show(result, console)
 
 
-@dataclass
-class Completed:
-    """One training row with its holes filled, in words."""
-
-    digit: int
-    known: list[str]
-    right: list[str]
-    wrong: list[str]
-    missed: list[str]
-
-
-@dataclass
-class Demo:
-    """Everything the demonstration found."""
-
-    rho: float
-    seed: int
-    n_train: int
-    n_test: int
-    n_labels: int
-    n_hidden: int
-    rows: list[dict[str, Any]]
-    completed: list[Completed]
-
-    def to_json(self) -> str:
-        """The results as JSON."""
-        return json.dumps(plain_values(self), indent=1)
-
-    def show(self, console: Console) -> None:
-        """Print the tables and a few completed rows."""
-        console.print(
-            f"[bold]{self.n_train}[/] images to learn from, [bold]{self.n_labels}[/] labels each; "
-            f"[bold]{self.n_hidden}[/] of {self.n_train * self.n_labels} labels hidden "
-            f"({1 - self.rho:.0%}), seed {self.seed}.\n"
-        )
-        table = Table(title=f"{self.n_test} unseen images", padding=(0, 0))
-        table.add_column("method", no_wrap=True)
-        for _, heading, up in COLUMNS:
-            table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
-        table.add_column("fit s", justify="right")
-        best = {key: (max if up else min)(row[key] for row in self.rows) for key, _, up in COLUMNS}
-        for row in self.rows:
-            cells = [
-                f"[bold]{row[key]:.3f}[/]" if row[key] == best[key] else f"{row[key]:.3f}"
-                for key in best
-            ]
-            table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
-        console.print(table)
-        console.print(LEGEND, style="dim", highlight=False)
-        console.print("\nHoles filled by the kernel model, a few images in words:")
-        for item in self.completed:
-            parts = [f"  a [bold]{item.digit}[/]: known: {', '.join(item.known) or 'no yes'}"]
-            parts.append(f"    filled in rightly: [green]{', '.join(item.right) or '-'}[/]")
-            if item.wrong:
-                parts.append(f"    filled in wrongly: [red]{', '.join(item.wrong)}[/]")
-            if item.missed:
-                parts.append(f"    missed: [yellow]{', '.join(item.missed)}[/]")
-            console.print("\n".join(parts), highlight=False)
-
-
-def run_demo(rho: float, seed: int, console: Console) -> Demo:
+def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
     """Fit the four methods and measure them."""
     data = load_digit_attributes()
     order = np.random.RandomState(seed).permutation(len(data.target))
@@ -159,18 +96,64 @@ def run_demo(rho: float, seed: int, console: Console) -> Demo:
         _in_words(int(data.digit[train[i]]), names, truth[i], Y[i], filled[i])
         for i in range(ROWS_IN_WORDS)
     ]
-    counts = (len(train), len(test), truth.shape[1], int(hidden.sum()))
-    return Demo(rho, seed, *counts, rows=rows, completed=completed)
+    return {
+        "rho": rho,
+        "seed": seed,
+        "n_train": len(train),
+        "n_test": len(test),
+        "n_labels": truth.shape[1],
+        "n_hidden": int(hidden.sum()),
+        "rows": rows,
+        "completed": completed,
+    }
 
 
 def _in_words(
     digit: int, names: NDArray[Any], truth: NDArray[Any], Y: NDArray[Any], filled: NDArray[Any]
-) -> Completed:
+) -> dict[str, Any]:
+    """One training row with its holes filled."""
     hole = np.isnan(Y)
-    return Completed(
-        digit=digit,
-        known=[*names[Y == 1], *(f"not {name}" for name in names[Y == 0])],
-        right=list(names[hole & (filled == 1) & (truth == 1)]),
-        wrong=list(names[hole & (filled == 1) & (truth == 0)]),
-        missed=list(names[hole & (filled == 0) & (truth == 1)]),
+    return {
+        "digit": digit,
+        "known": [*names[Y == 1], *(f"not {name}" for name in names[Y == 0])],
+        "right": list(names[hole & (filled == 1) & (truth == 1)]),
+        "wrong": list(names[hole & (filled == 1) & (truth == 0)]),
+        "missed": list(names[hole & (filled == 0) & (truth == 1)]),
+    }
+
+
+def _show(found: dict[str, Any], console: Console) -> None:
+    """Print the table and a few completed rows."""
+    n_train, n_labels = found["n_train"], found["n_labels"]
+    console.print(
+        f"[bold]{n_train}[/] images to learn from, [bold]{n_labels}[/] labels each; "
+        f"[bold]{found['n_hidden']}[/] of {n_train * n_labels} labels hidden "
+        f"({1 - found['rho']:.0%}), seed {found['seed']}.\n"
     )
+    table = Table(title=f"{found['n_test']} unseen images", padding=(0, 0))
+    table.add_column("method", no_wrap=True)
+    for _, heading, up in COLUMNS:
+        table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
+    table.add_column("fit s", justify="right")
+    rows = found["rows"]
+    best = {key: (max if up else min)(row[key] for row in rows) for key, _, up in COLUMNS}
+    for row in rows:
+        cells = [
+            f"[bold]{row[key]:.3f}[/]" if row[key] == best[key] else f"{row[key]:.3f}"
+            for key in best
+        ]
+        table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
+    console.print(table)
+    console.print(LEGEND, style="dim", highlight=False)
+    console.print("\nHoles filled by the kernel model, a few images in words:")
+    for item in found["completed"]:
+        known, right, wrong, missed = (
+            ", ".join(item[key]) for key in ("known", "right", "wrong", "missed")
+        )
+        parts = [f"  a [bold]{item['digit']}[/]: known: {known or 'no yes'}"]
+        parts.append(f"    filled in rightly: [green]{right or '-'}[/]")
+        if wrong:
+            parts.append(f"    filled in wrongly: [red]{wrong}[/]")
+        if missed:
+            parts.append(f"    missed: [yellow]{missed}[/]")
+        console.print("\n".join(parts), highlight=False)

@@ -9,7 +9,7 @@ import click
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._printable import say
-from dm2l.tables import MEASURES, Estimate, TableModel, column_warnings, fit_table, save_bundle
+from dm2l.tables import MEASURES, TableModel, column_warnings, fit_table, save_bundle
 
 
 @click.command("fit")
@@ -96,14 +96,11 @@ def _show(model: TableModel, n_rows: int) -> None:
         f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}"
         f"{score}."
     )
-    if model.estimate is not None:
-        _show_estimate(model.estimate)
-
-
-def _show_estimate(estimate: Estimate) -> None:
+    estimate = model.estimate
+    if estimate is None:
+        return
     say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries):")
     for key, words, _ in MEASURES:
         value = estimate.values[key]
-        if value.mean != value.mean:  # undefined, as a ranking within rows of one label is
-            continue
-        say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+        if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
+            say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")

@@ -21,24 +21,21 @@ from dm2l.tables import check_form
 @click.command("review")
 @shared.model_argument
 @shared.table_argument
-@click.option(
+@shared.new_file_option(
     "--answers",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
     metavar="ANSWERS",
     help="The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
 )
-@click.option(
+@shared.new_file_option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
     metavar="EXPORTED",
     help="The file for TABLE with the answers, of the same form: written by the page's export and "
     "at the end.",
 )
-@click.option(
+@shared.new_file_option(
     "--save-model",
-    type=click.Path(dir_okay=False, path_type=Path),
     metavar="REFITTED",
     help="The file for the model, written after each refit on the page.",
 )

@@ -61,15 +61,14 @@ labels_option = click.option(
 )
 
 
+def new_file_option(*names: str, metavar: str, help: str, required: bool = False) -> Command:
+    """A file to write."""
+    return click.option(*names, required=required, type=_NEW, metavar=metavar, help=help)
+
+
 def output_option(metavar: str, text: str) -> Command:
     """``-o``, which every command that writes a file has."""
-    return click.option("-o", "--output", required=True, type=_NEW, metavar=metavar, help=text)
-
-
-def details_option(command: Command) -> Command:
-    """A second file."""
-    text = "Put probabilities into this file, one line per hole, and add no columns."
-    return click.option("--details", type=_NEW, metavar="FILE", help=text)(command)
+    return new_file_option("-o", "--output", metavar=metavar, help=text, required=True)
 
 
 def _options(*options: Command) -> Command:

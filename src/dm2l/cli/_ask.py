@@ -1,0 +1,271 @@
+"""What a fitted model is asked: ``dm2l complete``, ``predict``, ``suggest`` and ``explain``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dm2l.cli import _table_options as shared
+from dm2l.cli._printable import say
+from dm2l.tables import (
+    MARGIN,
+    Table,
+    TableModel,
+    check_form,
+    check_suffix,
+    complete_table,
+    explain_model,
+    load_bundle,
+    read_cells,
+    suggest_entries,
+    write_columns,
+    write_completion,
+)
+
+_PROBABILITY, _SCORE = "__probability", "__score"
+_SHOWN = 10  # suggestions on the terminal
+
+
+@click.command("complete")
+@shared.model_argument
+@shared.table_argument
+@shared.output_option("FILLED", "The file for the completed table, of the same form as TABLE.")
+@shared.new_file_option(
+    "--details",
+    metavar="FILE",
+    help="Put probabilities into this file, one line per hole, and add no columns.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 0.5),
+    default=MARGIN,
+    show_default=True,
+    help="An entry is worth a look if its probability is this close to one half.",
+)
+@shared.reading_options
+@shared.force_option
+@shared.json_option
+def complete_command(
+    model_path: Path,
+    path: Path,
+    output: Path,
+    details: Path | None,
+    margin: float,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Write TABLE with the holes of its labels filled by MODEL.
+
+    Observed entries and all other columns keep their very text. For each label two columns are
+    added, LABEL__probability and LABEL__look, with something in them where a hole was filled.
+
+    Example: dm2l complete assays.dm2l assays.csv -o filled.csv
+    """
+    shared.check_outputs(force, output, details)
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, **reading)
+        check_form(table, output)
+        tell("filling")
+        completion = complete_table(model, table, margin)
+        marks = [*model.missing, *reading["missing"]]
+        write_completion(completion, table, output, missing=marks, details=details)
+    shared.warn(completion.warnings)
+    counts = [
+        {
+            "label": name,
+            "filled": int(completion.holes[:, k].sum()),
+            "positive": int(completion.positive[:, k].sum()),
+            "look": int(completion.look[:, k].sum()),
+        }
+        for k, name in enumerate(completion.label_names)
+    ]
+    if as_json:
+        shared.echo_json({"output": output, "details": details, "labels": counts})
+        return
+    width = max(len(name) for name in completion.label_names)
+    say(f"{'label':<{width}}  filled  with yes  worth a look")
+    for count in counts:
+        say(
+            f"{count['label']:<{width}}  {count['filled']:6}  {count['positive']:8}  "
+            f"{count['look']:12}"
+        )
+    say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
+
+
+@click.command("predict")
+@shared.model_argument
+@shared.table_argument
+@shared.output_option("SCORES", "A .csv, .tsv or .parquet file for the predictions.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="A column of TABLE to copy as it is, such as its key.",
+)
+@shared.reading_options
+@shared.safe_csv_option
+@shared.force_option
+@shared.json_option
+def predict_command(
+    model_path: Path,
+    path: Path,
+    output: Path,
+    keep: tuple[str, ...],
+    safe_csv: bool,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Write what MODEL says about every label of every row of TABLE.
+
+    TABLE needs the feature columns that the model was fitted to, and no labels. For each label
+    there is a column LABEL with 0 or 1, LABEL__probability and LABEL__score. Categories that were
+    not seen before count as none.
+
+    Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
+    """
+    shared.check_outputs(force, output)
+    keep = tuple(dict.fromkeys(keep))
+    with shared.data_problems(), shared.progress() as tell:
+        check_suffix(output)
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, labels=False, **reading)
+        _check_columns(model, table, keep)
+        columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
+        if keep:
+            columns |= read_cells(table, keep)
+        tell("predicting")
+        inputs, warnings = model.inputs(table)
+        answer = model.answer(inputs)
+        for k, name in enumerate(model.label_names):
+            columns[name] = answer.positive[:, k].astype(int).tolist()
+            columns[name + _PROBABILITY] = answer.probabilities[:, k].round(6).tolist()
+            columns[name + _SCORE] = answer.scores[:, k].round(6).tolist()
+        write_columns(output, columns, safe=safe_csv)
+    shared.warn(warnings)
+    if as_json:
+        positive = answer.positive.sum(axis=0)
+        counts = dict(zip(model.label_names, positive.tolist(), strict=True))
+        shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
+    else:
+        say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+
+
+def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None:
+    """Refuse columns to keep that are not there, and columns of one name."""
+    names = [name + end for name in model.label_names for end in ("", _PROBABILITY, _SCORE)]
+    count = Counter(["row", *names])
+    twice = next((name for name in model.label_names if count[name] > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"The label {twice!r} is named like another column of the predictions; rename it in "
+            "the table and fit again."
+        )
+    for name in keep:
+        if table.frame is None or name not in table.frame.columns:
+            raise click.UsageError(f"{table.path} has no column {name!r} to keep.")
+        if name in count:
+            raise click.UsageError(
+                f"{name!r} cannot be kept: predictions have a column named so. Rename it in "
+                f"{table.path}."
+            )
+
+
+@click.command("suggest")
+@shared.model_argument
+@shared.table_argument
+@shared.output_option("FILE", "A .csv, .tsv or .parquet file for the ranking.")
+@click.option("--top", type=click.IntRange(1), help="Write only this many.")
+@shared.reading_options
+@shared.safe_csv_option
+@shared.force_option
+@shared.json_option
+def suggest_command(
+    model_path: Path,
+    path: Path,
+    output: Path,
+    top: int | None,
+    safe_csv: bool,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Rank the holes of TABLE by how much a person's answer would help MODEL.
+
+    The value of a hole is the uncertainty of its answer times the effect that the answer would
+    have on the other holes of its label. Row 1 is the first row below the header.
+
+    Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50
+    """
+    shared.check_outputs(force, output)
+    with shared.data_problems(), shared.progress() as tell:
+        check_suffix(output)
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, **reading)
+        tell("ranking")
+        found = suggest_entries(model, table, top)
+        columns = {
+            "row": found.row.tolist(),
+            "label": found.label,
+            "probability": found.probability.round(4).tolist(),
+            "value": [float(f"{value:.6g}") for value in found.value],
+        }
+        write_columns(output, columns, safe=safe_csv)
+    shared.warn(found.warnings)
+    lines = list(zip(*columns.values(), strict=True))
+    if as_json:
+        shared.echo_json(
+            {
+                "output": output,
+                "suggestions": [dict(zip(columns, line, strict=True)) for line in lines],
+            }
+        )
+        return
+    for row, label, probability, value in lines[:_SHOWN]:
+        say(f"row {row:>6}  {label}  probability {probability:.2f}  value {value:.3g}")
+    say(f"{len(found.label)} holes: {output}")
+
+
+@click.command("explain")
+@shared.model_argument
+@click.option("--label", help="Only this label.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Features and labels to name for each label.",
+)
+@shared.seed_option
+@shared.json_option
+def explain_command(
+    model_path: Path, label: str | None, top: int, seed: int, as_json: bool
+) -> None:
+    """Say which features carry the labels of MODEL, and which labels move together.
+
+    Features of a linear model come with their coefficients; numbers have unit variance, so that
+    coefficients compare. For a kernel model the number says how far the label's score moves when
+    the column is shuffled among training rows.
+
+    Example: dm2l explain assays.dm2l --label tox_liver
+    """
+    with shared.data_problems():
+        model = load_bundle(model_path)
+        found = explain_model(model, label, top=top, seed=seed)
+    if as_json:
+        shared.echo_json({"kernel": model.settings.kernel, "labels": found})
+        return
+    linear = model.settings.kernel == "linear"
+    for item in found:
+        say(item.label)
+        for name, value in item.features:
+            say(f"  {value:+.3f}  {name}" if linear else f"  {value:.3f}  {name}")
+        if item.together:
+            listed = ", ".join(f"{name} ({value:+.2f})" for name, value in item.together)
+            say(f"  moves with: {listed}")
