@@ -119,6 +119,7 @@ class Frame:
 
 
 def new_figure(width: float, height: float) -> Any:
+    """A figure without pyplot, of a size in inches."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -145,6 +146,7 @@ def log_axis(ax: Axes, name: str) -> None:
 
 
 def measure_name(metric: str) -> str:
+    """How axes call a metric."""
     return LABELS.get(metric, metric.replace("_", " "))
 
 

@@ -1,21 +1,54 @@
-"""A person's walk through the holes of a table, without any page."""
+"""A person's walk through the holes of a table, without any page, and how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock, Thread
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.review._export import export_answers
-from dm2l.review._journal import Journal
-from dm2l.review._progress import Progress, count_decisions
+from dm2l.review._journal import Decision, Journal
 from dm2l.review._question import Belief, Key, Question, beliefs, make_question
 from dm2l.review._refit import Refit, Refitting
 from dm2l.tables import Table, TableModel, save_bundle, suggest_entries
+
+
+class Progress(NamedTuple):
+    """How far a review is.
+
+    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
+    none. Of the ``believed`` answers to which the model gave a probability when it asked,
+    ``foreseen`` lie on its side of one half: it had not learnt from them yet.
+    """
+
+    suggested: int
+    answered: int
+    skipped: int
+    foreseen: int
+    believed: int
+
+    @property
+    def decided(self) -> int:
+        """Entries that were answered or skipped."""
+        return self.answered + self.skipped
+
+
+def _count(decisions: Mapping[Key, Decision], suggested: int) -> Progress:
+    """Sum up what was decided."""
+    answered = [made for made in decisions.values() if made.answer != "skip"]
+    known = [(answer == "yes", p) for answer, p in answered if p is not None]
+    return Progress(
+        suggested=suggested,
+        answered=len(answered),
+        skipped=len(decisions) - len(answered),
+        foreseen=sum((p > 0.5) == yes for yes, p in known),
+        believed=len(known),
+    )
 
 
 class ReviewSession:
@@ -115,7 +148,7 @@ class ReviewSession:
     def progress(self) -> Progress:
         """How far this is."""
         with self._lock:
-            return count_decisions(self.journal.decisions, self._suggested)
+            return _count(self.journal.decisions, self._suggested)
 
     def entry(self, position: int | None = None) -> Question | None:
         """The entry at a position; the one to be asked next if there is none given.

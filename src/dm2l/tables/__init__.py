@@ -8,11 +8,10 @@ from dm2l.tables._evaluation import LabelQuality, TableEvaluation, evaluate_tabl
 from dm2l.tables._explanation import Explanation, explain_model
 from dm2l.tables._filled import check_form as check_form
 from dm2l.tables._filled import write_completion
-from dm2l.tables._fitting import fit_pipeline as fit_pipeline
-from dm2l.tables._inspection import Inspection, Ranks, inspect_table
+from dm2l.tables._inspection import Inspection, LabelCount, Ranks, inspect_table
+from dm2l.tables._inspection import column_warnings as column_warnings
 from dm2l.tables._kinds import KINDS as KINDS
 from dm2l.tables._kinds import ColumnUse, column_kinds
-from dm2l.tables._matrices import MATRIX_FORMATS as MATRIX_FORMATS
 from dm2l.tables._measures import MEASURES as MEASURES
 from dm2l.tables._measures import Estimate
 from dm2l.tables._measures import changes as changes
@@ -20,14 +19,14 @@ from dm2l.tables._measures import intervals as intervals
 from dm2l.tables._measures import measure_pipeline as measure_pipeline
 from dm2l.tables._model import Answer, TableModel, fit_table, read_for
 from dm2l.tables._model import score_correlation as score_correlation
-from dm2l.tables._oddities import LabelCount
-from dm2l.tables._oddities import column_warnings as column_warnings
 from dm2l.tables._output import check_suffix as check_suffix
 from dm2l.tables._output import plain_values as plain_values
 from dm2l.tables._output import write_columns as write_columns
+from dm2l.tables._reading import MATRIX_FORMATS as MATRIX_FORMATS
 from dm2l.tables._reading import read_cells as read_cells
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Wishes
+from dm2l.tables._settings import fit_pipeline as fit_pipeline
 from dm2l.tables._suggestion import Suggestions, suggest_entries
 from dm2l.tables._table import Table, table_from_frame
 

@@ -13,10 +13,9 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._fitting import fit_pipeline
 from dm2l.tables._measures import changes, intervals, label_precision, measure
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
+from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table
 
 METHODS = ("DM2L", "masked ridge", "holes are negatives")

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
 from dm2l.labels import Cooccurrence, Implication, Spectrum
-from dm2l.tables._kinds import ColumnUse, column_kinds
-from dm2l.tables._oddities import (
-    LabelCount,
-    column_warnings,
-    duplicate_warnings,
-    label_warnings,
-    leak_warnings,
-)
+from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
 from dm2l.tables._table import Table
 
 _GROUP = 10  # rows that share a label from which on their rank means something
 _GROUPS = 30  # labels drawn to look at, where there are more: of a thousand each takes a second
 _DRAWS = 10  # random groups to compare with
+_ALIKE = 10  # rows in which a column says the same as a label before it means anything
 
 
 @dataclass(frozen=True)
@@ -52,6 +47,21 @@ class Ranks:
             f"Rows that share a label are hardly more alike in their labels than any rows "
             f"({numbers}): expect about as much of DM2L as of ridge."
         )
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """Entries of a label."""
+
+    label: str
+    positive: int
+    negative: int
+    missing: int
+
+    @property
+    def observed(self) -> int:
+        """Entries somebody looked at."""
+        return self.positive + self.negative
 
 
 @dataclass(frozen=True)
@@ -141,10 +151,10 @@ def inspect_table(
         ranks=_ranks(T),
         n_duplicates=n_duplicates,
         warnings=[
-            *label_warnings(counts),
+            *_label_warnings(counts),
             *column_warnings(uses or []),
-            *leak_warnings(table, uses or []),
-            *duplicate_warnings(n_duplicates, table.n_rows),
+            *_leak_warnings(table, uses or []),
+            *_duplicate_warnings(n_duplicates, table.n_rows),
         ],
     )
 
@@ -174,3 +184,62 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
         return table.n_rows - len(np.unique(duplicate_groups(table.matrix)))
     used = [use.name for use in uses if use.used]
     return int(table.frame[used].duplicated().sum()) if used else 0
+
+
+def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
+    """Labels that cannot be learnt, or hardly."""
+    found = []
+    for count in counts:
+        if not count.observed:
+            found.append(f"label {count.label!r}: nothing is observed; it cannot be learnt")
+        elif not count.positive or not count.negative:
+            what = "yes" if count.positive else "no"
+            found.append(
+                f"label {count.label!r}: every observed entry says {what}; it cannot be learnt"
+            )
+        elif min(count.positive, count.negative) < 5:
+            what = "yes" if count.positive < count.negative else "no"
+            least = min(count.positive, count.negative)
+            found.append(f"label {count.label!r}: only {least} observed entries say {what}")
+    return found
+
+
+def column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
+    """Columns that are left out, or odd."""
+    left_out = [f"column {u.name!r} is left out: {u.reason}" for u in uses if not u.used]
+    return left_out + [f"column {u.name!r}: {u.note}" for u in uses if u.note]
+
+
+def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
+    """Columns with two values that say the same as a label wherever both are known."""
+    found = []
+    for use in uses:
+        if not use.used:
+            continue
+        texts = as_text(table.frame[use.name])
+        values = sorted(set(texts) - {""})
+        if len(values) != 2:
+            continue
+        column: Any = np.where(texts == "", np.nan, (texts == values[1]).astype(float))
+        for k, name in enumerate(table.label_names):
+            both = ~np.isnan(column) & ~np.isnan(table.Y[:, k])
+            answers = table.Y[both, k]
+            if both.sum() < _ALIKE or answers.min() == answers.max():
+                continue
+            same = column[both] == answers
+            if same.all() or not same.any():
+                found.append(
+                    f"column {use.name!r} says the same as label {name!r} in all {both.sum()} rows "
+                    "that have both; if it was made from the label, leave it out with --drop"
+                )
+    return found
+
+
+def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
+    """Rows that are there more than once."""
+    if n_duplicates < 0.01 * n_rows or not n_duplicates:
+        return []
+    return [
+        f"{n_duplicates} rows repeat the features of an earlier one: estimates from "
+        "cross-validation are too good, since copies are on both sides"
+    ]

@@ -14,9 +14,8 @@ from sklearn.metrics import average_precision_score
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import evaluate
 from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval, get_metric
-from dm2l.tables._fitting import fit_pipeline, take
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._settings import Tell, Wishes
+from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
 
 # (key, in words, whether higher is better)
 MEASURES = (

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from dm2l.classifier import DM2LClassifier
 from dm2l.readers.columns import LabelNames
-from dm2l.tables._fitting import fit_pipeline
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_rows
 from dm2l.tables._preparation import Feature, check_columns, features_of, table_inputs, typed_frame
 from dm2l.tables._reading import read_table
-from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable
+from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
 
 

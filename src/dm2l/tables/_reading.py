@@ -6,13 +6,20 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import Bunch
+
+from dm2l.extras import require
 from dm2l.files import damaged
-from dm2l.readers.columns import choose_labels
+from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
+from dm2l.readers.columns import check_distinct, choose_labels
 from dm2l.readers.csv_file import TEXT, CsvFile
 from dm2l.readers.parquet_file import PARQUET, read_frame
 from dm2l.readers.unpacking import form, open_unpacked
-from dm2l.tables._matrices import MATRIX_FORMATS, read_matrix
-from dm2l.tables._table import Table, split_columns
+from dm2l.tables._table import Table, made_up_names, split_columns
+
+MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
 
 def read_table(
@@ -91,14 +98,17 @@ def read_table(
     if features_only:
         labels = None
     if suffix in MATRIX_FORMATS:
-        return read_matrix(
-            path,
-            labels,
-            n_features=n_features,
-            zero_based=zero_based,
-            features_only=features_only,
-            encoding=encoding,
-        )
+        if suffix == ".arff":
+            bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
+            labels = None
+        elif suffix == ".npz":
+            bunch = read_npz(path, features_only=features_only)
+        elif suffix == ".mat":
+            bunch = read_mat(path, features_only=features_only)
+        else:
+            first = "auto" if zero_based is None else zero_based
+            bunch = read_svmlight(path, n_features, first, features_only=features_only)
+        return _matrix_table(path, bunch, labels)
     answers = {"missing": missing, "positive": positive}
     if suffix in PARQUET:
         frame = read_frame(path, ignore_metadata=True)
@@ -135,3 +145,26 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}
+
+
+def _matrix_table(path: Path, bunch: Bunch, labels: Any) -> Table:
+    """A file of numbers, with those of its labels that are asked for."""
+    X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
+    names = list(bunch.feature_names or made_up_names(X.shape[1]))
+    check_distinct(names, str(path))
+    label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
+    if labels is not None:
+        chosen = choose_labels(label_names, labels, f"the labels of {path}")
+        label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
+    frame = None
+    if not sp.issparse(X):
+        frame = require("pandas", "io").DataFrame(X, columns=names)
+    return Table(
+        path=path,
+        frame=frame,
+        matrix=X if frame is None else None,
+        feature_names=names,
+        label_names=label_names,
+        Y=Y,
+        bunch=bunch,
+    )

@@ -1,17 +1,23 @@
-"""Which kernel, ``lambda_d`` and ``alpha`` suit a table: cross-validation on what is observed."""
+"""Which settings suit a table, by cross-validation on what is observed, and the fit with them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from dm2l.classifier import DM2LClassifier
+from dm2l.extras import require
+from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import MultilabelKFold
 from dm2l.search import DM2LClassifierCV, usual_scoring
+from dm2l.tables._kinds import ColumnUse
+from dm2l.tables._preparation import preparation
 
 # Up to this many rows an rbf kernel is tried beside the linear model.
 KERNEL_ROWS = 5000
@@ -149,3 +155,32 @@ def choose_settings(
     ridges = [search(kernel, [0.0]) for kernel in kernels]
     best = max(ridges, key=lambda found: found.score or 0.0)
     return best if tuple(lambdas) == (0.0,) else search(best.kernel, lambdas)
+
+
+def fit_pipeline(
+    inputs: Any,
+    uses: Sequence[ColumnUse] | None,
+    Y: NDArray[np.float64],
+    wishes: Wishes,
+    *,
+    label_names: Sequence[str] | None = None,
+    tell: Tell | None = None,
+) -> tuple[Pipeline, Settings]:
+    """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen."""
+    columns = preparation(uses)
+    X = columns.fit_transform(inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
+        settings = choose_settings(X, Y, wishes, tell)
+    if tell is not None:
+        tell("fitting and calibrating")
+    labels: Any = Y
+    if label_names is not None:
+        labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
+    model = settings.model(wishes, Y).fit(X, labels)
+    return Pipeline([("columns", columns), ("labels", model)]), settings
+
+
+def take(inputs: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of a data frame or of a matrix."""
+    return inputs.iloc[rows] if hasattr(inputs, "iloc") else inputs[rows]

@@ -47,10 +47,10 @@ from dm2l.tables import (
     write_completion,
 )
 from dm2l.tables import _settings as chosen
+from dm2l.tables._filled import find_spelling
 from dm2l.tables._measures import interval, measure
 from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
 from dm2l.tables._settings import choose_settings
-from dm2l.tables._spelling import find_spelling
 from dm2l.tables._suggestion import answer_effects
 from half_labelled import LABELS, as_csv, make_table, spell
 
