@@ -53,16 +53,12 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     nulls = np.column_stack([null for _, null in opened])
     # A column with nothing observed has no say in how the others are written.
     seen = [j for j in range(len(opened)) if not nulls[:, j].all()] or range(len(opened))
-    numeric = _all_numeric([opened[j] for j in seen])
+    numeric = all(opened[j][0].dtype.kind in "biuf" for j in seen)
     dtype = np.result_type(*(opened[j][0].dtype for j in seen)) if numeric else object
     values = np.zeros(Y.shape, dtype=dtype)
     for j in seen:
         values[:, j] = opened[j][0]
     return values, nulls, names
-
-
-def _all_numeric(opened: list[tuple[NDArray[Any], NDArray[np.bool_]]]) -> bool:
-    return all(v.dtype.kind in "biuf" for v, _ in opened)
 
 
 def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

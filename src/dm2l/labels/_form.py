@@ -131,7 +131,8 @@ class LabelForm:
                 f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
                 f"{known.n_labels} ({known.kind})."
             )
-        if not _same_names(known.names, found.names):
+        names = [None if part.names is None else list(part.names) for part in (known, found)]
+        if None not in names and names[0] != names[1]:
             raise ValueError(
                 f"The labels of this block are {_shown(found.names)}, but earlier ones were "
                 f"{_shown(known.names)}."
@@ -153,10 +154,6 @@ class LabelForm:
             dtype=dtype,
             names=found.names if known.names is None else known.names,
         )
-
-
-def _same_names(known: NDArray[np.object_] | None, found: NDArray[np.object_] | None) -> bool:
-    return known is None or found is None or list(known) == list(found)
 
 
 def _shown(names: NDArray[np.object_] | None) -> str:

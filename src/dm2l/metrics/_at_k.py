@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics._places import Places, find_places
 from dm2l.metrics._propensities import check_propensities
-from dm2l.metrics._units import MetricValue, Missing, Undefined, average, finish
+from dm2l.metrics._units import MetricValue, Missing, Undefined, average, finish, ratio
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def precision_at_k(
     0.5
     """
     places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
-    values = _ratio(places.hits.sum(axis=1), places.count)
+    values = ratio(places.hits.sum(axis=1), places.count)
     result = average(values, places.truth.n_observed(), places.count > 0, undefined)
     return finish(result, return_counts)
 
@@ -120,7 +120,7 @@ def ndcg_at_k(
     gained = places.hits @ discounts
     best = places.best(np.ones(places.truth.signed.shape[1]), discounts)
     defined = (best > 0) & (places.count > 0)
-    result = average(_ratio(gained, best), places.truth.n_observed(), defined, undefined)
+    result = average(ratio(gained, best), places.truth.n_observed(), defined, undefined)
     return finish(result, return_counts)
 
 
@@ -231,10 +231,6 @@ def propensity_scored_ndcg_at_k(
 
 def _discounts(k: int) -> Array:
     return np.asarray(1.0 / np.log2(np.arange(2, k + 2)))
-
-
-def _ratio(a: NDArray[Any], b: NDArray[Any]) -> Array:
-    return np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
 
 
 def _over_best(

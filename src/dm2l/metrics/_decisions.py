@@ -14,6 +14,7 @@ from dm2l.metrics._units import (
     Undefined,
     average,
     finish,
+    ratio,
     signs_and_scores,
 )
 
@@ -122,9 +123,8 @@ def f1_micro(
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
     twice, total = (v.sum(keepdims=True) for v in _f1(T, positive))
-    values = np.divide(twice, total, out=np.zeros(1), where=total > 0)
     entries = np.array([np.count_nonzero(T)])
-    result = average(values, entries, total > 0, undefined, unit="label matrices")
+    result = average(ratio(twice, total), entries, total > 0, undefined, unit="label matrices")
     return finish(result, return_counts)
 
 
@@ -166,7 +166,6 @@ def f1_macro(
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
     twice, total = _f1(T, positive)
-    values = np.divide(twice, total, out=np.zeros(len(total)), where=total > 0)
     entries = np.count_nonzero(T, axis=0)
-    result = average(values, entries, total > 0, undefined, unit="labels")
+    result = average(ratio(twice, total), entries, total > 0, undefined, unit="labels")
     return finish(result, return_counts)

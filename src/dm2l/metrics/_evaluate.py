@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking
-from dm2l.metrics._units import Convention, MetricValue, Missing, Undefined, signs_and_scores
+from dm2l.metrics._units import Convention, MetricValue, Missing, Undefined, ratio, signs_and_scores
 
 
 def evaluate(
@@ -64,21 +64,17 @@ def evaluate(
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     P = S > 0 if predictions is None else predictions
     common: dict[str, Any] = {"missing_label": 0, "undefined": undefined, "return_counts": True}
-    ranked: dict[str, Any] = {
-        name: getattr(_ranking, name)
-        for name in ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
-    }
+    chosen = {} if convention is None else {"convention": convention}
+    ranked = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
     result: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        for name, metric in ranked.items():
-            chosen = {} if convention is None else {"convention": convention}
-            result[name] = metric(T, S, **chosen, **common)
+        for name in ranked:
+            result[name] = getattr(_ranking, name)(T, S, **chosen, **common)
         result["one_error"] = _ranking.one_error(T, S, **common)
         for at in k:
             if at <= T.shape[1]:
-                value = _at_k.precision_at_k(T, S, at, **common)
-                result[f"precision_at_{at}"] = value
+                result[f"precision_at_{at}"] = _at_k.precision_at_k(T, S, at, **common)
         for name in ("hamming_loss", "f1_micro", "f1_macro"):
             result[name] = getattr(_decisions, name)(T, P, **common)
     return result
@@ -119,11 +115,9 @@ def label_table(
     P = S > 0 if predictions is None else signs_and_scores(T, predictions, missing_label=0)[1] > 0
     o = _ranking._order(T.T, S.T)
     both = (o.n_positive > 0) & (o.n_negative > 0)
-    twice, total = _decisions._f1(T, P)
-    f1 = np.divide(twice, total, out=np.full(len(total), np.nan), where=total > 0)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(both, _ranking._auc(o, 0.5), np.nan),
-        "f1": f1,
+        "f1": ratio(*_decisions._f1(T, P), undefined=np.nan),
     }

@@ -37,13 +37,6 @@ class Places:
     def count(self) -> NDArray[np.int64]:
         return np.count_nonzero(self.signs, axis=1)
 
-    @property
-    def n_positive(self) -> NDArray[np.int64]:
-        stored = self.truth.signed
-        positive = (stored.data > 0).astype(np.int64)
-        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
-        return np.bincount(rows, weights=positive, minlength=stored.shape[0]).astype(np.int64)
-
     def best(self, gains: Array, discounts: Array) -> Array:
         """Most that ``k`` places can hold, each place worth its discount, in each row."""
         stored = self.truth.signed

@@ -17,6 +17,7 @@ from dm2l.metrics._units import (
     average,
     check_convention,
     finish,
+    ratio,
     signs_and_scores,
 )
 
@@ -81,10 +82,6 @@ def _order(T: Signs, S: NDArray[np.float64], *, break_ties: bool = False) -> _Or
     )
 
 
-def _divide(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
-    return np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
-
-
 def ranking_loss(
     Y: Any,
     scores: Any,
@@ -136,7 +133,7 @@ def ranking_loss(
     check_convention(convention)
     o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
     pairs = o.n_positive * o.n_negative
-    values = _divide(o.sum_over_positives(o.negatives_from), pairs)
+    values = ratio(o.sum_over_positives(o.negatives_from), pairs)
     fill = 0.0 if convention == "sklearn" else None
     return finish(average(values, o.n_observed, pairs > 0, undefined, fill=fill), return_counts)
 
@@ -184,7 +181,7 @@ def average_precision(
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     o = _order(T, S, break_ties=convention == "published")
     rank = np.maximum(o.positives_from + o.negatives_from, 1)
-    values = _divide(o.sum_over_positives(o.positives_from / rank), o.n_positive)
+    values = ratio(o.sum_over_positives(o.positives_from / rank), o.n_positive)
     defined = o.n_positive > 0
     if convention == "published":
         defined &= o.n_negative > 0
@@ -244,7 +241,7 @@ def coverage(
 def _auc(o: _Order, ties: float) -> NDArray[np.float64]:
     wrong = ties * o.negatives_above + (1 - ties) * o.negatives_from
     pairs = o.n_positive * o.n_negative
-    return _divide(pairs - o.sum_over_positives(wrong), pairs)
+    return ratio(pairs - o.sum_over_positives(wrong), pairs)
 
 
 def instance_auc(

@@ -171,6 +171,11 @@ def average(
     )
 
 
+def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> NDArray[np.float64]:
+    """``a / b``, and ``undefined`` where ``b`` is zero."""
+    return np.divide(a, b, out=np.full(len(a), undefined), where=b != 0)
+
+
 def finish(result: MetricValue, return_counts: bool) -> float | MetricValue:
     """The number alone, or with its counts."""
     return result if return_counts else result.value

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs, parse_labels
-from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH
+from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH, matplotlib
 
 Numbers = NDArray[np.float64]
 
@@ -18,22 +18,11 @@ LINE = 1.3 * SMALL_FONT / 72  # inches that a line of small text takes
 _LONGEST_NAME = 28  # letters
 
 
-def pyplot() -> Any:
-    """Matplotlib's pyplot, loaded when something is drawn and not before."""
-    try:
-        import matplotlib.pyplot as plt
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ImportError('Plots need matplotlib: pip install "dm2l[plot]"') from error
-    return plt
-
-
 def axes_or_new(ax: Any, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
     """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
     if ax is not None:
         return ax
-    plt = pyplot()
+    plt = matplotlib("pyplot", "Plots")
     return plt.subplots(figsize=(width, height), layout="constrained", facecolor="white")[1]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from dm2l.plots._canvas import Numbers, pyplot
+from dm2l.plots._canvas import Numbers
 from dm2l.plots.diagrams import critical_difference_diagram
+from dm2l.plots.panels import matplotlib
 from dm2l.plots.ranks import average_ranks, friedman, nemenyi_critical_difference
 
 if TYPE_CHECKING:
@@ -135,7 +136,11 @@ class CriticalDifferenceDisplay:
                 self.ranks, self.critical_difference, **options
             )
             size = fitting.figure.get_size_inches()
-            ax = pyplot().figure(figsize=size, facecolor="white").add_axes(fitting.get_position())
+            ax = (
+                matplotlib("pyplot", "Plots")
+                .figure(figsize=size, facecolor="white")
+                .add_axes(fitting.get_position())
+            )
         panel: Any = critical_difference_diagram(
             self.ranks, self.critical_difference, ax, **options
         )

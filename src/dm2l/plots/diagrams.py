@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.plots.panels import matplotlib
 from dm2l.plots.ranks import check_ranks, indistinguishable_groups
 
 if TYPE_CHECKING:
@@ -124,15 +125,9 @@ def _bars(ranks: NDArray[np.float64], cd: float, inch: float) -> list[tuple[floa
 
 def _text_inches(text: str, font_size: float) -> float:
     """Width of a text, whatever it will be drawn with, and the gap beside it."""
-    try:
-        from matplotlib.textpath import TextPath
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ImportError("Diagrams need matplotlib: pip install 'dm2l[plot]'") from error
-
+    path = matplotlib("textpath", "Diagrams").TextPath((0, 0), text, size=font_size)
     # On a screen letters are set on whole pixels, up to a twentieth wider than their outlines.
-    return (1.07 * TextPath((0, 0), text, size=font_size).get_extents().width + 8) / 72
+    return float(1.07 * path.get_extents().width + 8) / 72
 
 
 def _prepare(ax: Axes, title: str | None) -> float:

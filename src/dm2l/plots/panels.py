@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,13 +121,18 @@ class Frame:
 
 def new_figure(width: float, height: float) -> Any:
     """A figure without pyplot, of a size in inches."""
+    figure = matplotlib("figure", "Figures")
+    return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def matplotlib(part: str, who: str) -> Any:
+    """A part of matplotlib, loaded when something is drawn and not before."""
     try:
-        from matplotlib.figure import Figure
+        return import_module(f"matplotlib.{part}")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
-        raise ImportError("Figures need matplotlib: pip install 'dm2l[plot]'") from error
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+        raise ImportError(f"{who} need matplotlib: pip install 'dm2l[plot]'") from error
 
 
 def log_axis(ax: Axes, name: str) -> None:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from socketserver import TCPServer
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from dm2l.review._replies import Replies, Reply, error_reply
@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30  # seconds for a browser to say what it wants
 
     def do_GET(self) -> None:
-        self._handle(self._get)
+        self._handle(self.server.replies.get)
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
             name, query = self._admitted()
             reply = reply_to(name, query)
             if reply is None:
-                self._refuse(404, "There is nothing here.")
+                raise _AccessError(404, "There is nothing here.")
         except _AccessError as refusal:
             reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
         except ValueError as error:
@@ -87,37 +87,33 @@ class _Handler(BaseHTTPRequestHandler):
         """The rest of the path and the query of a request with the right host and token."""
         # A page elsewhere can have its name lead to this machine; browsers then say that name.
         if self.headers.get_all("Host", []) not in self.server.hosts:
-            self._refuse(403, "This host is not served.")
+            raise _AccessError(403, "This host is not served.")
         parts = urlsplit(self.path)
         _, _, path = parts.path.partition("/")
         token, slash, name = path.partition("/")
         if not compare_digest(token.encode(), self.server.token.encode()) or not slash:
-            self._refuse(403, "The token is missing or wrong: open the address that was printed.")
+            raise _AccessError(
+                403, "The token is missing or wrong: open the address that was printed."
+            )
         return name, dict(parse_qsl(parts.query))
-
-    def _get(self, name: str, query: dict[str, str]) -> Reply | None:
-        return self.server.replies.get(name, query)
 
     def _post(self, name: str, _query: dict[str, str]) -> Reply | None:
         host = self.headers["Host"]
         if self.headers.get_all("Origin", []) != [f"http://{host}"]:
-            self._refuse(403, "Only the page of this server may write.")
+            raise _AccessError(403, "Only the page of this server may write.")
         if self.headers.get_content_type() != "application/json":
-            self._refuse(415, "Requests must be JSON.")
+            raise _AccessError(415, "Requests must be JSON.")
         return self.server.replies.post(name, self._body())
 
     def _body(self) -> Any:
         if self._length is None:
-            self._refuse(411, "Requests must state their length.")
+            raise _AccessError(411, "Requests must state their length.")
         if self._length > MOST_BYTES:
-            self._refuse(413, f"Requests may have at most {MOST_BYTES} bytes.")
+            raise _AccessError(413, f"Requests may have at most {MOST_BYTES} bytes.")
         try:
             return json.loads(self._content)
         except (ValueError, RecursionError) as error:
             raise _AccessError(400, "The request is not JSON.") from error
-
-    def _refuse(self, status: int, reason: str) -> NoReturn:
-        raise _AccessError(status, reason)
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)

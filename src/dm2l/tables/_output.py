@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,8 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
         with partial.open("w", encoding="utf-8", newline="") as file:
             separator = "\t" if suffix in (".tsv", ".tab") else ","
             writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-            cell = _harmless if safe else _as_it_is
-            writer.writerow(map(cell, columns))
-            writer.writerows(map(cell, row) for row in zip(*columns.values(), strict=True))
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+            for row in chain([columns], zip(*columns.values(), strict=True)):
+                writer.writerow(map(_harmless, row) if safe else row)
 
 
 def _harmless(value: Any) -> Any:

@@ -19,11 +19,7 @@ from dm2l.tables._table import Table
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
-_FORMS = {
-    "boolean": as_booleans,
-    "category": as_text,
-    "text": as_text,
-}
+_FORMS = {"boolean": as_booleans, "category": as_text, "text": as_text}
 
 
 def preparation(uses: Sequence[ColumnUse] | None) -> Any:

@@ -106,8 +106,12 @@ def read_table(
         elif suffix == ".mat":
             bunch = read_mat(path, features_only=features_only)
         else:
-            first = "auto" if zero_based is None else zero_based
-            bunch = read_svmlight(path, n_features, first, features_only=features_only)
+            bunch = read_svmlight(
+                path,
+                n_features,
+                "auto" if zero_based is None else zero_based,
+                features_only=features_only,
+            )
         return _matrix_table(path, bunch, labels)
     answers = {"missing": missing, "positive": positive}
     if suffix in PARQUET:
