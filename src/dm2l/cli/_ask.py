@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.cli._printable import say
+from dm2l.cli._table_options import say
 from dm2l.tables import (
     MARGIN,
     Table,

@@ -22,10 +22,16 @@ COMMANDS = {
     "experiment": "Compare methods on data sets; every run can be stopped and resumed.",
     "demo": "Hide labels of real digit images, learn from the rest, and fill in the holes.",
 }
-# Where a command is, if not in a module of its own name.
-_ELSEWHERE = {"experiment": "dm2l_lab.cli:experiment"} | {
-    name: f"dm2l.cli._ask:{name}_command" for name in ("complete", "predict", "suggest", "explain")
+# And where it is.
+_MODULES = {
+    "_learn": ("inspect", "fit", "evaluate"),
+    "_ask": ("complete", "predict", "suggest", "explain"),
+    "_review": ("review",),
+    "_demo": ("demo",),
 }
+_PLACES = {
+    name: f"dm2l.cli.{module}:{name}_command" for module in _MODULES for name in _MODULES[module]
+} | {"experiment": "dm2l_lab.cli:experiment"}
 
 
 class Commands(click.Group):
@@ -39,8 +45,7 @@ class Commands(click.Group):
         """The command; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        place = _ELSEWHERE.get(cmd_name, f"dm2l.cli._{cmd_name}:{cmd_name}_command")
-        command: click.Command = resolve_name(place)
+        command: click.Command = resolve_name(_PLACES[cmd_name])
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

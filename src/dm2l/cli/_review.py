@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
-from dm2l.cli._printable import say
+from dm2l.cli._table_options import say
 from dm2l.review import Journal, ReviewSession, check_host, serve
 from dm2l.tables import check_form
 

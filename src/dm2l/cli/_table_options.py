@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.cli._printable import printable, say
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.readers.columns import ColumnRequestError
@@ -220,7 +220,24 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
         raise click.UsageError(f"{given[0]} is named for two outputs.")
 
 
-# --------------------------------------------------------------------------- problems, progress
+# ------------------------------------------------------------------- lines, problems, progress
+
+
+# Control characters, with which a terminal can be told anything; marks that turn the direction of
+# writing; ends of lines that few programs know; halves of characters.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Text that cannot talk to the terminal: control characters are spelt as JSON does."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line."""
+    click.echo(printable(text), err=err)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dm2l.cli._commands import cli
-from dm2l.cli._printable import printable
+from dm2l.cli._table_options import printable
 
 pytest.importorskip("skops", reason="skops is an extra")
 

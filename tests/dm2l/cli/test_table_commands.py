@@ -13,9 +13,7 @@ from click.testing import CliRunner
 from sklearn.metrics import average_precision_score
 
 from dm2l.cli._ask import complete_command, explain_command, predict_command, suggest_command
-from dm2l.cli._evaluate import evaluate_command
-from dm2l.cli._fit import fit_command
-from dm2l.cli._inspect import inspect_command
+from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
 from dm2l.tables import Wishes, fit_table, read_table
 from half_labelled import LABELS, as_csv, make_table, spell
 

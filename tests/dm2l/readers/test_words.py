@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from dm2l.cli._inspect import inspect_command
+from dm2l.cli._learn import inspect_command
 from dm2l.files import DataFileError
 from dm2l.readers import read_csv, read_parquet
 from dm2l.readers.columns import choose_labels, match_columns

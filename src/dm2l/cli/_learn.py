@@ -1,0 +1,294 @@
+"""What is learnt of a half-labelled table: ``dm2l inspect``, ``fit`` and ``evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from dm2l.cli import _table_options as shared
+from dm2l.cli._table_options import printable, say
+from dm2l.model_selection import Interval
+from dm2l.tables import (
+    MEASURES,
+    Inspection,
+    TableEvaluation,
+    TableModel,
+    column_warnings,
+    evaluate_table,
+    fit_table,
+    inspect_table,
+    save_bundle,
+)
+
+IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
+
+
+@click.command("inspect")
+@shared.table_argument
+@shared.labels_option
+@shared.reading_options
+@shared.feature_options
+@shared.json_option
+def inspect_command(
+    path: Path,
+    labels: tuple[str, ...],
+    kinds: dict[str, str],
+    drop: tuple[str, ...],
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say what TABLE holds before anything is learnt from it.
+
+    How every column will be used, how many entries of each label are observed, which labels come
+    with others, and what looks wrong.
+
+    Example: dm2l inspect assays.csv --labels 'tox_*'
+    """
+    with shared.data_problems():
+        table = shared.open_table(path, labels, kinds, **reading)
+        found = inspect_table(table, kinds=kinds, drop=drop)
+    if as_json:
+        shared.echo_json(
+            {**vars(found), "ranks": {**vars(found.ranks), "in_words": found.ranks.in_words()}}
+        )
+    else:
+        _show_inspection(Console(), found)
+
+
+def _show_inspection(console: Console, found: Inspection) -> None:
+    missing = sum(count.missing for count in found.labels)
+    entries = found.n_rows * len(found.labels)
+    console.print(
+        f"{found.n_rows} rows, {found.n_columns} columns, of which {len(found.labels)} are labels; "
+        f"{missing} of {entries} labels are missing ({missing / max(entries, 1):.0%}).\n",
+        highlight=False,
+    )
+    if found.uses is not None:
+        by_kind: dict[str, list[str]] = {}
+        for use in found.uses:
+            kind = use.kind if use.used else f"{use.kind}: left out"
+            by_kind.setdefault(kind, []).append(use.name)
+        grid = Grid("kind", "columns", "which", title="columns that are not labels")
+        for kind, names in by_kind.items():
+            more = ", ..." if len(names) > NAMED else ""
+            grid.add_row(kind, str(len(names)), escape(printable(", ".join(names[:NAMED]) + more)))
+        console.print(grid)
+    grid = Grid("label", title="labels")
+    for heading in ("yes", "no", "missing", "missing %"):
+        grid.add_column(heading, justify="right")
+    for count in found.labels:
+        share = f"{count.missing / max(found.n_rows, 1):.0%}"
+        numbers = (str(count.positive), str(count.negative), str(count.missing), share)
+        grid.add_row(escape(printable(count.label)), *numbers)
+    console.print(grid)
+    for implied in found.implications[:IMPLICATIONS]:
+        console.print(
+            printable(
+                f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
+                f"{implied.rows} rows, {implied.base:.0%} of all."
+            ),
+            markup=False,
+            highlight=False,
+        )
+    console.print(printable(found.ranks.in_words()), markup=False, highlight=False)
+    console.print(f"{found.n_duplicates} rows repeat an earlier one.", highlight=False)
+    for line in found.warnings:
+        console.print(printable(f"warning: {line}"), markup=False, highlight=False, soft_wrap=True)
+
+
+@click.command("fit")
+@shared.table_argument
+@shared.labels_option
+@shared.output_option("MODEL", "The file for the model.")
+@shared.search_options
+@click.option(
+    "--calibration",
+    type=click.Choice(["sigmoid", "isotonic"]),
+    default="sigmoid",
+    show_default=True,
+    help="The curve from scores to probabilities.",
+)
+@click.option(
+    "--estimate-folds",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Folds of the quality estimate; 0 leaves it out, which saves most of the time.",
+)
+@shared.reading_options
+@shared.feature_options
+@shared.seed_option
+@shared.force_option
+@shared.json_option
+def fit_command(
+    path: Path,
+    labels: tuple[str, ...],
+    output: Path,
+    estimate_folds: int,
+    kinds: dict[str, str],
+    drop: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn from what is observed in TABLE and write the model to a file.
+
+    Columns are prepared by kind, settings that are not given are chosen by cross-validation, and
+    probabilities are calibrated. The estimate is for rows that no part of this has seen.
+
+    Example: dm2l fit assays.csv --labels 'tox_*' -o assays.dm2l
+    """
+    shared.check_outputs(force, output)
+    wishes = shared.wishes_of(options)
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
+        table = shared.open_table(path, labels, kinds, **options)
+        model = fit_table(
+            table,
+            wishes,
+            kinds=kinds,
+            drop=drop,
+            missing=options["missing"],
+            estimate_folds=estimate_folds,
+            tell=tell,
+        )
+        save_bundle(model, output)
+    shared.warn(column_warnings(model.uses or []))
+    if as_json:
+        shared.echo_json(
+            {
+                "model": output,
+                "n_rows": table.n_rows,
+                "labels": model.label_names,
+                "columns": model.uses,
+                "n_features": len(model.features),
+                "settings": model.settings,
+                "estimate": model.estimate,
+            }
+        )
+    else:
+        _show_model(model, table.n_rows)
+        say(f"Model: {output}")
+
+
+def _show_model(model: TableModel, n_rows: int) -> None:
+    columns = "" if model.uses is None else f" of {sum(use.used for use in model.uses)} columns"
+    say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
+    chosen = model.settings
+    score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
+    say(
+        f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}"
+        f"{score}."
+    )
+    estimate = model.estimate
+    if estimate is None:
+        return
+    say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries):")
+    for key, words, _ in MEASURES:
+        value = estimate.values[key]
+        if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
+            say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+
+
+@click.command("evaluate")
+@shared.table_argument
+@shared.labels_option
+@click.option(
+    "--hide",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.2,
+    show_default=True,
+    help="Share of the observed labels that is hidden each time.",
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1), default=5, show_default=True, help="How often."
+)
+@shared.search_options
+@shared.reading_options
+@shared.feature_options
+@shared.seed_option
+@shared.json_option
+def evaluate_command(
+    path: Path,
+    labels: tuple[str, ...],
+    hide: float,
+    repetitions: int,
+    kinds: dict[str, str],
+    drop: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Hide some observed labels of TABLE, fill them in from the rest, and say how well that went.
+
+    DM2L stands beside ridge on the observed labels and beside ridge that takes every hole for a
+    no. All settings are chosen from the labels that were left. Brackets are 95 % confidence
+    intervals over the repetitions.
+
+    Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
+    """
+    wishes = shared.wishes_of(options)
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
+        table = shared.open_table(path, labels, kinds, **options)
+        found = evaluate_table(
+            table,
+            wishes,
+            hide=hide,
+            repetitions=repetitions,
+            kinds=kinds,
+            drop=drop,
+            tell=tell,
+        )
+    if as_json:
+        shared.echo_json(found)
+    else:
+        _show_evaluation(Console(), found)
+
+
+def _show_evaluation(console: Console, found: TableEvaluation) -> None:
+    console.print(
+        f"{found.n_hidden} observed labels hidden ({found.hide:.0%}), {found.repetitions} times.",
+        highlight=False,
+    )
+    grid = Grid("measure on hidden labels", *found.methods)
+    for key, words, up in MEASURES:
+        cells = [_shown(values[key]) for values in found.methods.values()]
+        grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
+    console.print(grid)
+    for name, gains in found.gains.items():
+        gain = gains["label_average_precision"]
+        sure = "surely" if gain.low > 0 or gain.high < 0 else "not surely"
+        console.print(
+            f"Average precision of DM2L less that of {name!r}: {gain.mean:+.3f} "
+            f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure} different.",
+            markup=False,
+            highlight=False,
+        )
+    grid = Grid("label", title="average precision by label")
+    for heading in ("hidden", "yes", "AUC", *found.methods):
+        grid.add_column(heading, justify="right")
+    for quality in found.labels:
+        numbers = (
+            quality.auc,
+            quality.average_precision,
+            quality.ridge_average_precision,
+            quality.negatives_average_precision,
+        )
+        counts = (str(quality.n_hidden), str(quality.n_positive))
+        grid.add_row(
+            escape(printable(quality.label)), *counts, *(_number(value) for value in numbers)
+        )
+    console.print(grid)
+
+
+def _shown(value: Interval) -> str:
+    return f"{_number(value.mean)} [{_number(value.low)}, {_number(value.high)}]"
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.3f}"
