@@ -80,8 +80,10 @@ class SingularValuesDisplay:
             name: np.flatnonzero(T[:, k] > 0) for k, name in enumerate(names) if (T[:, k] > 0).any()
         }
         return cls(
-            _values(matrix),
-            groups={name: _values(matrix[rows]) for name, rows in members.items()},
+            Spectrum.of(matrix).singular_values,
+            groups={
+                name: Spectrum.of(matrix[rows]).singular_values for name, rows in members.items()
+            },
             n_rows=len(matrix),
             group_rows={name: len(rows) for name, rows in members.items()},
             n_labels=matrix.shape[1],
@@ -277,7 +279,3 @@ class SingularValuesDisplay:
         if len(values) == 1:
             look = {"marker": "o", "markersize": 3} | look
         return ax.plot(np.arange(1, len(values) + 1), values / unit, label=label, **look)[0]
-
-
-def _values(matrix: Numbers) -> Numbers:
-    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)

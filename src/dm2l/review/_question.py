@@ -81,17 +81,10 @@ class Question:
 
 def beliefs(found: Suggestions) -> dict[Key, Belief]:
     """What a ranking says, by row and label, the most valuable first."""
-    lines = zip(
-        found.row.tolist(),
-        found.label,
-        found.probability.tolist(),
-        found.value.tolist(),
-        strict=True,
-    )
-    return {
-        (row, label): Belief(probability, value, rank)
-        for rank, (row, label, probability, value) in enumerate(lines, 1)
-    }
+    rows, *numbers = (part.tolist() for part in (found.row, found.probability, found.value))
+    keys = zip(rows, found.label, strict=True)
+    ranks = range(1, len(rows) + 1)
+    return dict(zip(keys, map(Belief, *numbers, ranks), strict=True))
 
 
 def make_question(

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
-from dm2l.masks import hide_per_label
 from dm2l.model_selection import Interval
 from dm2l.tables import (
     Table,
@@ -21,6 +20,7 @@ from dm2l.tables import (
     changes,
     fit_pipeline,
     intervals,
+    keep_back,
     measure_pipeline,
     score_correlation,
 )
@@ -123,11 +123,9 @@ class Refit:
     def _split(self) -> list[tuple[Labels, Labels]]:
         """Observed labels that are left and that are hidden, the same at every call."""
         if not self._kept_back:
-            Y = self.table.Y
             for seed in range(REPETITIONS):
-                left, kept = hide_per_label(Y, 1 - KEPT_BACK, return_mask=True, random_state=seed)
+                left, hidden = keep_back(self.table.Y, KEPT_BACK, seed)
                 both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
-                hidden = np.where(kept, np.nan, Y)
                 if both.any() and not np.isnan(hidden).all():
                     self._kept_back.append((left, hidden))
         return self._kept_back

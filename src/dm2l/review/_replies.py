@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
-from dm2l.review._session import ReviewSession
+from dm2l.review._session import ReviewSession, export_name
 from dm2l.tables import MEASURES, plain_values
 
 _PAGE = {
@@ -102,9 +101,7 @@ def error_reply(status: int, reason: str) -> Reply:
 
 def _quality(quality: Quality) -> dict[str, Any]:
     return {
-        "n_answers": quality.n_answers,
-        "n_entries": quality.n_entries,
-        "repetitions": quality.repetitions,
+        **{key: vars(quality)[key] for key in ("n_answers", "n_entries", "repetitions")},
         "measures": [
             {
                 "words": words,

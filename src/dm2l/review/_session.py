@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.review._export import export_answers
-from dm2l.review._journal import Decision, Journal
+from dm2l.readers.csv_file import TEXT
+from dm2l.readers.parquet_file import PARQUET
+from dm2l.readers.unpacking import form, unpacked_name
+from dm2l.review._journal import Decision, Journal, table_digest
 from dm2l.review._question import Belief, Key, Question, beliefs, make_question
 from dm2l.review._refit import Refit, Refitting
-from dm2l.tables import Table, TableModel, save_bundle, suggest_entries
+from dm2l.tables import (
+    Completion,
+    Table,
+    TableModel,
+    save_bundle,
+    suggest_entries,
+    write_completion,
+)
 
 
 class Progress(NamedTuple):
@@ -304,3 +314,38 @@ class ReviewSession:
         with self._lock:
             self._closed = True
             self.journal.close()
+
+
+def export_answers(
+    table: Table, Y: NDArray[np.float64], output: Path, marks: Sequence[str], digest: str
+) -> int:
+    """Write a table with those holes filled that ``Y`` fills; returns how many these are."""
+    if not table.path.is_file():
+        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
+    if table_digest(table) != digest:
+        raise ValueError(
+            f"{table.path} has changed since the review began, so that answers may not belong to "
+            "its rows any more. Restore it as it was; the answers are kept."
+        )
+    given = np.isnan(table.Y) & ~np.isnan(Y)
+    completion = Completion(
+        label_names=table.label_names,
+        holes=given,
+        positive=given & (Y == 1),
+        look=np.zeros_like(given),
+        probabilities=np.zeros(given.shape),
+        warnings=[],
+    )
+    # Details in a file of their own keep the table free of further columns; nobody asked for them.
+    with tempfile.TemporaryDirectory() as folder:
+        write_completion(
+            completion, table, output, missing=marks, details=Path(folder, "details.csv")
+        )
+    return int(given.sum())
+
+
+def export_name(table: Table) -> str:
+    """A name for the table with answers, of the form in which it is written."""
+    name = unpacked_name(table.path)
+    suffix = name.suffix if form(name) in (*TEXT, *PARQUET) else ".npz"
+    return f"{name.stem}-reviewed{suffix}"

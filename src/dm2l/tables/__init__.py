@@ -16,6 +16,7 @@ from dm2l.tables._measures import MEASURES as MEASURES
 from dm2l.tables._measures import Estimate
 from dm2l.tables._measures import changes as changes
 from dm2l.tables._measures import intervals as intervals
+from dm2l.tables._measures import keep_back as keep_back
 from dm2l.tables._measures import measure_pipeline as measure_pipeline
 from dm2l.tables._model import Answer, TableModel, fit_table, read_for
 from dm2l.tables._model import score_correlation as score_correlation

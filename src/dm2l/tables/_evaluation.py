@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import ConstantLabelWarning
-from dm2l.masks import hide_per_label
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._measures import changes, intervals, label_precision, measure
+from dm2l.tables._measures import changes, interval, intervals, keep_back, label_precision, measure
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table
@@ -124,7 +123,7 @@ def evaluate_table(
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
     for repetition in range(repetitions):
-        left, hidden = _hide(table.Y, hide, wishes.seed + repetition)
+        left, hidden = keep_back(table.Y, hide, wishes.seed + repetition)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
         for name in METHODS:
             if tell is not None:
@@ -155,23 +154,10 @@ def evaluate_table(
                 label,
                 int((~np.isnan(stacked[:, :, k])).sum()),
                 int((stacked[:, :, k] == 1).sum()),
-                _mean([auc[k] for auc in aucs]),
-                *(_mean([found[k] for found in precision[name]]) for name in METHODS),
+                interval([auc[k] for auc in aucs], hide).mean,
+                *(interval([p[k] for p in precision[name]], hide).mean for name in METHODS),
             )
             for k, label in enumerate(table.label_names)
         ],
         settings=chosen,
     )
-
-
-def _hide(
-    Y: NDArray[np.float64], share: float, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Labels that are left, and labels that were hidden."""
-    left, kept = hide_per_label(Y, 1 - share, return_mask=True, random_state=seed)
-    return left, np.where(kept, np.nan, Y)
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 from dm2l.labels import ConstantLabelWarning
+from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate
 from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval, get_metric
 from dm2l.tables._kinds import ColumnUse
@@ -86,6 +87,14 @@ def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDAr
         if len(np.unique(Y[known, k])) == 2:
             result[k] = average_precision_score(Y[known, k], scores[known, k])
     return result
+
+
+def keep_back(
+    Y: NDArray[np.float64], share: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Labels that are left, and labels that are kept back: a share of each label's yes and no."""
+    left, kept = hide_per_label(Y, 1 - share, return_mask=True, random_state=seed)
+    return left, np.where(kept, np.nan, Y)
 
 
 def interval(
