@@ -230,14 +230,14 @@ class Journal:
     def _check_line(self, line: Line) -> None:
         if "output" in line.content:
             if not isinstance(line.content["output"], str):
-                raise damaged(self.path, line.number, "its output is no path")
+                raise damaged(self.path, line.number, "its output is not a path")
             return
         row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
         probability = line.content.get("probability", 0.5)
         try:
             self.check(row, label, answer)
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
-                raise ValueError(f"{probability!r:.40} is no probability")
+                raise ValueError(f"{probability!r:.40} is not a probability")
         except ValueError as error:
             raise damaged(self.path, line.number, str(error).rstrip(".")) from error
 

@@ -73,7 +73,7 @@ class Inspection:
     n_rows, n_columns : int
         Size of the table.
     uses : list of ColumnUse or None
-        What every column that is no label is good for; None for sparse matrices.
+        What every column that is not a label is used for; None for sparse matrices.
     labels : list of LabelCount
         Counts of each label.
     implications : list of Implication

@@ -75,7 +75,7 @@ def read_table(
     Raises
     ------
     DataFileError
-        If the file is no table, does not fit into memory, or a label holds something else than
+        If the file is not a table, does not fit into memory, or a label holds anything other than
         0/1, -1/+1, yes/no and the like: value, column and row are named.
 
     Examples
@@ -141,7 +141,7 @@ def read_source(path: Path, encoding: str) -> tuple[str, str]:
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Columns that are no labels as the table's file has them, text letter by letter."""
+    """Columns that are not labels, as the table's file has them, text letter by letter."""
     frame = table.frame[list(names)]
     if form(table.path) in TEXT:
         file = CsvFile(table.path, separator=table.separator, encoding=table.encoding)
