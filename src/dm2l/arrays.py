@@ -104,20 +104,7 @@ def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:
-    """Refuse finite inputs so large that products of them are not.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-        Inputs, finite.
-    names : sequence of str, default=None
-        Of the columns, for the message.
-
-    Raises
-    ------
-    ValueError
-        With the column, its largest value and what to do.
-    """
+    """Refuse finite inputs so large that products of them are not."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2])

@@ -57,24 +57,7 @@ class DataFileError(ValueError):
 
 
 def printable(text: str) -> str:
-    r"""Text of a file as it may be shown: on one line, without control characters.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same with blanks for what cannot be printed.
-
-    Examples
-    --------
-    >>> from dm2l.files import printable
-    >>> printable("red: \x1b[31m")
-    'red:  [31m'
-    """
+    """The text on one line, with blanks for control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
@@ -113,28 +96,9 @@ def reading(
 ) -> Iterator[None]:
     """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
 
-    To be put around calls of libraries, and no further: a mistake of our own is no bad file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    what : str
-        What it should be, such as ``"a MATLAB file"``.
-    *also : exception types
-        What else the library throws.
-    way_out : str, default=""
-        What can be done about it.
-
-    Examples
-    --------
-    >>> import zlib
-    >>> from dm2l.files import reading
-    >>> with reading("a.bin", "a packed file"):
-    ...     zlib.decompress(b"hello")
-    Traceback (most recent call last):
-        ...
-    dm2l.files.DataFileError: a.bin: not a packed file, or a damaged one (...).
+    ``what`` says what the file should be, such as "a MATLAB file"; ``also`` are further exceptions
+    of the library. To be put around calls of libraries, and no further: a mistake of our own is no
+    bad file.
     """
     faults: tuple[type[Exception], ...] = (*_FAULTS, *also)
     try:
@@ -154,30 +118,7 @@ def reading(
 def damaged(
     path: str | os.PathLike[str], what: str, error: Exception, way_out: str = ""
 ) -> DataFileError:
-    """The error for a file in which a library has met with one of its own.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    what : str
-        What it should be.
-    error : Exception
-        What the library threw.
-    way_out : str, default=""
-        What can be done about it.
-
-    Returns
-    -------
-    DataFileError
-        To be raised.
-
-    Examples
-    --------
-    >>> from dm2l.files import damaged
-    >>> print(damaged("a.mat", "a MATLAB file", EOFError()))
-    a.mat: not a MATLAB file, or a damaged one (EOFError).
-    """
+    """The error for a file in which a library has met with an ``error`` of its own."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
         return DataFileError(
@@ -191,26 +132,7 @@ def damaged(
 
 
 def check_regular(path: str | os.PathLike[str]) -> int:
-    """Bytes of a file; a device, pipe or folder is refused, for it may have no end.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file, or a link to it.
-
-    Returns
-    -------
-    int
-        Its size.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dm2l.files import check_regular
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     check_regular(file.name)
-    0
-    """
+    """Bytes of a file; a device, pipe or folder is refused, for it may have no end."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
         raise DataFileError(path, "not a regular file: devices, pipes and folders are not read")
@@ -224,28 +146,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def whole_file(path: Path) -> Iterator[Path]:
     """A path in the same folder to write to; renamed to ``path`` when all went well.
 
-    If ``path`` is a symbolic link, it stays one: what it points to is written.
-
-    Parameters
-    ----------
-    path : Path
-        The file; one that is there is replaced at once, or stays as it was.
-
-    Yields
-    ------
-    Path
-        Where to write. Its suffix is that of ``path``: some writers go by it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dm2l.files import whole_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(Path(folder, "notes.txt")) as partial:
-    ...         _ = partial.write_text("all of it")
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['notes.txt']
+    A file that is there is replaced at once, or stays as it was; a symbolic link stays one. The
+    suffix of the new path is that of ``path``: some writers go by it.
     """
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{token_hex(4)}.part.{path.name}")

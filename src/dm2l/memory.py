@@ -14,15 +14,7 @@ _NAMED = 100  # bytes of a column's name and of a weight for it, at the least
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say.
-
-    Examples
-    --------
-    >>> from dm2l.memory import available_memory
-    >>> free = available_memory()
-    >>> free is None or free > 0
-    True
-    """
+    """Bytes that can be had without swapping; None where the system does not say."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
@@ -35,40 +27,13 @@ def available_memory() -> int | None:
 
 
 def room() -> float:
-    """Bytes that what is read may take; infinite where the system does not say.
-
-    Examples
-    --------
-    >>> from dm2l.memory import room
-    >>> room() > 0
-    True
-    """
+    """Bytes that what is read may take; infinite where the system does not say."""
     free = available_memory()
     return float("inf") if free is None else free
 
 
 def check_room(path: str | os.PathLike[str], size: float, what: str, way_out: str = "") -> None:
-    """Refuse a file of which more bytes would be made than are free.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    size : float
-        Bytes that it takes in memory.
-    what : str
-        What takes them.
-    way_out : str, default=""
-        What can be done about it.
-
-    Examples
-    --------
-    >>> from dm2l.memory import check_room
-    >>> check_room("big.csv", 2**62, "a table of 10 columns")
-    Traceback (most recent call last):
-        ...
-    dm2l.files.DataFileError: big.csv: a table of 10 columns takes about 4294967296.0 GiB of ...
-    """
+    """Refuse a file of which more bytes would be made than are free."""
     free = room()
     if size > free:
         raise DataFileError(
@@ -79,20 +44,7 @@ def check_room(path: str | os.PathLike[str], size: float, what: str, way_out: st
 
 
 def check_width(path: str | os.PathLike[str], columns: int) -> None:
-    """Refuse a sparse matrix of more columns than names and weights can be had for.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    columns : int
-        How many it has, which costs a sparse file nothing.
-
-    Examples
-    --------
-    >>> from dm2l.memory import check_width
-    >>> check_width("wide.svm", 10_000)
-    """
+    """Refuse a sparse matrix of more columns than names and weights can be had for."""
     if columns > 2**16:  # to ask the system takes longer than to read a small file
         check_room(path, _NAMED * columns, f"a table of {columns} features")
 

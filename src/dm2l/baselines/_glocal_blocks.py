@@ -18,29 +18,12 @@ Array = NDArray[np.float64]
 
 
 class Glocal:
-    r"""The objective of GLOCAL and the exact minimum of each of its blocks.
+    """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks.
 
-    .. math:: \tfrac12 \|O \circ (T - VU')\|_F^2 + \tfrac{\lambda}{2} \|V - XW\|_F^2
-              + \tfrac{\lambda_3}{2} \|V\|_F^2 + \tfrac{\lambda_4}{2} \|U\|_F^2
-              + \tfrac{\lambda_5}{2} \|W\|_F^2 + \tfrac12 \sum_m \mathrm{tr}(Z_m' U B_m U' Z_m),
-              \qquad B_m = W' (\lambda_2 \tfrac{n_m}{n} X'X + \lambda_1 X_m'X_m) W
-
-    ``T`` are signs, ``V`` (n, k) latent labels, ``U`` (c, k) what turns them into labels, ``X_m``
-    the rows of group ``m``, and ``Z_m`` (c, k) has rows of length one: ``Z_m Z_m'`` stands for the
-    Laplacian of the label correlations. Scores are ``X W U'``, and the last term is small where
-    they are smooth on the graph of each group and of all groups together. Everywhere below an
-    empty list for ``Z`` leaves the last term out.
-
-    Parameters
-    ----------
-    features : Features
-        ``X``, with a column of ones if there is an intercept.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    groups : ndarray of shape (n,)
-        Group of each row.
-    weights : sequence of float
-        ``lambda`` and ``lambda1`` to ``lambda5``, as they stand in the formula.
+    With ``B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W`` its last term, which is small where
+    scores are smooth on the graph of each group and of all groups together, is ``tr(Z_m' U B_m U'
+    Z_m) / 2``. Everywhere below an empty list for ``Z`` leaves it out. ``weights`` are ``lambda``
+    and ``lambda1`` to ``lambda5`` as they stand in the formula.
     """
 
     def __init__(

@@ -81,21 +81,7 @@ class InputFactor:
 
 
 class LabelFactor:
-    """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` as a function of ``H`` and ``b``.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, k)
-        ``X W``.
-    targets : FilledTargets
-        Labels.
-    loss : Loss
-        Loss of an entry.
-    C : float
-        Weight of the loss.
-    intercept : bool
-        Whether there is an intercept, which is not penalised.
-    """
+    """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` of ``H`` and a free ``b``, with ``Z = X W``."""
 
     def __init__(
         self, Z: Array, targets: FilledTargets, loss: Loss, C: float, intercept: bool

@@ -35,18 +35,7 @@ class Correlations:
     .. math:: J(S) = \tfrac12 \mathrm{tr}(S' Y' M Y S)
               + \tfrac{\lambda_1}{2} \|O \circ (Y S - Y)\|_F^2 + \lambda_3 \|S\|_*
 
-    where ``O`` is all ones, or marks the observed entries if the fidelity is masked.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, c)
-        Targets.
-    residuals : ndarray of shape (n, c)
-        ``M Y``.
-    lambda1, lambda3 : float
-        Weights of the fidelity and of the nuclear norm.
-    observed : ndarray of bool of shape (n, c), default=None
-        Where the fidelity counts; None is everywhere.
+    where ``O`` is all ones, or marks the ``observed`` entries if the fidelity is masked.
     """
 
     def __init__(
@@ -94,12 +83,8 @@ class Correlations:
 
         With ``G`` a subgradient at ``S``, the objective is at most ``||G|| ||S - S*||`` above its
         minimum at ``S*``. Stops when ``||G||`` times the larger norm of ``S`` and the start, which
-        no nuclear norm has shrunk yet, is at most ``tol`` times the objective.
-
-        Returns
-        -------
-        tuple
-            ``S``, the objective after each iteration, and whether it settled.
+        no nuclear norm has shrunk yet, is at most ``tol`` times the objective: it has then
+        settled.
         """
         step = 1.0 / self.lipschitz
         S = self.start()

@@ -26,29 +26,11 @@ class Smooth(Protocol):
 def trust_region_newton(
     function: Smooth, W: Array, *, tol: float, max_iter: int, max_products: int = 20
 ) -> Array:
-    """Take Newton steps until the gradient has shrunk by ``tol``.
+    """Take Newton steps until the gradient has shrunk by ``tol``; never worse than the start.
 
     The variant of LIBLINEAR (Lin, Weng and Keerthi 2008), whose loose inner tolerance (a tenth of
     the gradient) and trust region scipy's ``trust-ncg`` does not have: methods that stop it early
-    depend on both.
-
-    Parameters
-    ----------
-    function : Smooth
-        What to minimise.
-    W : ndarray
-        Start.
-    tol : float
-        Stop when the gradient is at most this share of the first one.
-    max_iter : int
-        Most steps, refused ones included.
-    max_products : int, default=20
-        Most Hessian products a step.
-
-    Returns
-    -------
-    ndarray
-        A point no worse than the start.
+    depend on both. Refused steps count too.
     """
     value = function.value(W)
     gradient = function.gradient()

@@ -17,30 +17,12 @@ Array = NDArray[np.float64]
 def label_basis(
     features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
 ) -> Array:
-    """The ``rank`` best directions of ridge regression on all labels: reduced-rank regression.
+    """The ``rank`` best directions of ridge regression on all labels, orthonormal, best first.
 
-    With ``RR' = rho Phi'Phi + alpha I`` they are the leading right singular vectors of
-    ``A = R^-1 Phi'Y`` (features x labels). Where there are more labels than features, only ``AA'``
-    is kept of it, summed over blocks of labels, and a second pass over them gives ``B = A'U / s``.
-    Nothing is drawn at random.
-
-    Parameters
-    ----------
-    features : Features
-        ``Phi``.
-    stored : sparse array of shape (n, c)
-        StoredTargets, 0 where nothing is stored.
-    ridge : Preconditioner
-        Knows ``R``.
-    rank : int
-        Most columns; there are no more than ``A`` has singular values.
-    block : int, default=1024
-        Labels at a time.
-
-    Returns
-    -------
-    ndarray of shape (c, r)
-        Orthonormal columns, the most predictable direction first.
+    Reduced-rank regression: with ``RR' = rho Phi'Phi + alpha I``, of which ``ridge`` knows ``R``,
+    they are the leading right singular vectors of ``A = R^-1 Phi'Y`` (features x labels). Where
+    there are more labels than features, only ``AA'`` is kept of it, summed over blocks of labels,
+    and a second pass over them gives ``B = A'U / s``. Nothing is drawn at random.
     """
     c = stored.shape[1]
     if rank >= c:

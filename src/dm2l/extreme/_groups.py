@@ -33,16 +33,9 @@ class _Stack(NamedTuple):
 class SharedRows:
     """Groups of the rows that share a label, from sparse positives; no n x c array exists.
 
-    A label with fewer than ``min_rows`` positives has nothing to share and no group. Covered rows
-    are those in at least one group, so that the global norm never exceeds the sum of the local ones
-    (Theorem 1 of the paper).
-
-    Parameters
-    ----------
-    covered : ndarray of int
-        Rows that lie in a group.
-    stacks : list
-        Groups of similar size.
+    A label with fewer than ``min_rows`` positives has nothing to share and no group. ``covered``
+    rows are those in at least one group, so that the global norm never exceeds the sum of the
+    local ones (Theorem 1 of the paper).
     """
 
     covered: NDArray[np.intp]
@@ -131,27 +124,11 @@ def _stack(
 def wide_norms(
     Z: Array, heights: NDArray[np.intp], mu: float, *, curvature: bool = False
 ) -> NormValue:
-    """Smoothed norms of a stack of matrices with fewer rows than columns.
+    """Smoothed norms, summed, of a stack of matrices with fewer rows than columns.
 
     What :func:`dm2l.nuclear.smooth_nuclear_norm` gives, but the curvature of all of them is one
     product of tall matrices rather than a stack of square ones, which for thousands of tail labels
     would be the largest array of the fit.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (k, n, c)
-        Matrices, filled up with zero rows.
-    heights : ndarray of shape (k,)
-        Rows that are not filling.
-    mu : float
-        Smoothing.
-    curvature : bool, default=False
-        Whether the curvature is wanted as well.
-
-    Returns
-    -------
-    NormValue
-        Sums over the stack.
     """
     eigenvalues, vectors = np.linalg.eigh(Z @ Z.swapaxes(1, 2))
     eigenvalues = np.clip(eigenvalues, 0.0, None)

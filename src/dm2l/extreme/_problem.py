@@ -49,14 +49,9 @@ def entry_scores(
 class StoredTargets:
     """Stored labels as what the loss wants of them.
 
-    Parameters
-    ----------
-    stored : sparse array of shape (n, c)
-        StoredTargets ``y`` above what absence means; CSR.
-    weights : ndarray of shape (nnz,)
-        Weights ``v`` of the stored entries, in the order of ``stored.data``.
-    absent : float
-        Weight ``w`` of an entry that is not stored and whose target is 0.
+    ``stored`` (CSR) holds the targets ``y`` above what absence means, ``weights`` the ``v`` of its
+    entries in order; ``absent`` is the weight ``w`` of an entry that is not stored: its target is
+    0.
     """
 
     stored: Any
@@ -85,15 +80,6 @@ class LowRankProblem:
     """``J(W) + alpha/2 ||W||^2`` of a low-rank head: what the solvers ask of a problem.
 
     Loss and ridge are known from the start; :meth:`attach` brings the head, which comes from them.
-
-    Parameters
-    ----------
-    features : Features
-        Gives ``G``.
-    targets : StoredTargets
-        Stored labels.
-    alpha : float
-        Weight of the ridge.
     """
 
     xp: Any = numpy_namespace
@@ -117,19 +103,7 @@ class LowRankProblem:
     def attach(
         self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
     ) -> None:
-        """Take a head.
-
-        Parameters
-        ----------
-        B : ndarray of shape (c, r)
-            Orthonormal columns.
-        groups : SharedRows
-            Rows that share a label.
-        lambda_d : float
-            Weight of the nuclear norms.
-        discriminant : bool, default=True
-            Whether the global norm is subtracted.
-        """
+        """Take a head ``B`` (c, r), and the rows that share a label."""
         self.B, self.groups = B, groups
         self.n_labels = B.shape[1]
         self.lambda_d = float(lambda_d) if groups.stacks else 0.0

@@ -16,27 +16,7 @@ class TopK(NamedTuple):
 
 
 def top_k(S: NDArray[np.float64], k: int) -> TopK:
-    """The ``k`` highest scores of each row; of equal ones those of earlier labels.
-
-    Parameters
-    ----------
-    S : ndarray of shape (n, c)
-        Scores.
-    k : int
-        At most ``c``.
-
-    Returns
-    -------
-    TopK
-        Labels and their scores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.extreme._top_k import top_k
-    >>> top_k(np.array([[0.1, 0.9, 0.1, 0.5]]), 3).indices
-    array([[1, 3, 0]])
-    """
+    """The ``k`` highest scores of each row; of equal ones those of earlier labels."""
     c = S.shape[1]
     if k < c:
         found = np.argpartition(S, c - k, axis=1)[:, c - k :]

@@ -81,13 +81,6 @@ class Archive:
 
     Since nothing is compressed and no two members share a byte, what can be read out of it is
     never more than the file itself.
-
-    Parameters
-    ----------
-    file : binary file
-        Seekable.
-    size : int
-        Its length.
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:

@@ -33,20 +33,11 @@ _SPARSE = {
 class Decoder:
     """Turns JSON into values.
 
-    Parameters
-    ----------
-    array : callable
-        Gives the array of a member.
-    parts : list
-        Objects of scikit-learn, with slots in them.
-    slots : list
-        JSON of what belongs into the slots.
-    target : array or None
-        Where arrays of other libraries go.
-    budget : int
-        Bytes of objects and curves that may be made, and of arrays that may be copied or looked
-        through. A few lines of JSON that name the same array again and again are else a way to
-        much work.
+    ``array`` gives the array of a member; ``parts`` are objects of scikit-learn with slots in
+    them, ``slots`` the JSON of what belongs there; ``target`` is where arrays of other libraries
+    go. A few lines of JSON that name the same array again and again are a way to much work:
+    ``budget`` bounds the bytes of objects and curves that are made, and of arrays that are copied
+    or looked through.
     """
 
     def __init__(

@@ -15,17 +15,6 @@ class CsvRows:
 
     What is a row and what a cell is as in pandas: a cell that begins with a quote runs to the
     closing one, and blank lines are no rows.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        The text, with its line ends.
-    where : str or path-like
-        The file.
-    separator : str
-        The one character between cells.
-    skip_blanks : bool, default=False
-        Whether blanks before a cell are none of it.
     """
 
     def __init__(

@@ -53,29 +53,10 @@ def check_encoding(encoding: str) -> None:
 
 
 class CsvFile:
-    """A text file with a header line.
+    """A text file whose header line gives the ``names`` of its columns.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file; one that ends in .gz, .bz2, .xz or .zip is unpacked on the way.
-    separator : str, default=None
-        The character that separates columns; None goes by the header.
-    decimal : str, default="."
-        The decimal point.
-    encoding : str, default="utf-8"
-        Its encoding.
-    skip_blanks : bool, default=False
-        Whether blanks before a cell are none of it.
-    whole : bool, default=True
-        Whether all rows have to fit into memory.
-
-    Attributes
-    ----------
-    names : list of str
-        Names of the columns.
-    separator : str
-        What separates them.
+    A ``separator`` of None goes by the header. ``skip_blanks``: blanks before a cell are no part of
+    it. ``whole``: all rows have to fit into memory.
     """
 
     def __init__(

@@ -68,18 +68,8 @@ class LabelReader:
     """Columns of words, numbers or booleans as 1, 0 and NaN.
 
     -1 is a no like 0, but a table that uses both is ambiguous: one of them may well mean that
-    nobody looked.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the columns.
-    where : str
-        The file.
-    missing : scalar or iterable, default=None
-        Further marks of a label that was not observed.
-    positive : scalar, default=None
-        What a positive label is called; a label then has that and one other value.
+    nobody looked. ``missing`` are further marks of a label that was not observed; with
+    ``positive``, a label has that and one other value.
     """
 
     def __init__(

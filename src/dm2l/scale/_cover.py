@@ -19,15 +19,8 @@ class Cover:
     A fit leaves out the labels that it cannot learn, and with them the rows that have nothing
     else. Which labels these are is known at the end only. Rows that have entries in unsettled
     labels alone therefore wait, a Gram matrix for each pattern of such labels, until one of these
-    is settled. There are few such patterns in earnest; where more than a handful wait, all of
-    them are counted in, and ``counted`` remembers on account of which labels.
-
-    Parameters
-    ----------
-    size : int
-        Number of features, ones column included.
-    n_labels : int
-        Number of labels.
+    is settled. There are few such patterns in earnest; where more than a handful wait, all of them
+    are counted in, and ``counted`` remembers on account of which labels.
     """
 
     def __init__(self, size: int, n_labels: int) -> None:

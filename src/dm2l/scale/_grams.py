@@ -59,22 +59,6 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) ->
     largest cell of every such group of labels follows from the total. A third of the entries
     observed at random cost 0.66 products of the whole block for three labels instead of 1; a label
     that is observed everywhere costs its positives or its negatives, whichever are fewer.
-
-    Parameters
-    ----------
-    Phi : ndarray or CSR of shape (n, m), float64
-        Rows.
-    T : ndarray of shape (n, c), int8
-        Signs.
-    H, G : ndarray of shape (c, m, m)
-        Where to add.
-    workers : int, default=1
-        Threads.
-
-    Returns
-    -------
-    BlockGrams
-        ``Phi'Phi``, and that of the rows with a positive.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
