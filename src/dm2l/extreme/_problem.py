@@ -89,7 +89,8 @@ class LowRankProblem:
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
-        self.n, self.rho = features.n, targets.share
+        self.n: float = features.n
+        self.rho = targets.share
         y, v = targets.stored.data, targets.weights
         self.at_zero = 0.5 * float(v @ y**2)
         self._excess = v - targets.absent

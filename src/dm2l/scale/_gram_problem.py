@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l.nuclear import NormValue, SmoothNorm
 from dm2l.objective import ObjectiveValue
+from dm2l.scale._tally import moved
 from dm2l.threads import WORTH_SHARING, run_all
 
 Array = NDArray[np.float64]
@@ -28,10 +30,11 @@ class Scores(NamedTuple):
     kept: Any
 
 
-class Sums(Protocol):
+class Sums(ABC):
     """Sums over all rows: from statistics that hold them, or from passes over the rows.
 
-    Weights have a row for each feature and, if there is one, a last row for the intercept.
+    Weights have a row for each feature and, if there is one, a last row for the intercept. Rows are
+    held less an offset.
     """
 
     intercept: bool
@@ -42,30 +45,50 @@ class Sums(Protocol):
     size: int
     heights: Array
     ranks: NDArray[np.int64]
+    offset: Array
+    _total: Array
 
     def gram(self) -> Array:
         """``Phi'Phi``."""
+        return self._as_seen(self._total)
 
-    def right(self) -> Array:
-        """``Phi'T``."""
-
-    def product(self, W: Array) -> Array:
-        """``Phi'(O * Phi W)``."""
-
-    def scores(self, W: Array, norms: bool) -> Scores:
-        """Loss and, if wanted, Gram matrices of the scores."""
-
-    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
-        """Gradient of the loss plus ``sum_k Phi_k'F_k A_k`` for the factors ``A_k``."""
-
-    def ridge(self, alpha: float) -> Array | None:
-        """The solution without norms, where it takes no pass over the rows."""
+    def _as_seen(self, gram: Array) -> Array:
+        """A Gram matrix as a model with or without intercept sees it."""
+        return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
     def to_original(self, W: Array) -> Array:
         """Weights for the features as they were given."""
+        return self._shifted(W, -self.offset)
 
     def from_original(self, W: Array) -> Array:
         """Weights for the features as they are held here."""
+        return self._shifted(W, self.offset)
+
+    def _shifted(self, W: Array, offset: Array) -> Array:
+        """Weights with the intercept, if there is one, moved by ``offset``."""
+        if not self.intercept:
+            return W
+        return np.vstack([W[:-1], W[-1:] + (offset @ W[:-1])[None, :]])
+
+    @abstractmethod
+    def right(self) -> Array:
+        """``Phi'T``."""
+
+    @abstractmethod
+    def product(self, W: Array) -> Array:
+        """``Phi'(O * Phi W)``."""
+
+    @abstractmethod
+    def scores(self, W: Array, norms: bool) -> Scores:
+        """Loss and, if wanted, Gram matrices of the scores."""
+
+    @abstractmethod
+    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
+        """Gradient of the loss plus ``sum_k Phi_k'F_k A_k`` for the factors ``A_k``."""
+
+    @abstractmethod
+    def ridge(self, alpha: float) -> Array | None:
+        """The solution without norms, where it takes no pass over the rows."""
 
 
 class GramProblem:
@@ -105,11 +128,11 @@ class GramProblem:
         self.lambda_d = float(lambda_d) if local and sums.heights.any() else 0.0
         self.concave = bool(discriminant) and self.lambda_d > 0
         self.alpha = float(alpha)
-        self.penalty = np.full((sums.size, 1), self.alpha)
+        self.penalty: Any = np.full((sums.size, 1), self.alpha)
         if sums.intercept:
             self.penalty[-1] = 0.0
         self.n_evaluations = 0
-        self.example = np.empty(0)
+        self.example: Any = np.empty(0)
         self.n, self.rho, self.at_zero = sums.weight, sums.rho, sums.at_zero
         self.n_labels = sums.n_labels
         work = 10.0 * len(sums.heights) * sums.n_labels**3

@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dm2l.labels import Signs
-from dm2l.scale._gram_problem import Array, Scores
-from dm2l.scale._statistics_sums import OffsetSums
+from dm2l.scale._gram_problem import Array, Scores, Sums
 from dm2l.scale._tally import Tally
 
 Part = tuple[Any, ...]
@@ -168,7 +167,7 @@ def gradient_sums(
     return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
 
 
-class PassSums(OffsetSums):
+class PassSums(Sums):
     """Gram matrices of the scores from passes over row blocks.
 
     Parameters

@@ -8,34 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.scale._gram_problem import Array, Scores
+from dm2l.scale._gram_problem import Array, Scores, Sums
 from dm2l.scale._statistics import SufficientStatistics
-from dm2l.scale._tally import moved
 from dm2l.solvers import solve_normal
 from dm2l.threads import WORTH_SHARING, run_all
 
 
-class OffsetSums:
-    """What all sums share whose rows are held less an offset."""
-
-    intercept: bool
-    offset: Array
-    _total: Array
-
-    def to_original(self, W: Array) -> Array:
-        """Weights for rows without an offset: only the intercept changes."""
-        return _shifted(W, -self.offset) if self.intercept else W
-
-    def from_original(self, W: Array) -> Array:
-        """The way back."""
-        return _shifted(W, self.offset) if self.intercept else W
-
-    def gram(self) -> Array:
-        """``Phi'Phi``."""
-        return _total_gram(self._total, self.offset, self.intercept)
-
-
-class StatisticsSums(OffsetSums):
+class StatisticsSums(Sums):
     """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation.
 
     Parameters
@@ -137,17 +116,6 @@ class StatisticsSums(OffsetSums):
         right = self.right()
         W = np.empty_like(right)
         for j, H in enumerate(self.H):
-            A = _total_gram(H, self.offset, self.intercept) + np.diag(penalty)
+            A = self._as_seen(H) + np.diag(penalty)
             W[:, [j]] = solve_normal(A, right[:, [j]], self.intercept)
         return W
-
-
-def _total_gram(gram: Array, offset: Array, intercept: bool) -> Array:
-    """A Gram matrix as a model with or without intercept sees it."""
-    return gram if intercept else moved(gram, offset)[:-1, :-1]
-
-
-def _shifted(W: Array, offset: Array) -> Array:
-    """Weights with the intercept moved by ``offset``."""
-    moved_row = W[-1:] + (offset @ W[:-1])[None, :]
-    return np.vstack([W[:-1], moved_row])

@@ -43,23 +43,14 @@ class Solution:
 class Minimand(Protocol):
     """What the solvers ask of a problem; where its rows are is not their business."""
 
+    xp: Any  # array namespace of weights and gradients
+    example: Any  # an array that stands for the library, device and dtype of the features
+    n: float  # number of rows, or what they weigh
+    n_labels: int
+    lambda_d: float  # weight of the nuclear norms, 0 where there are none
+    concave: bool  # whether a global norm is subtracted
+    penalty: Any  # diagonal of the ridge term as a column
     n_evaluations: int
-
-    @property
-    def xp(self) -> Any:
-        """Array namespace of weights and gradients."""
-
-    @property
-    def example(self) -> Any:
-        """An array that stands for the library, device and dtype of the features."""
-
-    @property
-    def n(self) -> float:
-        """Number of rows, or what they weigh."""
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
 
     @property
     def rho(self) -> float:
@@ -68,18 +59,6 @@ class Minimand(Protocol):
     @property
     def at_zero(self) -> float:
         """``J(0)``."""
-
-    @property
-    def lambda_d(self) -> float:
-        """Weight of the nuclear norms, 0 where there are none."""
-
-    @property
-    def concave(self) -> bool:
-        """Whether a global norm is subtracted."""
-
-    @property
-    def penalty(self) -> Any:
-        """Diagonal of the ridge term as a column."""
 
     def gram(self) -> Any:
         """``Phi'Phi``."""
@@ -132,8 +111,10 @@ class Problem:
         self.n_evaluations = 0
         self.xp = features.xp
         self.example = features.example
-        self.n = features.n
+        self.n: float = features.n
         self.n_labels = int(objective.targets.shape[1])
+        self.lambda_d = objective.lambda_d
+        self.concave = objective.discriminant and objective.lambda_d > 0
         self.gram = features.gram
         self.to_original = features.to_original
         self.from_original = features.from_original
@@ -148,16 +129,6 @@ class Problem:
     def at_zero(self) -> float:
         """``J(0)``: every observed entry is off by one."""
         return 0.5 * float(self.xp.sum(self.objective.targets**2))
-
-    @property
-    def lambda_d(self) -> float:
-        """Weight of the nuclear norms, 0 where there are none."""
-        return self.objective.lambda_d
-
-    @property
-    def concave(self) -> bool:
-        """Whether a global norm is subtracted."""
-        return self.objective.discriminant and self.objective.lambda_d > 0
 
     def right(self) -> Any:
         """``Phi'T``."""
