@@ -1,7 +1,7 @@
 """Thousands of labels: sparse ``Y`` from end to end, a low-rank head, lists instead of matrices."""
 
+from dm2l.extreme._answers import TopK
 from dm2l.extreme._classifier import ExtremeDM2LClassifier
 from dm2l.extreme._memory import memory_needed
-from dm2l.extreme._top_k import TopK
 
 __all__ = ["ExtremeDM2LClassifier", "TopK", "memory_needed"]

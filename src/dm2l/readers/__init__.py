@@ -1,16 +1,16 @@
 """Readers: CSV, Parquet, ARFF, svmlight, MATLAB and npz files with label columns.
 
 What they share is in modules of its own: `columns` (which columns are meant), `words` (what a label
-says), `unpacking`, `csv_file`, `parquet_file`, `svmlight_rows`, `npz_file`, `cells`. What is wrong
+says), `unpacking`, `csv_file`, `parquet_file`, `svmlight_file`, `npz_file`, `cells`. What is wrong
 with a file is a :class:`DataFileError`.
 """
 
 from dm2l.files import DataFileError
 from dm2l.readers._arff import read_arff
 from dm2l.readers._mat import read_mat
-from dm2l.readers._npz import read_npz, write_npz
-from dm2l.readers._svmlight import read_svmlight
 from dm2l.readers._table import read_csv, read_parquet
+from dm2l.readers.npz_file import read_npz, write_npz
+from dm2l.readers.svmlight_file import read_svmlight
 
 __all__ = [
     "DataFileError",

@@ -13,8 +13,14 @@ from sklearn.utils import Bunch
 
 from dm2l.files import DataFileError
 from dm2l.memory import check_room, room
-from dm2l.readers._arff_coding import Coding, codings_of
-from dm2l.readers._arff_header import Header, read_header, read_label_names, tokens
+from dm2l.readers._arff_header import (
+    Coding,
+    Header,
+    codings_of,
+    read_header,
+    read_label_names,
+    tokens,
+)
 from dm2l.readers._bunch import make_bunch
 from dm2l.readers.columns import choose_labels, match_columns, split_columns
 from dm2l.readers.csv_file import check_encoding

@@ -16,9 +16,9 @@ from dm2l.parameters import check_count
 from dm2l.readers.columns import choose_labels, split_columns
 from dm2l.readers.csv_file import CsvFile
 from dm2l.readers.parquet_file import open_parquet, parquet_faults
-from dm2l.readers.svmlight_rows import open_rows
+from dm2l.readers.svmlight_file import open_rows
 from dm2l.readers.words import LabelReader
-from dm2l.scale._slices import block_rows
+from dm2l.scale._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
 TILE = 1024

@@ -15,8 +15,15 @@ from sklearn.utils.validation import _get_feature_names
 
 from dm2l.labels import LabelForm, Labels, observed_classes
 from dm2l.parameters import check_count
-from dm2l.scale._block import Block, naming_block, read_block
-from dm2l.scale._slices import block_rows, first_rows, indexable, slices
+from dm2l.scale._block import (
+    Block,
+    block_rows,
+    first_rows,
+    indexable,
+    naming_block,
+    read_block,
+    slices,
+)
 
 Path = str | os.PathLike[str]
 Read = Callable[[], Iterable[Sequence[Any]]]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dm2l.files import whole_file
 from dm2l.labels import Signs
-from dm2l.scale._cover import Cover
-from dm2l.scale._grams import Array, add_label_grams
+from dm2l.scale._grams import Array, Cover, add_label_grams
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1

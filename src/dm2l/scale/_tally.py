@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
-from dm2l.scale._cover import Cover
-from dm2l.scale._grams import Array, square
+from dm2l.scale._grams import Array, Cover, square
 from dm2l.threads import blas_thread_count, run_all
 
 # Rows that are prepared together, so that they stay in the cache.

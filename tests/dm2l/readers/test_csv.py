@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from dm2l import DM2LClassifier
 from dm2l.readers import read_csv, read_parquet
-from dm2l.readers._csv_rows import CsvRows
 from dm2l.readers.cells import records
+from dm2l.readers.csv_file import CsvRows
 from reader_checks import NAN, check
 
 TABLE = """name,mass,polar,tox_liver,charge,tox_skin

@@ -1,0 +1,58 @@
+"""Answers for very many labels: the best of each row, and labels with their holes filled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.labels import StoredLabels
+
+
+class TopK(NamedTuple):
+    """The best labels of each row, best first: what the metrics at ``k`` take as scores."""
+
+    indices: NDArray[np.intp]
+    scores: NDArray[np.float64]
+
+
+def top_k(S: NDArray[np.float64], k: int) -> TopK:
+    """The ``k`` highest scores of each row; of equal ones those of earlier labels."""
+    c = S.shape[1]
+    if k < c:
+        found = np.argpartition(S, c - k, axis=1)[:, c - k :]
+        last = np.take_along_axis(S, found, axis=1).min(axis=1)
+        # A partition takes any of those that tie for the last place.
+        for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
+            found[i] = np.argsort(-S[i], kind="stable")[:k]
+    else:
+        found = np.broadcast_to(np.arange(c), S.shape)
+    found = np.sort(found, axis=1)
+    values = np.take_along_axis(S, found, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
+
+
+def fill_positives(labels: StoredLabels, predicted: Any) -> Any:
+    """Observed positives, and predicted ones where nothing was observed; the latter 1 in CSR."""
+    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
+    if labels.absent == "negative":  # there are no holes
+        return positive
+    taken = predicted.multiply((labels.signed != 0).astype(np.int64))
+    filled = sp.csr_array(predicted - taken + positive)
+    filled.eliminate_zeros()
+    return filled
+
+
+def fill_values(
+    labels: StoredLabels, values: NDArray[np.float64], negative: float
+) -> NDArray[np.float64]:
+    """Dense values, with 1 and ``negative`` where something was observed."""
+    signed = labels.signed
+    if labels.absent == "negative":
+        values = np.full(values.shape, negative)
+    rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
+    values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
+    return values
