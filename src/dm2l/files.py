@@ -13,10 +13,19 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = ["DataFileError", "check_regular", "damaged", "printable", "reading", "whole_file"]
+__all__ = [
+    "FAULTS",
+    "DataFileError",
+    "check_regular",
+    "damaged",
+    "printable",
+    "reading",
+    "whole_file",
+]
 
 
 class DataFileError(ValueError):
@@ -53,7 +62,7 @@ class DataFileError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Of an exception only what it was raised with crosses to another process.
-        return _data_file_error, (self.file, self.reason, self.place, self.way_out)
+        return partial(type(self), place=self.place, way_out=self.way_out), (self.file, self.reason)
 
 
 def printable(text: str) -> str:
@@ -61,13 +70,9 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _data_file_error(file: str, reason: str, place: str, way_out: str) -> DataFileError:
-    return DataFileError(file, reason, place=place, way_out=way_out)
-
-
 # What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
 # pyarrow are of these types as well, but for two that its reader adds.
-_FAULTS = (
+FAULTS: tuple[type[Exception], ...] = (
     ValueError,  # with it UnicodeDecodeError, pandas' ParserError, pyarrow's ArrowInvalid
     TypeError,
     LookupError,
@@ -100,7 +105,6 @@ def reading(
     of the library. To be put around calls of libraries, and no further: a mistake of our own is no
     bad file.
     """
-    faults: tuple[type[Exception], ...] = (*_FAULTS, *also)
     try:
         yield
     except DataFileError:
@@ -111,7 +115,7 @@ def reading(
         if error.errno is not None and error.errno not in _LOST:
             raise
         raise damaged(path, what, error, way_out) from error
-    except faults as error:
+    except (*FAULTS, *also) as error:
         raise damaged(path, what, error, way_out) from error
 
 
@@ -150,15 +154,15 @@ def whole_file(path: Path) -> Iterator[Path]:
     suffix of the new path is that of ``path``: some writers go by it.
     """
     target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{token_hex(4)}.part.{path.name}")
+    unfinished = target.with_name(f".{token_hex(4)}.part.{path.name}")
     try:
-        yield partial
+        yield unfinished
         if target.exists():  # one that only its owner may read stays so
-            partial.chmod(stat.S_IMODE(target.stat().st_mode))
-        partial.replace(target)
+            unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
+        unfinished.replace(target)
     except OSError as error:
         if error.errno in _FULL and error.filename is None:
             error.filename = str(path)  # a write that fails does not say where
         raise
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)

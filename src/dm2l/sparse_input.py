@@ -23,47 +23,11 @@ def sparse_from_parts(
     *,
     layout: Literal["csr", "csc"] = "csr",
 ) -> Any:
-    """A sparse matrix of parts that come from a file, or an error that says what is wrong.
+    """A sparse matrix of parts that come from a file; a ValueError says which part is wrong.
 
     scipy's own check does not suffice: it looks at nothing if ``indptr`` ends in 0, and compares
     by differences, which wrap. Compiled code follows whatever pointers it is given, out of its
-    arrays too.
-
-    Parameters
-    ----------
-    data : ndarray of shape (nnz,)
-        Values: booleans, integers or real numbers.
-    indices : ndarray of int of shape (nnz,)
-        Columns (of CSR) or rows (of CSC) of the values.
-    indptr : ndarray of int of shape (rows + 1,), or (columns + 1,) of CSC
-        Where the values of each row (column) begin.
-    shape : sequence of two int
-        Rows and columns.
-    layout : {"csr", "csc"}, default="csr"
-        By rows or by columns.
-
-    Returns
-    -------
-    scipy.sparse.csr_array or scipy.sparse.csc_array
-        The matrix; ``data`` is not copied.
-
-    Raises
-    ------
-    ValueError
-        If the parts are no such matrix; the message names the part, not the file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.sparse_input import sparse_from_parts
-    >>> data, indptr = np.array([1.0, 2.0]), np.array([0, 1, 2])
-    >>> sparse_from_parts(data, np.array([2, 0]), indptr, (2, 3)).toarray()
-    array([[0., 0., 1.],
-           [2., 0., 0.]])
-    >>> sparse_from_parts(data, np.array([2, 7]), indptr, (2, 3))
-    Traceback (most recent call last):
-        ...
-    ValueError: indices go from 2 to 7, but the matrix has 3 columns
+    arrays too. ``data`` is not copied.
     """
     rows, columns = _sizes(shape)
     major, minor = (rows, columns) if layout == "csr" else (columns, rows)

@@ -20,7 +20,7 @@ from dm2l.calibration import plain_probability
 from dm2l.extreme._answers import TopK, fill_positives, fill_values, top_k
 from dm2l.extreme._basis import label_basis
 from dm2l.extreme._groups import STACK, SharedRows
-from dm2l.extreme._memory import Sizes, block_length, check_memory
+from dm2l.extreme._memory import block_length, check_memory
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, entry_scores, ridge_start
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
@@ -197,8 +197,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         n_labels = labels.signed.shape[1]
         self._calibrator, self.thresholds_ = None, np.zeros(n_labels)
         n, d = X.shape
-        sizes = Sizes(n, d, n_labels, labels.signed.nnz, not sp.issparse(X))
-        check_memory(sizes, int(self.rank), float(self.memory))
+        sizes = {"n_rows": n, "n_features": d, "n_labels": n_labels, "n_stored": labels.signed.nnz}
+        check_memory(int(self.rank), float(self.memory), dense=not sp.issparse(X), **sizes)
         learnable = self._set_constants(labels)
         if learnable.any():
             with checked_numbers(X):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 __all__ = ["memory_needed"]
 
@@ -15,16 +15,6 @@ SQUARES = 4
 STORED = 120
 # Share of the limit that blocks of temporaries may take.
 SHARE = 1 / 4
-
-
-class Sizes(NamedTuple):
-    """What the memory of a fit depends on."""
-
-    n_rows: int
-    n_features: int
-    n_labels: int
-    n_stored: int
-    dense: bool
 
 
 def memory_needed(
@@ -71,26 +61,23 @@ def memory_needed(
     return 8.0 * numbers + STORED * n_stored
 
 
-def check_memory(sizes: Sizes, rank: int, memory: float) -> None:
-    """Refuse a fit that does not fit, and say which rank would."""
+def check_memory(rank: int, memory: float, **sizes: Any) -> None:
+    """Refuse a fit of such ``sizes`` that does not fit, and say which rank would."""
     room = (1 - SHARE) * memory
-    needed = _needed(sizes, rank)
+    needed = memory_needed(rank=rank, **sizes)
     if needed <= room:
         return
     low, high = 0, rank
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _needed(sizes, middle) <= room else (low, middle)
+        fits = memory_needed(rank=middle, **sizes) <= room
+        low, high = (middle, high) if fits else (low, middle)
     advice = f"rank={low} would fit" if low else "no rank fits: take fewer rows or features"
     raise ValueError(
         f"This fit needs about {needed / (1 - SHARE):.3g} bytes, but memory={memory:.3g} allows "
-        f"less: {sizes.n_rows} rows, {sizes.n_features} features, {sizes.n_labels} labels, "
-        f"{sizes.n_stored} stored, rank={rank}. Raise memory, or lower rank; {advice}."
+        f"less: {sizes['n_rows']} rows, {sizes['n_features']} features, {sizes['n_labels']} "
+        f"labels, {sizes['n_stored']} stored, rank={rank}. Raise memory, or lower rank; {advice}."
     )
-
-
-def _needed(sizes: Sizes, rank: int) -> float:
-    return memory_needed(*sizes[:4], rank, dense=sizes.dense)
 
 
 def block_length(memory: float, width: int, most: int) -> int:

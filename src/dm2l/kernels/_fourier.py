@@ -149,14 +149,6 @@ class FourierMap(FeatureMap):
         errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
-    def coefficients(self, W: Any) -> Any:
-        """``W`` itself, with ``transform(X) W`` the scores."""
-        return W
-
-    def weights(self, coefficients: Any) -> Any:
-        """``W`` itself."""
-        return coefficients
-
     @property
     def n_coefficients(self) -> int:
         """Number of features."""

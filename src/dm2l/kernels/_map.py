@@ -37,13 +37,13 @@ class FeatureMap(ABC):
     def transform(self, X: Any) -> Any:
         """Features of any rows; after :meth:`fixed`, where that is another map."""
 
-    @abstractmethod
     def coefficients(self, W: Any) -> Any:
-        """``A`` of given feature weights."""
+        """``A`` of given feature weights: these, unless a map says otherwise."""
+        return W
 
-    @abstractmethod
     def weights(self, coefficients: Any) -> Any:
         """Feature weights whose ``coefficients`` these are, for warm starts."""
+        return coefficients
 
     @property
     @abstractmethod

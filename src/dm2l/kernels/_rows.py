@@ -141,14 +141,6 @@ class KernelColumns(_RowMap):
         """Kernel with the training rows."""
         return self._kernel(X, self._X)
 
-    def coefficients(self, W: Any) -> Any:
-        """``A`` itself."""
-        return W
-
-    def weights(self, coefficients: Any) -> Any:
-        """``A`` itself."""
-        return coefficients
-
     @property
     def example(self) -> Any:
         """The kernel matrix."""

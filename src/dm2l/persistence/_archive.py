@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dm2l.files import whole_file
+from dm2l.files import FAULTS, whole_file
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
@@ -27,14 +27,6 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
-# What zipfile raises on a directory that it cannot read.
-_FAULTS = (
-    zipfile.BadZipFile,
-    NotImplementedError,
-    ValueError,
-    OverflowError,
-    struct.error,
-)
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
@@ -90,7 +82,7 @@ class Archive:
             # For the directory alone, which is short; members are read without its help.
             with zipfile.ZipFile(file) as opened:
                 infos = opened.infolist()
-        except _FAULTS as error:
+        except FAULTS as error:
             raise ModelFileError(f"its zip directory is damaged ({error}).") from error
         if len(infos) != n_members:
             raise ModelFileError(

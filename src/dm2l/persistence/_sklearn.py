@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from dm2l.files import FAULTS
 from dm2l.persistence._archive import Archive, ModelFileError, brief, new_member
 from dm2l.persistence._arrays import check_hash, check_sparse_member, read_header
 from dm2l.persistence._manifest import MAX_JSON, check_made
@@ -39,20 +40,6 @@ _SPARSE = tuple(
     for cls in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 )
 _VECTORISERS = ("sklearn.feature_extraction.text",)
-# What a file can make skops and numpy raise; not what goes wrong with the machine.
-_FAULTS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-)
 
 
 class Slot:
@@ -160,7 +147,7 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
         parts = skops.loads(content, trusted=allowed)
     except ModelFileError:
         raise
-    except _FAULTS as error:
+    except (*FAULTS, ImportError, MemoryError) as error:
         raise ModelFileError(
             f"its scikit-learn objects cannot be loaded: {brief(error)}."
         ) from error

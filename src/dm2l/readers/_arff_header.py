@@ -12,7 +12,7 @@ from xml.parsers import expat
 import numpy as np
 
 from dm2l.files import DataFileError, check_regular, reading
-from dm2l.readers.words import truth
+from dm2l.readers.words import as_number, truth
 
 _TOKEN = re.compile(
     r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
@@ -171,12 +171,10 @@ class Coding:
         if text == "?" and not quoted:
             return [(self.start + k, np.nan) for k in range(len(self.names))]
         if self.codes is None:
-            if "_" in text:  # float() takes 1_000
+            value = as_number(text)
+            if value is None or "_" in text:  # float() takes 1_000
                 raise ValueError(f"{self.names[0]!r} is numeric, found {text!r}")
-            try:
-                return ((self.start, float(text)),)
-            except ValueError:
-                raise ValueError(f"{self.names[0]!r} is numeric, found {text!r}") from None
+            return ((self.start, value),)
         if text not in self.codes:
             name = self.names[0].partition("=")[0]
             raise ValueError(f"{name!r} declares {sorted(self.codes)[:8]}, found {text!r}")

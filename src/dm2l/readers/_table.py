@@ -17,7 +17,7 @@ from dm2l.readers.columns import choose_labels, split_columns
 from dm2l.readers.csv_file import CsvFile
 from dm2l.readers.parquet_file import read_frame
 from dm2l.readers.unpacking import FEWER
-from dm2l.readers.words import LabelReader, label_targets
+from dm2l.readers.words import LabelReader, as_number, label_targets
 
 
 def read_csv(
@@ -202,14 +202,6 @@ def _feature_column(column: Any) -> tuple[Any, str]:
         return numbers, ""
     values = column.to_numpy(dtype=object)
     for row in np.flatnonzero(column.notna().to_numpy()):
-        if isinstance(values[row], str) and not _is_number(values[row]):
+        if isinstance(values[row], str) and as_number(values[row]) is None:
             return None, f"holds text ({values[row][:40]!r} in row {row + 1})"
     return None, f"is of type {dtype}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -40,8 +40,8 @@ def truth(text: str) -> float | None:
         return np.nan
     if word in _WORDS:
         return _WORDS[word]
-    number = _number(word)
-    return number if number in (-1.0, 0.0, 1.0) and "_" not in word else None
+    value = as_number(word)
+    return value if value in (-1.0, 0.0, 1.0) and "_" not in word else None
 
 
 def as_marks(missing: Any) -> tuple[Any, ...]:
@@ -56,12 +56,12 @@ class Marks:
 
     def __init__(self, marks: Iterable[Any] = (), *, holes: bool = True) -> None:
         self._words = {str(mark).strip().casefold() for mark in marks}
-        self._numbers = {number for word in self._words if (number := _number(word)) is not None}
+        self._numbers = {value for word in self._words if (value := as_number(word)) is not None}
         self._words |= HOLES if holes else set()
 
     def __contains__(self, text: str) -> bool:
         word = text.strip().casefold()
-        return word in self._words or (bool(self._numbers) and _number(word) in self._numbers)
+        return word in self._words or (bool(self._numbers) and as_number(word) in self._numbers)
 
 
 class LabelReader:
@@ -131,7 +131,7 @@ class LabelReader:
                 "with --missing (missing= in Python), the positive value of another pair with "
                 "positive=, or leave the column out of the labels.",
             )
-        if answer <= 0 and _number(text) is not None:
+        if answer <= 0 and as_number(text) is not None:
             self._numbers.setdefault(answer, (self._row(codes, k), j))
         return max(answer, 0.0)
 
@@ -179,7 +179,8 @@ def _called(names: Sequence[str] | None, column: int) -> str:
     return str(column + 1) if names is None else repr(names[column])
 
 
-def _number(text: str) -> float | None:
+def as_number(text: str) -> float | None:
+    """The number that a text is, if it is one."""
     try:
         return float(text)
     except ValueError:

@@ -209,10 +209,9 @@ class PassSums(Sums):
         self.size = tally.n_features + int(intercept)
         self.n_passes = 0
 
-    def _sum(self, function: Callable[..., Part], *arguments: Any, **settings: Any) -> Part:
+    def _sum(self, function: Callable[..., Part], **arguments: Any) -> Part:
         self.n_passes += 1
-        whole = partial(_apply, function, arguments, {"intercept": self.intercept, **settings})
-        return self._reducer(whole, self._blocks)
+        return self._reducer(partial(function, intercept=self.intercept, **arguments), self._blocks)
 
     def _lower(self, gradient: Array) -> Array:
         """Gradient in the weights as they are held here."""
@@ -227,22 +226,19 @@ class PassSums(Sums):
     def right(self) -> Array:
         """``Phi'T``, from one pass."""
         zero = np.zeros((self.size, self.n_labels))
-        return -self._lower(self._sum(gradient_sums, zero, None)[0])
+        return -self._lower(self._sum(gradient_sums, W=zero, factors=None)[0])
 
     def product(self, W: Array) -> Array:
         """``Phi'(O * Phi W)``, from one pass."""
-        return self._lower(self._sum(gradient_sums, self.to_original(W), None, targets=False)[0])
+        U = self.to_original(W)
+        return self._lower(self._sum(gradient_sums, W=U, factors=None, targets=False)[0])
 
     def scores(self, W: Array, norms: bool) -> Scores:
         """The first pass of an evaluation."""
         U = self.to_original(W)
-        loss, grams = self._sum(score_sums, U, norms=norms)
+        loss, grams = self._sum(score_sums, W=U, norms=norms)
         return Scores(float(loss), grams, U)
 
     def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
         """The second pass."""
-        return self._lower(self._sum(gradient_sums, at.kept, factors, loss=loss)[0])
-
-
-def _apply(function: Callable[..., Part], arguments: Part, settings: Any, block: Any) -> Part:
-    return function(block, *arguments, **settings)
+        return self._lower(self._sum(gradient_sums, W=at.kept, factors=factors, loss=loss)[0])

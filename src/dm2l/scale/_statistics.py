@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -14,27 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.files import whole_file
+from dm2l.files import FAULTS, whole_file
 from dm2l.labels import Signs
 from dm2l.scale._grams import Array, Cover, add_label_grams
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
-# What numpy, zipfile and damaged numbers raise.
-_FAULTS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class SufficientStatistics(Tally):
@@ -256,7 +238,7 @@ class SufficientStatistics(Tally):
             for name, value in arrays.items():
                 state[name] = _whole(value, size) if _symmetric(name) else value
             return cls.from_state(state)._checked()
-        except _FAULTS as error:
+        except (*FAULTS, MemoryError) as error:
             raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error
 
     def _checked(self) -> Self:

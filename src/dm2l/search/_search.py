@@ -397,18 +397,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """What to maximise if nobody says: how labels are ranked, in rows if most have two to rank.
-
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n, c), bool
-        Observed entries of either class.
-
-    Returns
-    -------
-    str
-        A name for :func:`dm2l.model_selection.get_metric`.
-    """
+    """What to maximise if nobody says: how labels are ranked, in rows if most have two to rank."""
     both = positive.any(axis=1) & negative.any(axis=1)
     seen = (positive | negative).any(axis=1)
     return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
