@@ -71,26 +71,16 @@ class GLOCALClassifier(IterativeBaseline):
         the second digit.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
-    verbose : int, default=0
-        Print progress to standard error.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights ``U W'``.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts.
     objective_history_ : ndarray
         The objective after each round with label correlations; it never rises unless
         ``published``.
-    objective_ : float
-        Its last value.
-    n_iter_ : int
-        Rounds with label correlations.
-    classes_, label_names_, thresholds_, n_features_in_
-        As in :class:`dm2l.DM2LClassifier`.
+    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
+        As in :class:`dm2l.DM2LClassifier`; iterations are rounds with label correlations.
 
     References
     ----------

@@ -183,24 +183,14 @@ class LEMLClassifier(IterativeBaseline):
         How far a ``W`` step shrinks the gradient, in at most five Newton steps.
     random_state : int, RandomState or None, default=None
         For the uniform start.
-    verbose : int, default=0
-        Print progress to standard error.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights ``H W'``, of the given rank.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts.
     objective_history_ : ndarray
         The objective after each alternation; it never rises.
-    objective_ : float
-        Its last value.
-    n_iter_ : int
-        Alternations.
-    classes_, label_names_, thresholds_, n_features_in_
+    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     References

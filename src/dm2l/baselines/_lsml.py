@@ -190,26 +190,16 @@ class LSMLClassifier(IterativeBaseline):
     tol : float, default=0.01
         Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
         for the minimum rather than the original's early stop.
-    verbose : int, default=0
-        Print progress to standard error.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts.
     correlations_ : ndarray of shape (n_labels, n_labels)
         ``C``; zero where a label could not be learnt.
     objective_history_ : ndarray
         The objective after each iteration.
-    objective_ : float
-        Its last value.
-    n_iter_ : int
-        Iterations taken.
-    classes_, label_names_, thresholds_, n_features_in_
+    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     References

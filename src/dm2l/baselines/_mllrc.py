@@ -147,26 +147,16 @@ class MLLRCClassifier(IterativeBaseline):
         Most proximal steps.
     tol : float, default=1e-5
         Distance to the minimum, relative to the objective, that counts as none.
-    verbose : int, default=0
-        Print progress to standard error.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts.
     correlations_ : ndarray of shape (n_labels, n_labels)
         ``S``; zero where a label could not be learnt.
     objective_history_ : ndarray
         The objective at the start and after each step; it never rises.
-    objective_ : float
-        Its last value.
-    n_iter_ : int
-        Steps taken.
-    classes_, label_names_, thresholds_, n_features_in_
+    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     References

@@ -56,10 +56,8 @@ def read_arff(
         lists.
     xml : str or Path, default=None
         Mulan's list of labels. Documents with a DOCTYPE are refused.
-    drop : str or list of str, default=()
-        Attributes to leave out, by name or pattern: identifiers, texts, dates.
-    encoding : str, default="utf-8"
-        Encoding of the ARFF file.
+    drop, encoding
+        As of :func:`read_csv`.
     features_only : bool, default=False
         Whether every attribute is a feature, as in rows that are to be predicted; ``target`` then
         has no columns.

@@ -236,12 +236,9 @@ class RowBlocks:
         ----------
         path : path-like or list of path-like
             The files.
-        labels : int, str or list of str
-            Label columns: the last k, or names or patterns such as ``"tox_*"``. Numbers or
-            booleans; null and NaN mean not observed.
-        drop : str or list of str, default=()
-            Columns to leave out, by name or pattern. All others are features: numbers or
-            booleans.
+        labels, drop
+            As of :func:`dm2l.readers.read_csv`, but columns that are not dropped hold numbers or
+            booleans; null and NaN mean that a label was not observed.
         rows : int, default=None
             About how many rows a block has; None: as many as make some 30 megabytes. Row groups of
             the file should not be much larger, for one is kept in memory as a whole.
@@ -282,12 +279,10 @@ class RowBlocks:
         ----------
         path : path-like or list of path-like
             The files, in UTF-8; packed ones, as in ``.csv.gz``, are unpacked on the way.
-        labels, drop, missing, positive
+        labels, drop, missing, positive, separator
             As of :func:`dm2l.readers.read_csv`.
         rows : int, default=None
             Rows of a block; None: as many as make some 30 megabytes.
-        separator : str, default=None
-            The character that separates columns; None goes by the header.
         **options
             Of :class:`dm2l.scale.RowBlocks`.
 
@@ -330,7 +325,7 @@ class RowBlocks:
         zero_based : bool, default=False
             Whether the first feature has the index 0.
         absent_label : {"negative", "missing"}, default="negative"
-            The format lists positives only. What it means that a label is not listed.
+            What it means that a label is not listed: the format lists positives only.
         **options
             Of :class:`dm2l.scale.RowBlocks`.
 
@@ -341,14 +336,7 @@ class RowBlocks:
         """
         from dm2l.scale._block_readers import SvmlightReader, paths
 
-        reader = SvmlightReader(
-            paths(path),
-            n_features,
-            labels,
-            rows,
-            zero_based,
-            absent_label,
-        )
+        reader = SvmlightReader(paths(path), n_features, labels, rows, zero_based, absent_label)
         return cls(reader, **options)
 
     def head(self, rows: int) -> RowBlocks:
