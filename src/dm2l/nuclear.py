@@ -212,8 +212,8 @@ class SmoothNorm:
         ranks : array of int of shape (k,), default=None
             Most that each ``Z`` has in singular values that are not zero. The eigenvalues beyond
             are rounding, whose square root would be half the digits of the norm.
-        curvature : bool, default=False
-            Whether the curvature is wanted as well.
+        curvature
+            As of :func:`smooth_nuclear_norm`.
 
         Returns
         -------

@@ -48,7 +48,7 @@ class Glocal:
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
-    # -- value and gradients --------------------------------------------------------------------
+    # -- value ----------------------------------------------------------------------------------
 
     def data_terms(self, U: Array, V: Array, W: Array) -> float:
         """The two first terms."""
@@ -70,24 +70,11 @@ class Glocal:
         """``B_m`` of the groups that count."""
         return [W.T @ (metric @ W) for metric in self.metrics[: len(Z)]]
 
-    def gradient_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Gradient in ``U``."""
-        return self._curve_U(U, V, self._middles(W, Z), Z) - self.T.T @ V
-
     def _curve_U(self, U: Array, V: Array, middles: list[Array], Z: list[Array]) -> Array:
         total = (self.observed * (V @ U.T)).T @ V + self.lam4 * U
         for B, Zm in zip(middles, Z, strict=True):
             total += Zm @ ((Zm.T @ U) @ B)
         return total
-
-    def gradient_V(self, U: Array, V: Array, W: Array) -> Array:
-        """Gradient in ``V``."""
-        missed = self.observed * (V @ U.T) - self.T
-        return missed @ U + self.lam * (V - self.features.scores(W)) + self.lam3 * V
-
-    def gradient_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Gradient in ``W``."""
-        return self._curve_W(W, self._sides(U, Z)) - self.lam * self.features.adjoint(V)
 
     def _sides(self, U: Array, Z: list[Array]) -> list[Array]:
         """``U' Z_m Z_m' U``."""
@@ -98,11 +85,6 @@ class Glocal:
         for metric, side in zip(self.metrics, sides, strict=False):
             total += metric @ (W @ side)
         return np.asarray(total)
-
-    def gradient_Z(self, m: int, U: Array, W: Array, Z: list[Array]) -> Array:
-        """Riemannian gradient in ``Z_m``: what is left of the gradient along its unit rows."""
-        steep = U @ (self._middles(W, Z)[m] @ (U.T @ Z[m]))
-        return np.asarray(steep - (steep * Z[m]).sum(axis=1, keepdims=True) * Z[m])
 
     # -- steps ----------------------------------------------------------------------------------
 

@@ -18,10 +18,15 @@ from dm2l.arrays import check_finite, checked_numbers
 from dm2l.base import MissingLabelClassifier
 from dm2l.calibration import plain_probability
 from dm2l.extreme._answers import TopK, fill_positives, fill_values, top_k
-from dm2l.extreme._basis import label_basis
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import block_length, check_memory
-from dm2l.extreme._problem import LowRankProblem, StoredTargets, entry_scores, ridge_start
+from dm2l.extreme._problem import (
+    LowRankProblem,
+    StoredTargets,
+    entry_scores,
+    label_basis,
+    ridge_start,
+)
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
 from dm2l.labels import ConstantLabelWarning, Labels, StoredLabels, parse_labels, stored_labels

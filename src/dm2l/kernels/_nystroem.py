@@ -101,7 +101,8 @@ def pivoted_cholesky(
     _check_kernel(kernel)
     check_count("n_components", n_components)
     check_count("block_size", block_size)
-    _check_tol(tol)
+    if not isinstance(tol, Real) or not 0 <= float(tol) < 1:
+        raise ValueError(f"tol must be a number >= 0 and < 1, got {tol!r}.")
     random = check_random_state(random_state)
     matrix = _KernelMatrix(kernel, X)
     diagonal = matrix.diagonal()
@@ -313,8 +314,3 @@ class NystroemMap(KernelMap):
 def _check_kernel(kernel: Any) -> None:
     if not callable(kernel):
         raise ValueError(f"kernel must be a function of two arrays of rows, got {kernel!r}.")
-
-
-def _check_tol(tol: Any) -> None:
-    if not isinstance(tol, Real) or not 0 <= float(tol) < 1:
-        raise ValueError(f"tol must be a number >= 0 and < 1, got {tol!r}.")

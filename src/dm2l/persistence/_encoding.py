@@ -131,7 +131,8 @@ class Encoder:
                 "not code. Use one of the names that the parameter takes, or for a kernel pass "
                 "its matrix with kernel='precomputed'."
             )
-        if isinstance(value, BaseEstimator) or hasattr(value, "get_params") or _splits(value):
+        splits = hasattr(value, "split") and hasattr(value, "get_n_splits")
+        if isinstance(value, BaseEstimator) or hasattr(value, "get_params") or splits:
             return self._part(value, place)
         raise _unable(value, place)
 
@@ -156,10 +157,6 @@ class Encoder:
 
         self.parts[index] = swap(value, take, self._memo)
         return self._seen[id(value)][1]
-
-
-def _splits(value: Any) -> bool:
-    return hasattr(value, "split") and hasattr(value, "get_n_splits")
 
 
 def _unable(value: Any, place: str) -> TypeError:

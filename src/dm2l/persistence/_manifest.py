@@ -30,7 +30,12 @@ def write_manifest(model: Any, slots: list[Any], members: dict[str, Any]) -> byt
         "format": FORMAT,
         "version": VERSION,
         "dm2l": __version__,
-        "libraries": _libraries(),
+        "libraries": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
         "model": model,
         "slots": slots,
         "members": members,
@@ -58,15 +63,6 @@ def check_made(text: bytes) -> None:
         raise ModelFileError(
             f"{len(text)} bytes of JSON hold about {values} values, too many for their length."
         )
-
-
-def _libraries() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
 
 
 def read_manifest(archive: Archive) -> dict[str, Any]:

@@ -131,14 +131,10 @@ def gradient_sums(
 
     Parameters
     ----------
-    block : tuple of (Phi, T)
-        Features and signs of some rows.
-    W : ndarray of shape (d, c)
-        Weights.
+    block, W, intercept
+        As of :func:`score_sums`.
     factors : ndarray of shape (c + 1, c, c) or None
         What the scores of each group are multiplied by: roots of inverse Gram matrices.
-    intercept : bool
-        Whether the model has one.
     loss : bool, default=True
         Whether the gradient of the loss is wanted too.
     targets : bool, default=True

@@ -403,7 +403,12 @@ class RowBlocks:
     def _finish_pass(self, count: int, total: int) -> None:
         """Hold a whole pass, of so many blocks and rows, to those before."""
         if not total:
-            self._refuse_empty()
+            again = (
+                " An earlier pass had some: a generator that was used up cannot be gone through "
+                "again; give a function that makes a new one."
+            )
+            again = again if self._passed is not None else ""
+            raise ValueError(f"This pass over the row blocks gave no rows.{again}")
         before = (count, total) if self._passed is None else self._passed
         if (count, total) != before:
             raise ValueError(
@@ -411,15 +416,6 @@ class RowBlocks:
                 f"{before[0]}: every pass has to give the same."
             )
         self._passed = before
-
-    def _refuse_empty(self) -> None:
-        again = ""
-        if self._passed is not None:
-            again = (
-                " An earlier pass had some: a generator that was used up cannot be gone through "
-                "again; give a function that makes a new one."
-            )
-        raise ValueError(f"This pass over the row blocks gave no rows.{again}")
 
     def _check(self, parts: Sequence[Any], place: int) -> Block:
         names = _get_feature_names(parts[0])

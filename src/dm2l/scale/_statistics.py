@@ -42,10 +42,8 @@ class SufficientStatistics(Tally):
         Gram matrices of the rows on which each label is observed; the last column is that of ones.
     G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
         Gram matrices of its observed positives.
-    positives, negatives : ndarray of shape (n_labels,), int64
-        Entries observed so far, without weights.
-    offset : ndarray of shape (n_features,)
-        What was subtracted from the rows.
+    positives, negatives, offset, peaks
+        As of :class:`Tally`.
 
     Examples
     --------

@@ -119,10 +119,8 @@ def choose(
 
     Parameters
     ----------
-    n : int or None
-        Rows, if known.
-    d, c : int
-        Features and labels.
+    n, d, c
+        As of :func:`costs`.
     at_hand : bool, default=False
         Whether the rows are in memory already. They then stay there unless statistics are cheaper
         by far: what is gained must be worth another order of rounding.

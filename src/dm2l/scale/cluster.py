@@ -168,33 +168,11 @@ class DaskBlocks(RemoteBlocks):
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, made on the workers.
-
-        Parameters
-        ----------
-        function : callable
-            Gives a tuple of things that can be added, for a block.
-
-        Returns
-        -------
-        tuple
-            The sums. The order of adding does not depend on who is fast.
-        """
+        """Sum of ``function(block)`` over all blocks, made on the workers, whoever is fast."""
         return self._sum(function, self._tasks())
 
     def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each, on the workers.
-
-        Parameters
-        ----------
-        function : callable
-            Gives a block for a block.
-
-        Returns
-        -------
-        object
-            With a ``reduce`` of the same kind.
-        """
+        """The blocks with a function applied to each, on the workers."""
         shared = delayed(_same, traverse=False)(function)
         tasks = [delayed(_applied)(shared, block) for block in self._tasks()]
         with _LARGE_GRAPHS():

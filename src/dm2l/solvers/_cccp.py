@@ -24,10 +24,8 @@ def solve_cccp(
 
     Parameters
     ----------
-    problem : Minimand
-        What to minimise.
-    preconditioner : Preconditioner
-        For the inner minimisation.
+    problem, preconditioner
+        As of :func:`solve_lbfgs`.
     W : array of shape (d, c)
         Start; the paper's is the identity.
     tol : float

@@ -16,9 +16,8 @@ import baseline_oracles as baseline
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LEMLClassifier
-from dm2l.baselines._leml import InputFactor, LabelFactor, Loss
+from dm2l.baselines._leml import InputFactor, LabelFactor, Loss, trust_region_newton
 from dm2l.baselines._linear import FilledTargets, Inputs, weighted_grams
-from dm2l.baselines._trust_region import trust_region_newton
 
 CODINGS = [("squared", holes) for holes in ("ignore", "neutral", "negative")]
 CODINGS += [("logistic", "ignore"), ("squared_hinge", "ignore")]

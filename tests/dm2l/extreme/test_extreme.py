@@ -18,9 +18,8 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.extreme import ExtremeDM2LClassifier, TopK, memory_needed
 from dm2l.extreme._answers import top_k
-from dm2l.extreme._basis import label_basis
 from dm2l.extreme._groups import SharedRows, wide_norms
-from dm2l.extreme._problem import LowRankProblem, StoredTargets
+from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
 from dm2l.features import Features, default_ridge
 from dm2l.metrics import precision_at_k, propensities
 from dm2l.nuclear import SmoothNorm, smooth_nuclear_norm
