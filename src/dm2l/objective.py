@@ -13,7 +13,7 @@ the objective has no lower bound as soon as a row without an observed positive c
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
@@ -26,17 +26,12 @@ from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 __all__ = ["Groups", "Objective", "ObjectiveValue"]
 
 
-class ObjectiveValue(NamedTuple):
+class ObjectiveValue(NormValue):
     """Smoothed value, exact value, and gradient of the smoothed value.
 
     ``curvature`` (c x c), where it was asked for, is the sum over the groups of
     :attr:`dm2l.nuclear.NormValue.curvature`.
     """
-
-    value: float
-    exact: float
-    gradient: Any
-    curvature: Any = None
 
 
 class Groups:

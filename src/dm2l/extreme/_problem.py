@@ -209,9 +209,6 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
 
 
-Array = NDArray[np.float64]
-
-
 def label_basis(
     features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
 ) -> Array:

@@ -127,7 +127,9 @@ def pivoted_cholesky(
         known = Phi[:, :rank]
         known_rows = take_rows(known, rows)
         block = matrix.block(rows, rows)
-        _check_symmetric(to_numpy(block), largest)
+        entries = to_numpy(block)
+        if not np.allclose(entries, entries.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
+            raise ValueError("The kernel matrix is not symmetric.")
         block_left = to_numpy(block - known_rows @ known_rows.T)
         chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
         new = rows[chosen]
@@ -187,12 +189,6 @@ def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_p
             f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots a diagonal "
             f"entry is {lowest:.2g}. Use a valid kernel, or add to its diagonal."
         )
-
-
-def _check_symmetric(block: NDArray[np.float64], largest: float) -> None:
-    """Refuse a kernel matrix with a block that is not symmetric."""
-    if not np.allclose(block, block.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
-        raise ValueError("The kernel matrix is not symmetric.")
 
 
 def _first_columns(Phi: Any, rank: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,6 @@ class Decoder:
             self._moved[name] = like(array, self._target)
         return self._moved[name]
 
-    def _spend(self, arrays: Iterable[Any]) -> None:
-        self._pay(sum(array.nbytes for array in arrays))
-
     def _pay(self, size: int) -> None:
         self._budget -= size
         if self._budget < 0:
@@ -158,7 +155,7 @@ class Decoder:
         self._pay(_OBJECT)
         if name == "Calibrator":
             arrays = [value for value in attributes.values() if isinstance(value, np.ndarray)]
-            self._spend(arrays)
+            self._pay(sum(array.nbytes for array in arrays))
             for curves in ("slopes", "lengths"):
                 self._pay(_CURVE * math.prod(getattr(attributes.get(curves), "shape", (0,))))
         if attributes.get("_home", "numpy") != "numpy":
@@ -173,7 +170,7 @@ class Decoder:
         key = (shape, form, container, *map(id, parts))
         if key not in self._matrices:
             check_sparse(data, indices, indptr, shape, form)
-            self._spend(parts)
+            self._pay(sum(part.nbytes for part in parts))
             matrix = _SPARSE[form, container](parts, shape=shape)
             self._matrices[key] = matrix, parts  # while they are kept, their ids are theirs
         return self._matrices[key][0]

@@ -1,4 +1,4 @@
-"""Run as a script, by `_mat_process`: reads a MATLAB file and passes its numbers on as bytes.
+"""Run as a script, by `_mat`: reads a MATLAB file and passes its numbers on as bytes.
 
 Only numpy and scipy are imported, and nothing is computed with what was read: of a sparse matrix
 the parts are passed on as they are, for the parent to check.

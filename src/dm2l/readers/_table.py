@@ -115,14 +115,7 @@ def read_parquet(
     Returns
     -------
     Bunch
-        As of :func:`read_csv`.
-
-    Raises
-    ------
-    ValueError
-        If a column cannot be used; the message names it and says why.
-    ImportError
-        If pandas or pyarrow is not installed (``pip install 'dm2l[io]'``).
+        As of :func:`read_csv`; needs pandas and pyarrow (``pip install 'dm2l[io]'``).
 
     Examples
     --------

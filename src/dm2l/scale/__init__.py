@@ -8,14 +8,20 @@ and a block can be taken away again. :mod:`dm2l.scale.cluster` has rows on a clu
 
 from dm2l.scale._block import Block
 from dm2l.scale._gram_problem import GramProblem
-from dm2l.scale._passes import PassSums, gradient_sums, score_sums, sum_over_blocks, traffic
 from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._source_fit import collect, fit_arrays, fit_source, way_for
 from dm2l.scale._statistics import SufficientStatistics
-from dm2l.scale._statistics_sums import StatisticsSums
 from dm2l.scale._strategy import STRATEGIES, Cost, available_memory, choose, costs, free_memory
 from dm2l.scale._stream import Stream
+from dm2l.scale._sums import (
+    PassSums,
+    StatisticsSums,
+    gradient_sums,
+    score_sums,
+    sum_over_blocks,
+    traffic,
+)
 from dm2l.scale._tally import RoundingWarning, Tally
 
 __all__ = [

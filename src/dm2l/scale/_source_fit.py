@@ -16,12 +16,12 @@ from dm2l.fitting import Fit, Fitting, Last
 from dm2l.kernels import FeatureMap
 from dm2l.labels import Signs
 from dm2l.scale._block import Block, default_rows
-from dm2l.scale._passes import PassSums, sum_over_blocks
 from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._strategy import MEMORY, STRATEGIES, choose, free_memory
 from dm2l.scale._stream import Stream, announce, fit_sums, seen_rows
+from dm2l.scale._sums import PassSums, sum_over_blocks
 from dm2l.scale._tally import Tally
 
 # Rows that landmarks of a Nystroem approximation are chosen from, for each landmark.

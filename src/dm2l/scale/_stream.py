@@ -15,7 +15,7 @@ from dm2l.kernels import FeatureMap
 from dm2l.labels import Labels, Signs
 from dm2l.scale._gram_problem import GramProblem, Sums
 from dm2l.scale._statistics import SufficientStatistics
-from dm2l.scale._statistics_sums import StatisticsSums
+from dm2l.scale._sums import StatisticsSums
 from dm2l.scale._tally import Tally
 from dm2l.solvers import ridge_by_steps
 from dm2l.threads import blas_thread_count, blas_threads

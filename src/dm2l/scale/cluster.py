@@ -168,7 +168,7 @@ class DaskBlocks(RemoteBlocks):
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, made on the workers, whoever is fast."""
+        """Sum of ``function(block)`` over all blocks, made on the workers, in a fixed order."""
         return self._sum(function, self._tasks())
 
     def map(self, function: Callable[[Any], Any]) -> Any:

@@ -206,12 +206,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; no missing values. The kernel matrix with ``kernel="precomputed"``.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels with holes, as in :meth:`DM2LClassifier.fit`.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
-            True where a label may be used. What stands under False is never read.
+        X, Y, label_mask
+            As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand.
 
         Returns
         -------

@@ -172,7 +172,7 @@ class _Descent:
                 self._accept(self._jump(point, direction, ladder[0]))
                 continue
             following = None
-            if not settled and (last or promise > self._patience(ladder[level])):
+            if not settled and (last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
                     return True  # slopes vanish in rounding
@@ -181,9 +181,6 @@ class _Descent:
                 pace.restart()
                 following = self._jump(point, direction, ladder[level])
             self._accept(following)
-
-    def _patience(self, mu: float) -> float:
-        return PATIENCE * (mu / SMOOTHING[1]) ** 0.6
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
         """Where to go, and the slope that way, which is never positive."""

@@ -19,7 +19,7 @@ from scipy.io import savemat
 from dm2l import memory
 from dm2l.files import DataFileError, check_regular, reading
 from dm2l.readers import (
-    _mat_process,
+    _mat,
     read_arff,
     read_csv,
     read_mat,
@@ -396,7 +396,7 @@ def test_a_reader_of_matlab_files_that_dies_takes_nothing_with_it(
     path = mat_of(tmp_path / "set.mat")
     script = tmp_path / "_mat_child.py"
     script.write_text(code)
-    monkeypatch.setattr(_mat_process, "_SCRIPT", script)
+    monkeypatch.setattr(_mat, "_SCRIPT", script)
     refused(read_mat, path, match=message)
 
 
