@@ -96,9 +96,7 @@ _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 
 
 @contextmanager
-def reading(
-    path: str | os.PathLike[str], what: str, *also: type[Exception], way_out: str = ""
-) -> Iterator[None]:
+def reading(path: str | os.PathLike[str], what: str, *also: type[Exception]) -> Iterator[None]:
     """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
 
     ``what`` says what the file should be, such as "a MATLAB file"; ``also`` are further exceptions
@@ -110,18 +108,16 @@ def reading(
     except DataFileError:
         raise
     except MemoryError as error:
-        raise DataFileError(path, "it does not fit into memory", way_out=way_out) from error
+        raise DataFileError(path, "it does not fit into memory") from error
     except OSError as error:
         if error.errno is not None and error.errno not in _LOST:
             raise
-        raise damaged(path, what, error, way_out) from error
+        raise damaged(path, what, error) from error
     except (*FAULTS, *also) as error:
-        raise damaged(path, what, error, way_out) from error
+        raise damaged(path, what, error) from error
 
 
-def damaged(
-    path: str | os.PathLike[str], what: str, error: Exception, way_out: str = ""
-) -> DataFileError:
+def damaged(path: str | os.PathLike[str], what: str, error: Exception) -> DataFileError:
     """The error for a file in which a library has met with an ``error`` of its own."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
@@ -132,7 +128,7 @@ def damaged(
         )
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
-    return DataFileError(path, f"not {what}, or a damaged one ({said})", way_out=way_out)
+    return DataFileError(path, f"not {what}, or a damaged one ({said})")
 
 
 def check_regular(path: str | os.PathLike[str]) -> int:

@@ -269,9 +269,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         size = block_length(self.memory, 4, STACK)
         groups = SharedRows.gather(signed > 0, B.shape[1], int(self.min_rows), size=size)
         problem.attach(B, groups, self.lambda_d, discriminant=bool(self.discriminant))
-        self._set_solution(self._solve(problem, preconditioner))
-        W = problem.to_original(self._weights)
-        del self._weights
+        solution = self._solve(problem, preconditioner)
+        self._set_solution(solution)
+        W = problem.to_original(solution.W)
         coef, self.intercept_ = feature_map.on_inputs(W, intercept)
         check_finite(coef, "Weights")
         self.coef_ = np.ascontiguousarray(np.asarray(coef).T)
@@ -317,7 +317,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._weights = solution.W
         self.n_iter_ = solution.n_iter
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
@@ -439,10 +438,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Inputs of the rows of ``Y``.
         Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
             Labels with holes, read like those of ``fit``. An "unlabelled" absence is a hole.
-        label_mask : array-like or sparse matrix of bool, default=None
-            Entries under False count as holes.
-        method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What goes into the holes.
+        label_mask, method
+            As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
 
         Returns
         -------

@@ -16,14 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from dm2l.baselines import (
-    GLOCALClassifier,
-    LEMLClassifier,
-    LSMLClassifier,
-    MaskedRidgeClassifier,
-    MLLRCClassifier,
-    OneVsRestMasked,
-)
+from dm2l.baselines import available
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
@@ -39,12 +32,7 @@ ESTIMATORS: tuple[type, ...] = (
     DM2LClassifier,
     DM2LClassifierCV,
     ExtremeDM2LClassifier,
-    GLOCALClassifier,
-    LEMLClassifier,
-    LSMLClassifier,
-    MLLRCClassifier,
-    MaskedRidgeClassifier,
-    OneVsRestMasked,
+    *available().values(),
 )
 _OTHERS: tuple[type, ...] = (FourierMap, Kernel, Labels, MultilabelKFold, MultilabelShuffleSplit)
 _MT19937_WORDS = 624

@@ -40,6 +40,7 @@ _SPARSE = tuple(
     for cls in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 )
 _VECTORISERS = ("sklearn.feature_extraction.text",)
+_FAULTS: tuple[type[Exception], ...] = (*FAULTS, ImportError, MemoryError)
 
 
 class Slot:
@@ -147,7 +148,7 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
         parts = skops.loads(content, trusted=allowed)
     except ModelFileError:
         raise
-    except (*FAULTS, ImportError, MemoryError) as error:
+    except _FAULTS as error:
         raise ModelFileError(
             f"its scikit-learn objects cannot be loaded: {brief(error)}."
         ) from error

@@ -35,10 +35,6 @@ class Attribute:
     kind: str
     values: tuple[str, ...] | None = None
 
-    @property
-    def numeric(self) -> bool:
-        return self.kind in _NUMERIC
-
 
 @dataclass(frozen=True)
 class Header:
@@ -196,7 +192,7 @@ def codings_of(
 
 def _coding(attribute: Attribute, start: int, is_label: bool, path: Path) -> Coding:
     name, values = attribute.name, attribute.values
-    if attribute.numeric:
+    if attribute.kind in _NUMERIC:
         return Coding(start, (name,), None)
     if values is None:
         raise DataFileError(

@@ -27,7 +27,7 @@ from sklearn.utils import Bunch
 
 from dm2l.files import DataFileError, check_regular, damaged, reading
 from dm2l.memory import check_room, room
-from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers._bunch import make_bunch
 from dm2l.readers.unpacking import FEWER, fill
 from dm2l.readers.words import label_targets
 from dm2l.sparse_input import sparse_from_parts
@@ -37,8 +37,6 @@ _NEWER = "In MATLAB, write it again with save(..., '-v7')."
 # A file may take what zlib can make of it, and what a reader needs to find out that it is none.
 _RATIO, _SPARE = 2200, 2**28
 _SECONDS, _BYTES_A_SECOND = 10, 1_000_000
-
-
 # In lower case; a pair is a part for training and one for testing.
 _FEATURES: tuple[tuple[str, ...], ...] = (
     ("x",),
@@ -140,7 +138,7 @@ def read_mat(
     n, cut = len(values), len(pairs[0][1])
     return make_bunch(
         data,
-        no_labels(data) if features_only else label_targets(values, None, str(path)),
+        None if features_only else label_targets(values, None, str(path)),
         train_index=np.arange(cut) if len(pairs) > 1 else None,
         test_index=np.arange(cut, n) if len(pairs) > 1 else None,
     )

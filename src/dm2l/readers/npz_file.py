@@ -19,7 +19,7 @@ from sklearn.utils import Bunch
 
 from dm2l.files import DataFileError, check_regular, reading, whole_file
 from dm2l.memory import check_room, check_width
-from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers._bunch import make_bunch
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import fill
 from dm2l.readers.words import label_targets
@@ -75,19 +75,18 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     found = read_members(path, _PARTS)
     data = _features(found, path)
     n, d = data.shape
+    target: NDArray[Any] | None = None
     names: list[str] | None = []
     check_width(path, d)
-    if features_only:
-        target = no_labels(data)
-    elif "Y" not in found:
-        raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
-    else:
+    if not features_only:
+        if "Y" not in found:
+            raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
         target = _labels(found["Y"], path)
         names = _names(found, "label_names", target.shape[1], path)
-    if len(target) != n:
-        raise DataFileError(path, f"X of shape {data.shape} and Y of shape {target.shape} differ")
-    if names:
-        check_distinct(names, str(path), "labels")
+        if len(target) != n:
+            shapes = f"X of shape {data.shape} and Y of shape {target.shape}"
+            raise DataFileError(path, f"{shapes} differ")
+        check_distinct(names or [], str(path), "labels")
     source = found.get("source")
     return make_bunch(
         data,

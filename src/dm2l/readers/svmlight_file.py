@@ -18,7 +18,7 @@ from sklearn.utils import Bunch
 
 from dm2l.files import DataFileError, reading
 from dm2l.memory import check_room, check_width
-from dm2l.readers._bunch import make_bunch, no_labels
+from dm2l.readers._bunch import make_bunch
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import FEWER, open_unpacked
 
@@ -96,7 +96,7 @@ def read_svmlight(
     if not listed:
         raise DataFileError(path, "there are no rows")
     if features_only:
-        return make_bunch(data, no_labels(data), target_names=[], zero_based=base)
+        return make_bunch(data, None, target_names=[], zero_based=base)
     numbers = sorted({number for row in listed for number in row})
     if labels is None:
         columns = numbers

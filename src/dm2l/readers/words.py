@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l.files import DataFileError
 
-__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "as_marks", "label_targets", "truth"]
+__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "label_targets", "truth"]
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
 HOLES = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
@@ -44,13 +44,6 @@ def truth(text: str) -> float | None:
     return value if value in (-1.0, 0.0, 1.0) and "_" not in word else None
 
 
-def as_marks(missing: Any) -> tuple[Any, ...]:
-    """The argument ``missing`` of a reader: one mark or several."""
-    if missing is None:
-        return ()
-    return (missing,) if isinstance(missing, str) or not np.iterable(missing) else tuple(missing)
-
-
 class Marks:
     """Words and numbers that are compared without regard to case, blanks and 9 or 9.0."""
 
@@ -76,7 +69,8 @@ class LabelReader:
         self, names: Sequence[str], where: str, *, missing: Any = None, positive: Any = None
     ) -> None:
         self._names, self._where = names, where
-        self._missing = Marks(as_marks(missing))
+        several = np.iterable(missing) and not isinstance(missing, str)
+        self._missing = Marks(() if missing is None else missing if several else [missing])
         self._positive = None if positive is None else Marks([positive], holes=False)
         self._others: dict[int, str] = {}  # the other value of a column
         self._signs: set[int] = set()  # columns with a +, in which - is a no

@@ -17,6 +17,7 @@ from dm2l.scale._grams import Array, Cover, add_label_grams
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
+_FAULTS: tuple[type[Exception], ...] = (*FAULTS, MemoryError)
 
 
 class SufficientStatistics(Tally):
@@ -236,7 +237,7 @@ class SufficientStatistics(Tally):
             for name, value in arrays.items():
                 state[name] = _whole(value, size) if _symmetric(name) else value
             return cls.from_state(state)._checked()
-        except (*FAULTS, MemoryError) as error:
+        except _FAULTS as error:
             raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error
 
     def _checked(self) -> Self:

@@ -24,6 +24,9 @@ from dm2l.scale._tally import Tally
 from dm2l.solvers import solve_normal
 from dm2l.threads import WORTH_SHARING, run_all
 
+Part = tuple[Any, ...]
+Reducer = Callable[[Callable[[Any], Part], Iterable[Any]], Part]
+
 
 class StatisticsSums(Sums):
     """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation.
@@ -130,10 +133,6 @@ class StatisticsSums(Sums):
             A = self._as_seen(H) + np.diag(penalty)
             W[:, [j]] = solve_normal(A, right[:, [j]], self.intercept)
         return W
-
-
-Part = tuple[Any, ...]
-Reducer = Callable[[Callable[[Any], Part], Iterable[Any]], Part]
 
 
 def sum_over_blocks(function: Callable[[Any], Part], blocks: Iterable[Any]) -> Part:

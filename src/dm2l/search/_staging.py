@@ -58,10 +58,8 @@ class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            Rows.
-        Y : array of shape (n, c)
-            Labels 0/1, NaN where missing.
+        X, Y : array of shape (n, d) and (n, c)
+            Rows, and their labels 0/1, NaN where missing.
 
         Returns
         -------
