@@ -50,7 +50,7 @@ def content_hash(X: Any, Y: Any) -> str:
     X = _features(X)
     Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
     if Y.ndim != 2 or len(Y) != X.shape[0]:
-        raise ValueError(f"X of shape {X.shape} and Y of shape {Y.shape} are no data set.")
+        raise ValueError(f"X of shape {X.shape} and Y of shape {Y.shape} do not make a data set.")
     digest = sha256(b"dm2l-content-1\n")
     digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
     blocks = list(_canonical_blocks(X))

@@ -83,7 +83,7 @@ def check_sparse(
     try:
         sparse_from_parts(data, indices, indptr, shape, layout="csc" if form == "csc" else "csr")
     except ValueError as error:
-        raise ModelFileError(f"a sparse matrix of it is none: {error}.") from error
+        raise ModelFileError(f"it holds a sparse matrix that is not valid: {error}.") from error
 
 
 def check_sparse_member(content: bytes) -> None:

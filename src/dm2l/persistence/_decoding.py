@@ -118,7 +118,7 @@ class Decoder:
         value = self.decode(node["value"], depth)
         dtype = _dtype(node["dtype"])
         if type(value) not in (bool, int, float, str) or dtype.kind not in "biufU":
-            raise ModelFileError("a scalar of its manifest is no number and no text.")
+            raise ModelFileError("a scalar of its manifest is neither a number nor text.")
         return dtype.type(value)
 
     def _array(self, node: dict[str, Any], _: int) -> Any:

@@ -184,7 +184,7 @@ def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
         if name not in arrays:
             if name not in members or name == _PARTS:
                 raise ModelFileError(
-                    f"its manifest speaks of an array {brief(name)} that is not there."
+                    f"its manifest names an array {brief(name)} that is not there."
                 )
             arrays[name] = read_array(archive, name, members[name])
         return arrays[name]
@@ -202,5 +202,5 @@ def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
     if unused:
         raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
     if not isinstance(model, BaseEstimator):
-        raise ModelFileError(f"it holds no estimator but a {type(model).__name__}.")
+        raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")
     return model

@@ -229,6 +229,8 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     cells = []
     for (index, _), (word, quoted) in zip(words[::2], words[1::2], strict=True):
         if not index.isdecimal() or int(index) >= size:
-            raise ValueError(f"index {index!r} is none of the {size} attributes, 0 to {size - 1}")
+            raise ValueError(
+                f"index {index!r} is not one of the {size} attributes, 0 to {size - 1}"
+            )
         cells.append((int(index), word, quoted))
     return cells

@@ -72,7 +72,7 @@ def read_mat(
     compiled code may die, and with it the process that it runs in. That costs about a third of a
     second.
 
-    A label matrix with one row a label, as in the Yahoo files, is turned round; so is a feature
+    A label matrix with one row a label, as in the Yahoo files, is transposed; so is a feature
     matrix with one column a sample, when only that fits the labels.
 
     Parameters
@@ -165,7 +165,7 @@ def _keys(
         return keys
     guesses = _guesses(found, usual)
     if len(guesses) != 1:
-        what = "several that could be it" if guesses else "no variable of a usual name"
+        what = "several candidates" if guesses else "no variable with a usual name"
         raise DataFileError(
             path,
             f"{what} for {argument}; there are {sorted(found)}",
@@ -183,7 +183,7 @@ def _guesses(found: dict[str, Any], usual: tuple[tuple[str, ...], ...]) -> list[
 def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
     value = found[key]
     if isinstance(value, Other):
-        raise DataFileError(path, f"{key!r} is no matrix of numbers ({value.said})")
+        raise DataFileError(path, f"{key!r} is not a matrix of numbers ({value.said})")
     if sp.issparse(value):
         return sp.csr_array(value).astype(np.float64, copy=False)
     return value.astype(np.float64, copy=False)
@@ -200,13 +200,13 @@ def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
     raise DataFileError(
         path,
-        f"{keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} have no number of "
-        "samples in common",
+        f"{keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} do not "
+        "agree on the number of samples",
     )
 
 
 class Other(NamedTuple):
-    """A variable that is no matrix of numbers, and what it is instead."""
+    """A variable that is not a matrix of numbers, and what it is instead."""
 
     said: str
 
@@ -259,7 +259,9 @@ def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
             try:
                 found[name] = sparse_from_parts(data, indices, indptr, shape, layout="csc")
             except ValueError as error:
-                raise DataFileError(path, f"{name!r} is no sparse matrix: {error}") from error
+                raise DataFileError(
+                    path, f"{name!r} is not a valid sparse matrix: {error}"
+                ) from error
         else:
             found[name] = arrays[0] if what == "dense" else Other(what)
     return found

@@ -42,13 +42,13 @@ def check_separator(separator: str | None) -> None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse an encoding that is none of text."""
+    """Refuse what is not a text encoding."""
     try:
         "".encode(encoding)
         codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
         raise ValueError(
-            f"{encoding!r} is no encoding of text; there are utf-8, latin-1, cp1252 and many more."
+            f"{encoding!r} is not a text encoding; use utf-8, latin-1, cp1252 or another one."
         ) from error
 
 

@@ -160,7 +160,9 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
     try:
         matrix = sparse_from_parts(data, indices, indptr, shape)
     except ValueError as error:
-        raise DataFileError(path, f"X_data, X_indices, ... are no CSR matrix: {error}") from error
+        raise DataFileError(
+            path, f"X_data, X_indices, ... are not a valid CSR matrix: {error}"
+        ) from error
     return matrix.astype(np.float64, copy=False)
 
 
@@ -195,7 +197,7 @@ def _rows(
     if rows is None:
         return None
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
-        raise DataFileError(path, f"{part} does not name some of the rows 0 to {n - 1}")
+        raise DataFileError(path, f"{part} does not hold row numbers from 0 to {n - 1}")
     return rows
 
 
@@ -285,5 +287,5 @@ def _header(
         or end != info.file_size
         or end > _RATIO * (info.compress_size + 1)
     ):
-        raise DataFileError(path, f"{info.filename} announces other numbers than are in it")
+        raise DataFileError(path, f"the header of {info.filename} does not match its content")
     return shape, fortran, dtype

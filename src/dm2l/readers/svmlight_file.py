@@ -168,7 +168,7 @@ class SvmlightRows(io.RawIOBase):
         listed = [() if nothing else next(labels) for nothing in self._blank]
         for i, numbers in enumerate(listed):
             if not all(map(math.isfinite, numbers)):
-                raise self._wrong(i, f"a label is no number: {numbers[:5]}")
+                raise self._wrong(i, f"a label is not a number: {numbers[:5]}")
         indices, zero_based = self._from_zero(read.indices, indptr)
         width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
         check_width(self._path, width)
@@ -190,8 +190,8 @@ class SvmlightRows(io.RawIOBase):
                 if self._started and self._empty:
                     raise DataFileError(
                         self._path,
-                        "empty, between rows. If it is a row without labels and features, write a "
-                        "blank there; else remove it",
+                        "an empty line between rows. If it stands for a row without labels and "
+                        "features, put a blank there; otherwise remove it",
                         place=f"line {self._empty}",
                     )
                 self._started, self._empty = True, None
@@ -213,7 +213,7 @@ class SvmlightRows(io.RawIOBase):
             end = "on" if self._n_features is None else f"to {last}"
             raise self._wrong(
                 row,
-                f"a feature has the index {indices[wrong[0]]}, but they go from {base} {end} "
+                f"a feature has the index {indices[wrong[0]]}, but indices go from {base} {end} "
                 f"(zero_based={zero_based})",
             )
         return indices - base, bool(zero_based)

@@ -148,7 +148,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
             f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
             f"({bad.sum()} such entries)",
             way_out="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
-            "values is no label.",
+            "values is not a label.",
         )
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():

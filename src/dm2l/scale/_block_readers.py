@@ -198,7 +198,7 @@ class CsvReader:
             except ValueError as error:
                 raise DataFileError(
                     path,
-                    f"feature {name!r} is no number everywhere ({error})",
+                    f"feature {name!r} is not a number in every row ({error})",
                     way_out="Leave it out with drop=, name it in labels=, or turn it into numbers "
                     "first.",
                 ) from error
@@ -241,7 +241,7 @@ class SvmlightReader:
         for i, numbers in enumerate(listed):
             for number in numbers:
                 if number not in self._place:
-                    reason = f"it lists the label {number:g}, which labels= misses"
+                    reason = f"it lists the label {number:g}, which labels= does not name"
                     raise DataFileError(path, reason)
                 Y[i, self._place[number]] = 1.0
         return Y

@@ -249,7 +249,7 @@ class SufficientStatistics(Tally):
             arrays += [("a Gram matrix", gram, (size, size)) for gram in cover.each()]
             arrays += [("counted", cover.counted, (c,))]
             if any(len(pattern) != c for pattern in cover.pending):
-                raise ValueError(f"a pattern has not {c} labels")
+                raise ValueError(f"a pattern does not have {c} labels")
         for name, array, shape in arrays:
             if array.shape != shape:
                 raise ValueError(f"{name} has shape {array.shape}, not {shape}")

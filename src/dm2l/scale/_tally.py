@@ -263,7 +263,7 @@ class Tally:
             column = int(np.argmax(excess - 1e-9 * self.peaks))
             name = "the number of rows" if column == self.n_features else f"feature {column}"
             raise ValueError(
-                f"The sum of squares of {name} would be negative: the block is no part of these "
+                f"The sum of squares of {name} would be negative: the block is not part of these "
                 "statistics."
             )
         if _rounding(-excess, self.peaks) > _NOTHING:
@@ -282,7 +282,7 @@ class Tally:
                 label = int(np.argmax(excess))
                 raise ValueError(
                     f"{getattr(other, name)[label]} {name} of label {label} cannot be taken away "
-                    f"from {getattr(self, name)[label]}: the block is no part of these statistics."
+                    f"from {getattr(self, name)[label]}: the block is not part of these statistics."
                 )
 
     def move(self, offset: Array) -> None:

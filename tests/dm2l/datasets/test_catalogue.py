@@ -135,7 +135,11 @@ def test_every_nan_is_the_same_nan():
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
-        (np.eye(3), np.eye(2), r"X of shape \(3, 3\) and Y of shape \(2, 2\) are no data set"),
+        (
+            np.eye(3),
+            np.eye(2),
+            r"X of shape \(3, 3\) and Y of shape \(2, 2\) do not make a data set",
+        ),
         (np.eye(2), 2 * np.eye(2), "label 1 holds 2"),
     ],
 )

@@ -220,7 +220,7 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
         (DENSE + "1,2\n", "line 10: expected 5 values, found 2"),
         (DENSE + "1,grey,winter,1,0,{3}\n", "line 10: .*weights of rows are not supported"),
         (DENSE + "1,'grey,winter,1,0\n", "line 10: a quote is not closed"),
-        (SPARSE + "{5 1}\n", "line 10: index '5' is none of the 5 attributes"),
+        (SPARSE + "{5 1}\n", "line 10: index '5' is not one of the 5 attributes"),
         (SPARSE + "{-1 1}\n", "line 10: index '-1' is none"),
         (SPARSE + "{x 1}\n", "line 10: index 'x' is none"),
         (SPARSE + "{1}\n", "line 10: a sparse row lists pairs"),

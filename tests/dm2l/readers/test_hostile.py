@@ -177,7 +177,7 @@ def test_an_archive_that_unpacks_to_all_memory_is_refused_unread(tmp_path, monke
 @pytest.mark.parametrize("shape", [(2**20, 2**13), (2**62, 2**62), (4, 4)])
 def test_an_array_that_announces_more_than_there_is_is_refused(tmp_path, shape):
     zip_of(tmp_path / "set.npz", X=npy_head(shape) + bytes(8), Y=npy(np.eye(2)))
-    refused(read_npz, tmp_path / "set.npz", match="announces other numbers than are in it")
+    refused(read_npz, tmp_path / "set.npz", match="does not match its content")
     with zipfile.ZipFile(tmp_path / "plain.npz", "w") as archive:
         archive.writestr("X.npy", npy_head(shape) + bytes(8))
         archive.writestr("Y.npy", npy(np.eye(2)))
@@ -208,8 +208,8 @@ def test_a_narrow_file_of_endless_columns_is_refused(tmp_path, two_gigabytes):
         ("1 1:1 2147483646:1", "a table of 2147483646 features takes about"),
         ("1 1:1 100000000000:1\n", "set.svm"),
         ("1 1:1 99999999999999999999999:1\n", "line 1: .*"),
-        ("nan 1:1\n", "line 1: a label is no number"),
-        ("1 1:1\ninf,2 1:1\n", "line 2: a label is no number"),
+        ("nan 1:1\n", "line 1: a label is not a number"),
+        ("1 1:1\ninf,2 1:1\n", "line 2: a label is not a number"),
         ("# nothing\n", "no rows"),
         ("1.0000000000000002,1 1:1\n", "several labels named '1'"),
     ],
@@ -244,7 +244,7 @@ def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
 
 def test_an_encoding_that_is_none_is_refused(write):
     text = "@relation r\n@attribute f numeric\n@attribute y {0,1}\n@data\n1,1\n"
-    with pytest.raises(ValueError, match="'foo' is no encoding of text"):
+    with pytest.raises(ValueError, match="'foo' is not a text encoding"):
         read_arff(write(text), 1, encoding="foo")
     for encoding in ("foo", "utf-7", "shift_jis"):
         xml = write(f'<?xml version="1.0" encoding="{encoding}"?><labels/>', "set.xml")
@@ -411,6 +411,6 @@ def test_other_variables_of_a_matlab_file_are_not_even_read(tmp_path):
     path = tmp_path / "set.mat"
     savemat(path, {"X": np.eye(3), "Y": np.eye(3, 2), "cell": np.array([1, "a"], dtype=object)})
     assert read_mat(path).target.tolist() == np.eye(3, 2).tolist()
-    refused(read_mat, path, X="cell", match="'cell' is no matrix of numbers")
+    refused(read_mat, path, X="cell", match="'cell' is not a matrix of numbers")
     savemat(path, {"X": np.eye(3) * 1j, "Y": np.eye(3, 2)})
-    refused(read_mat, path, match="'X' is no matrix of numbers .dtype complex128")
+    refused(read_mat, path, match="'X' is not a matrix of numbers .dtype complex128")

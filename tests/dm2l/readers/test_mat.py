@@ -70,15 +70,15 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [
-        ({"A": X_MAT, "Y": Y_MAT}, {}, r"no variable of a usual name for X.*\['A', 'Y'\].*X="),
-        ({"X": X_MAT, "data": X_MAT, "Y": Y_MAT}, {}, "several that could be it for X"),
+        ({"A": X_MAT, "Y": Y_MAT}, {}, r"no variable with a usual name for X.*\['A', 'Y'\].*X="),
+        ({"X": X_MAT, "data": X_MAT, "Y": Y_MAT}, {}, "several candidates for X"),
         ({"X": X_MAT, "Y": Y_MAT}, {"Y": "Z"}, r"no variable\(s\) \['Z'\]; there are \['X', 'Y'\]"),
         (
             {"X": X_MAT, "Y": np.ones((5, 7))},
             {},
             r"'X' of shape \(3, 2\) and 'Y' of shape \(5, 7\)",
         ),
-        ({"X": "words", "Y": Y_MAT}, {}, "'X' is no matrix of numbers"),
+        ({"X": "words", "Y": Y_MAT}, {}, "'X' is not a matrix of numbers"),
         ({"X": X_MAT, "Y": 3 * Y_MAT}, {}, "label 1 holds 3 in row 1"),
         (
             {"train_data": X_MAT, "test_data": X_MAT[:, :1], "X": X_MAT, "Y": Y_MAT},

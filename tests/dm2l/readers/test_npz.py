@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_the_old_archive_and_nothing_else(tmp_path, write,
                 "X_shape": np.array([2, 2]),
                 "Y": np.eye(2),
             },
-            "are no CSR matrix",
+            "are not a valid CSR matrix",
         ),
     ],
 )

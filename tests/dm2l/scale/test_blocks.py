@@ -132,7 +132,7 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         np.testing.assert_allclose(sp.vstack([b.X for b in blocks]).toarray(), X)
         expected = np.where(Y == 1, 1, other)
         np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), expected)
-    with pytest.raises(ValueError, match=r"lists the label 2, which labels= misses"):
+    with pytest.raises(ValueError, match=r"lists the label 2, which labels= does not name"):
         list(RowBlocks.from_svmlight(tmp_path / "rows.svm", D, labels=[0, 1]))
 
 
@@ -144,7 +144,9 @@ def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
     np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
     assert [len(block.T) for block in blocks] == [2, 2, 1]
     path.write_text("1 1:1\n0 2:1\n1 0:1\n")
-    with pytest.raises(ValueError, match=r"rows\.svm, line 3: .*index 0, but they go from 1 to 2"):
+    with pytest.raises(
+        ValueError, match=r"rows\.svm, line 3: .*index 0, but indices go from 1 to 2"
+    ):
         list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
 
 
@@ -312,7 +314,7 @@ def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
     source = RowBlocks.from_csv(path, labels="tag", drop="note", rows=2)
     blocks = list(source)
     np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), [[1], [0], [-1]])
-    with pytest.raises(ValueError, match="feature 'note' is no number"):
+    with pytest.raises(ValueError, match="feature 'note' is not a number"):
         list(RowBlocks.from_csv(path, labels="tag"))
     path.write_text("a,tag\n1,perhaps\n")
     with pytest.raises(ValueError, match="label 'tag' holds 'perhaps'"):

@@ -310,7 +310,7 @@ def test_statistics_refuse_what_does_not_belong():
         found + SufficientStatistics(12, 5)
     with pytest.raises(TypeError, match="Only SufficientStatistics"):
         found + gather(X, T, kind=Tally)
-    with pytest.raises(ValueError, match=r"no part of these"):
+    with pytest.raises(ValueError, match=r"not part of these"):
         found - (found + found)
     with pytest.raises(ValueError, match="no blocks"):
         SufficientStatistics.gather([])
@@ -799,7 +799,7 @@ def test_arguments_that_contradict_each_other_are_refused():
         model.partial_fit(X[:, 1:], Y)
     with pytest.raises(ValueError, match="earlier ones had 6"):
         model.partial_fit(X, Y[:, 1:])
-    with pytest.raises(ValueError, match="no part of these statistics"):
+    with pytest.raises(ValueError, match="not part of these statistics"):
         model.unlearn(X, Y)
     assert apart(model, DM2LClassifier().fit(X[:30], Y[:30]), X) < 1e-8
 

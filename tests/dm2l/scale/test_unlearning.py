@@ -79,7 +79,7 @@ def test_rows_that_were_never_added_are_refused_and_nothing_changes():
     assert np.array_equal(whole.H, before.H)
     assert np.array_equal(whole.positives, before.positives)
     never = np.zeros((300, 4))
-    with pytest.raises(ValueError, match="no part of these statistics"):
+    with pytest.raises(ValueError, match="not part of these statistics"):
         whole -= SufficientStatistics(4, 3).add(never, np.tile(T, (2, 1))[:300])
 
 

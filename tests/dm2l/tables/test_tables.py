@@ -418,7 +418,7 @@ def test_a_separator_is_one_character(write, separator):
 @pytest.mark.parametrize("encoding", ["foo", "hex"])
 def test_an_encoding_is_one_of_text(write, encoding):
     for name in ("t.csv", "t.arff"):
-        with pytest.raises(ValueError, match=f"'{encoding}' is no encoding of text"):
+        with pytest.raises(ValueError, match=f"'{encoding}' is not a text encoding"):
             read_table(write("x,a\n1,0\n", name), "a", encoding=encoding)
 
 
