@@ -27,8 +27,7 @@ class HolesAreNegatives(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.baselines import MaskedRidgeClassifier
-    >>> from dm2l.baselines import HolesAreNegatives
+    >>> from dm2l.baselines import HolesAreNegatives, MaskedRidgeClassifier
     >>> X, Y = np.eye(3), np.array([[1, np.nan], [0, 1], [np.nan, 0]])
     >>> model = HolesAreNegatives(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y)
     >>> filled = MaskedRidgeClassifier(alpha=1.0).fit(X, [[1, 0], [0, 1], [0, 0]])

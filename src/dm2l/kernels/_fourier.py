@@ -11,7 +11,7 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from dm2l.arrays import like, take_rows, to_numpy
+from dm2l.arrays import float64, like, take_rows, to_numpy
 from dm2l.kernels._kernel import Kernel
 from dm2l.kernels._map import FeatureMap
 from dm2l.parameters import check_count, check_number
@@ -136,14 +136,11 @@ class FourierMap(FeatureMap):
         first = random.randint(n, size=_PAIRS)
         second = (first + random.randint(1, max(n, 2), size=_PAIRS)) % n
         xp = array_namespace(Phi)
-        if sp.issparse(X):
-            X = X.tocsr()
-            apart = X[first].astype(np.float64) - X[second]
+        X = X.tocsr() if sp.issparse(X) else X
+        apart = float64(take_rows(X, first)) - float64(take_rows(X, second))
+        if sp.issparse(apart):
             squares = np.asarray(apart.multiply(apart).sum(axis=1)).ravel()
         else:
-            apart = xp.astype(take_rows(X, first), xp.float64) - xp.astype(
-                take_rows(X, second), xp.float64
-            )
             squares = to_numpy(xp.sum(apart * apart, axis=1))
         products = xp.sum(take_rows(Phi, first) * take_rows(Phi, second), axis=1, dtype=xp.float64)
         errors = np.exp(-self.gamma * squares) - to_numpy(products)

@@ -278,8 +278,7 @@ class NystroemMap(KernelMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.kernels import NystroemMap
-    >>> from dm2l.kernels import Kernel
+    >>> from dm2l.kernels import Kernel, NystroemMap
     >>> X = np.random.default_rng(0).standard_normal((500, 2))
     >>> kernel = Kernel("rbf", gamma=0.5, degree=3, coef0=1)
     >>> nystroem = NystroemMap(kernel, n_components=40, random_state=0)

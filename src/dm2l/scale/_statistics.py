@@ -132,19 +132,9 @@ class SufficientStatistics(Tally):
 
     def state(self) -> dict[str, Any]:
         """Arrays and numbers that say all; the arrays are not copied."""
-        covers = {"rows": self.rows, "positive_rows": self._positive_rows}
-        state: dict[str, Any] = {
-            "n_features": self.n_features,
-            "n_labels": self.n_labels,
-            "begun": self._begun,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "offset": self.offset,
-            "peaks": self.peaks,
-            "H": self.H,
-            "G": self.G,
-        }
-        for name, cover in covers.items():
+        names = ("n_features", "n_labels", "positives", "negatives", "offset", "peaks", "H", "G")
+        state = {"begun": self._begun} | {name: getattr(self, name) for name in names}
+        for name, cover in (("rows", self.rows), ("positive_rows", self._positive_rows)):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in cover.pending]
             shape = (len(patterns), self.n_labels)
             state[f"{name}_gram"] = cover.gram

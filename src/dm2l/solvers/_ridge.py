@@ -27,10 +27,8 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    problem : Minimand
-        Its loss and ridge; the nuclear norms are left out.
-    preconditioner : Preconditioner
-        Of the same problem.
+    problem, preconditioner
+        As of :func:`solve_lbfgs`; the nuclear norms are left out.
     tol : float, default=1e-3
         Stop when the gradient of every label has shrunk by this factor.
     max_iter : int, default=10

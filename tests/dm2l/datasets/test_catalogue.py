@@ -138,7 +138,7 @@ def test_every_nan_is_the_same_nan():
         (
             np.eye(3),
             np.eye(2),
-            r"X of shape \(3, 3\) and Y of shape \(2, 2\) do not make a data set",
+            r"X of shape \(3, 3\) and Y of shape \(2, 2\) do not make",
         ),
         (np.eye(2), 2 * np.eye(2), "label 1 holds 2"),
     ],
