@@ -262,10 +262,6 @@ class ReleasedGlocal(Glocal):
         )
 
 
-def _same(A: Array) -> Array:
-    return A
-
-
 def unit_rows(A: Array) -> Array:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
 
@@ -279,7 +275,7 @@ def steepest_descent(
     cost: Callable[[Array], float],
     gradient: Callable[[Array], Array],
     A: Array,
-    retract: Callable[[Array], Array] = _same,
+    retract: Callable[[Array], Array] = np.asarray,
     max_iter: int = 60,
 ) -> Array:
     """Steepest descent with backtracking, as in the first versions of Manopt.

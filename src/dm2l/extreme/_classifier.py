@@ -287,15 +287,11 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if labels.absent == "unlabelled":
             absent = float(self.absent_weight)
             positive = signed.data > 0
-            p = self._chances(labels)[chosen]
-            weights[positive] = 1.0 / p[signed.indices[positive]]
+            given, c = self.propensities, labels.signed.shape[1]
+            p = propensities(labels.signed) if given is None else check_propensities(given, c)
+            weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
         # An observed no among doubtful ones has a target of 0 like them, and its full weight.
         return StoredTargets(stored, weights, absent)
-
-    def _chances(self, labels: StoredLabels) -> Array:
-        if self.propensities is None:
-            return propensities(labels.signed)
-        return check_propensities(self.propensities, labels.signed.shape[1])
 
     def _solve(self, problem: LowRankProblem, preconditioner: Preconditioner) -> Solution:
         with one_blas_thread():

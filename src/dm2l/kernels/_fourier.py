@@ -108,10 +108,8 @@ class FourierMap(FeatureMap):
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
         for rows in gen_batches(n, max(1, _ANGLES // m)):
-            part = X[rows, :]
             # In float64 whatever X is: of an angle of thousands float32 leaves four digits.
-            part = part.astype(np.float64) if sp.issparse(part) else xp.astype(part, xp.float64)
-            angles = part @ frequencies
+            angles = float64(X[rows, :]) @ frequencies
             Phi[rows, :m] = xp.astype(xp.cos(angles) / m**0.5, dtype)
             angles = angles[:, : self.n_components - m]
             Phi[rows, m:] = xp.astype(xp.sin(angles) / m**0.5, dtype)

@@ -257,12 +257,8 @@ class NystroemMap(KernelMap):
 
     Parameters
     ----------
-    kernel : callable
-        ``kernel(A, B)`` gives the kernel matrix between rows.
-    n_components : int
-        Most columns of ``Phi``.
-    random_state : int, RandomState or None, default=None
-        Source of the pivots.
+    kernel, n_components, random_state
+        As of :func:`pivoted_cholesky`.
 
     Attributes
     ----------

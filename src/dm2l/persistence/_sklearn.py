@@ -39,7 +39,6 @@ _SPARSE = tuple(
     f"{cls.__module__}.{cls.__name__}"
     for cls in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 )
-_VECTORISERS = ("sklearn.feature_extraction.text",)
 _FAULTS: tuple[type[Exception], ...] = (*FAULTS, ImportError, MemoryError)
 
 
@@ -160,7 +159,8 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
 
 def _check_reading(value: Any) -> None:
     """Refuse a vectoriser that takes cells for names of files, and would open them."""
-    if type(value).__module__ in _VECTORISERS and vars(value).get("input", "content") != "content":
+    vectoriser = type(value).__module__ == "sklearn.feature_extraction.text"
+    if vectoriser and vars(value).get("input", "content") != "content":
         raise ModelFileError(
             f"its {type(value).__name__} has input={brief(vars(value)['input'])} and would open "
             "the files that data name. Give it texts, and save it with input='content'."

@@ -84,8 +84,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
         target = _labels(found["Y"], path)
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
-            shapes = f"X of shape {data.shape} and Y of shape {target.shape}"
-            raise DataFileError(path, f"{shapes} differ")
+            raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
         check_distinct(names or [], str(path), "labels")
     source = found.get("source")
     return make_bunch(

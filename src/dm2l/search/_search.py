@@ -71,10 +71,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
     refit : bool, default=True
         Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
         best are there.
-    threshold, calibration, missing_label, absent_label, random_state
+    threshold, calibration, missing_label, absent_label, random_state, verbose
         As in :class:`DM2LClassifier`.
-    verbose : int, default=0
-        Print progress to standard error.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def test_a_failed_write_leaves_the_old_archive_and_nothing_else(tmp_path, write,
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"X": np.eye(3), "Y": np.eye(2)}, r"X of shape \(3, 3\) and Y of shape \(2, 2\) differ"),
+        ({"X": np.eye(3), "Y": np.eye(2)}, "X has 3 rows, but Y has 2"),
         ({"X": np.eye(2), "Y": 2 * np.eye(2)}, "label 1 holds 2 in row 1"),
         (
             {
