@@ -127,8 +127,8 @@ def sparse_parts(**changes):
         ({"label_names": np.array(["a"])}, r"label_names is of shape \(1,\) for 2 columns"),
         ({"label_names": np.array("ab")}, r"label_names is of shape \(\)"),
         ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names is of shape"),
-        ({"train_index": np.array([0, 2])}, "train_index does not name .* rows 0 to 1"),
-        ({"test_index": np.array([0.5])}, "test_index does not name"),
+        ({"train_index": np.array([0, 2])}, "train_index does not hold row numbers from 0 to 1"),
+        ({"test_index": np.array([0.5])}, "test_index does not hold row numbers"),
     ],
 )
 def test_parts_of_archives_that_mislead_are_refused(tmp_path, changes, message):
