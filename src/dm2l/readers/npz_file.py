@@ -99,7 +99,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
 
 
 def write_npz(path: str | Path, bunch: Bunch) -> None:
-    """Write a data set as an archive that :func:`load_dataset` finds by its name.
+    """Write a data set as an archive that :func:`~dm2l.datasets.load_dataset` finds by its name.
 
     The file appears under its name only when it is complete.
 

@@ -67,7 +67,7 @@ def read_svmlight(
         ``data`` (float64, CSR), ``target`` (int8 0/1, or float64 with NaN under
         ``absent_label="missing"``), ``target_names`` (the numbers of the labels as text),
         ``zero_based`` (whether the first feature has index 0); the other keys of
-        :func:`load_dataset` are None.
+        :func:`~dm2l.datasets.load_dataset` are None.
 
     Raises
     ------
