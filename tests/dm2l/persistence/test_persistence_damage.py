@@ -418,7 +418,10 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
         (put_attribute("x", {"kind": "dtype", "name": "O"}), "dtype 'O', which is not allowed"),
         (put_attribute("x", {"kind": "dtype", "name": "|V8"}), "not allowed"),
         (put_attribute("x", {"kind": "dtype", "name": 3}), "has the dtype 3"),
-        (put_attribute("x", {"kind": "scalar", "dtype": "<i8", "value": [1]}), "no number and no"),
+        (
+            put_attribute("x", {"kind": "scalar", "dtype": "<i8", "value": [1]}),
+            "neither a number nor",
+        ),
         (put_attribute("x", {"kind": "pandas", "name": "eval"}), "no mark 'eval'"),
         (put_attribute("x", {"kind": "objects", "shape": [9], "items": []}), "malformed"),
         (put_attribute("x", {"kind": "objects", "shape": [2**70, 0], "items": []}), "malformed"),
@@ -463,7 +466,7 @@ def test_sparse_matrices_with_places_outside(part, place, value, content, path):
     array = np.load(io.BytesIO(parts[name]))
     array[place] = value
     parts[name] = npy(array)
-    refused(path, signed(parts), "a sparse matrix of it")
+    refused(path, signed(parts), "a sparse matrix that is not valid")
 
 
 def test_much_work_from_few_arrays(tmp_path, path):
