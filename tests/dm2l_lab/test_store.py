@@ -3,11 +3,11 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -341,15 +341,22 @@ def test_store_in_a_folder_that_cannot_be_written_can_be_read(tmp_path, monkeypa
     assert [p.name for p in tmp_path.iterdir()] == ["store.db"]
 
 
-@pytest.fixture
-def killed(tmp_path):
-    """A store whose rows are all in the file beside it: the process was killed."""
+@pytest.fixture(scope="module")
+def killed_once(tmp_path_factory):
+    """The files that a process left which was killed."""
     if not hasattr(signal, "SIGKILL"):
         pytest.skip("needs signals")
-    path = tmp_path / "store.db"
-    result = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert result.returncode == -signal.SIGKILL
-    return path
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-c", KILLED, str(folder / "store.db")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    return folder
+
+
+@pytest.fixture
+def killed(killed_once, tmp_path):
+    """A store whose rows are all in the file beside it: the process was killed."""
+    shutil.copytree(killed_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "store.db"
 
 
 def test_rows_of_a_killed_process_are_read_where_nothing_can_be_written(killed, monkeypatch):
@@ -403,33 +410,45 @@ def test_rows_of_another_split_or_other_data_are_not_mixed_in(tmp_path, column, 
 
 # -- several processes --------------------------------------------------------------------------
 
-WRITER = """
-import sys, time
+# One process that becomes four when all is imported, so that they open the file at the same time.
+WRITERS = """
+import os, sys
 from dataclasses import replace
 from dm2l_lab import Cell, Store
-path, name, start = sys.argv[1], sys.argv[2], float(sys.argv[3])
-cell = Cell("honest", "Arts", "per_row", 0.3, 0, "ridge", "0123456789ab")
-time.sleep(max(0.0, start - time.time()))
-stored = 0
-with Store(path) as store:
-    for repetition in range(25):
-        row = {"status": "done", "run": name, "error": name * 500}
-        stored += store.add(replace(cell, repetition=repetition), row)
-sys.stdout.write(str(stored))
+path, cell = sys.argv[1], Cell("honest", "Arts", "per_row", 0.3, 0, "ridge", "0123456789ab")
+
+def write(name):
+    stored = 0
+    with Store(path) as store:
+        for repetition in range(25):
+            row = {"status": "done", "run": name, "error": name * 500}
+            stored += store.add(replace(cell, repetition=repetition), row)
+    return stored
+
+gate, opened = os.pipe()
+writers = {}
+for name in "abcd":
+    writers[name] = os.fork()
+    if not writers[name]:
+        os.close(opened)
+        os.read(gate, 1)  # until the one who holds the other end closes it
+        os._exit(100 + write(name))
+os.close(opened)
+for name, writer in writers.items():
+    print(name, os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]))
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_processes_that_open_and_write_at_once_store_every_row_once(tmp_path):
-    path, start = tmp_path / "store.db", str(time.time() + 6)
-    arguments = [sys.executable, "-c", WRITER, str(path)]
-    writers = [
-        subprocess.Popen([*arguments, name, start], stdout=subprocess.PIPE, text=True)
-        for name in "abcd"
-    ]
-    stored = {name: int(w.communicate()[0]) for name, w in zip("abcd", writers, strict=True)}
-    assert [w.returncode for w in writers] == [0] * 4
-    assert sum(stored.values()) == 25
+    path = tmp_path / "store.db"
+    command = [sys.executable, "-c", WRITERS, str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = (line.split() for line in told.stdout.splitlines())
+    stored = {name: int(code) - 100 for name, code in lines}  # an error's exit code is 1
+    assert set(stored) == set("abcd")
+    assert sum(stored.values()) == 25, told.stderr
     with Store(path, read_only=True) as store:
         rows = store.rows()
     assert [row["repetition"] for row in rows] == list(range(25))
