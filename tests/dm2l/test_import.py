@@ -20,37 +20,58 @@ BESIDE = (
     "search",
     "tables",
 )
-FIT = "import numpy as np; dm2l.DM2LClassifier().fit(np.eye(4), [[0, 1], [1, 0], [1, 1], [0, 0]])"
+# Each in the same process as those before it: starting one takes a second.
+STEPS = {
+    "name": "import dm2l",
+    "model": "dm2l.DM2LClassifier",
+    "fit": "import numpy; "
+    "dm2l.DM2LClassifier().fit(numpy.eye(4), [[0, 1], [1, 0], [1, 1], [0, 0]])",
+    "search": "dm2l.DM2LClassifierCV",
+    "tools": "import dm2l.plots, dm2l.plots.diagrams, dm2l.testing",
+}
 
 
-def loaded(code):
-    command = f"import sys, dm2l; {code}\nprint(*sys.modules)"
+@pytest.fixture(scope="module")
+def loaded():
+    """Names of the modules that are loaded after each step."""
+    code = ["import sys", *(f"{step}\nprint(*sys.modules)" for step in STEPS.values())]
     done = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, check=True, text=True
+        [sys.executable, "-c", "\n".join(code)], capture_output=True, check=True, text=True
     )
-    return set(done.stdout.split())
+    names = (set(line.split()) for line in done.stdout.splitlines())
+    return dict(zip(STEPS, names, strict=True))
 
 
-def test_the_name_alone_loads_nothing():
-    found = loaded("")
-    assert {name for name in found if name.startswith("dm2l")} == {"dm2l"}
-    assert {"numpy", "sklearn"} & found == set()
+def test_the_name_alone_loads_nothing(loaded):
+    assert {name for name in loaded["name"] if name.startswith("dm2l")} == {"dm2l"}
+    assert {"numpy", "sklearn"} & loaded["name"] == set()
 
 
-def test_rooms_beside_the_method_are_not_loaded():
-    found = loaded("dm2l.DM2LClassifier")
+def test_rooms_beside_the_method_are_not_loaded(loaded):
+    found = loaded["model"]
     assert "dm2l.solvers" in found
     assert {f"dm2l.{room}" for room in BESIDE} & found == set()
     assert "sklearn.linear_model" not in found
     assert "sklearn.metrics" not in found
 
 
-def test_a_fit_in_memory_reads_no_files():
-    assert {"dm2l.readers", "dm2l.datasets", "dm2l.persistence"} & loaded(FIT) == set()
+def test_a_fit_in_memory_reads_no_files(loaded):
+    assert {"dm2l.readers", "dm2l.datasets", "dm2l.persistence"} & loaded["fit"] == set()
 
 
-def test_the_search_is_loaded_when_it_is_asked_for():
-    assert "dm2l.search" in loaded("dm2l.DM2LClassifierCV")
+def test_the_search_is_loaded_when_it_is_asked_for(loaded):
+    assert "dm2l.search" not in loaded["fit"]
+    assert "dm2l.search" in loaded["search"]
+
+
+def test_nothing_loads_matplotlib_before_something_is_drawn(loaded):
+    assert "dm2l.plots.diagrams" in loaded["tools"]
+    assert not {name for name in loaded["tools"] if name.partition(".")[0] == "matplotlib"}
+
+
+def test_checks_of_estimators_do_not_load_pytest(loaded):
+    assert "dm2l.testing" in loaded["tools"]
+    assert "pytest" not in loaded["tools"]
 
 
 def test_what_is_not_there_is_said_by_name():

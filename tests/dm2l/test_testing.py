@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import subprocess
 import sys
 import warnings
-from pathlib import Path
 from unittest import SkipTest
 
 import numpy as np
@@ -19,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-import dm2l
 from all_estimators import ESTIMATORS
 from dm2l.base import MissingLabelClassifier
 from dm2l.labels import parse_labels
@@ -635,16 +631,3 @@ def test_ids_hold_no_address_that_would_differ_between_processes():
     ]
     assert not [name for name in case_ids(estimators) if "0x" in name]
     assert case_ids([Sound(alpha=object())]) == case_ids([Sound(alpha=object())])
-
-
-def test_the_module_does_not_import_pytest():
-    code = "import sys, dm2l.testing; print('pytest' in sys.modules)"
-    paths = [str(Path(dm2l.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.strip() == "False"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from itertools import combinations
 
@@ -244,14 +243,6 @@ def test_a_figure_of_its_own_can_be_saved(tmp_path, suffix):
 def test_wrong_names_and_ranks_are_refused(ranks, names, message):
     with pytest.raises(ValueError, match=message):
         critical_difference_diagram(ranks, 1.0, names=names)
-
-
-def test_the_module_imports_no_matplotlib_until_something_is_drawn():
-    script = (
-        "import sys, dm2l.plots.diagrams\n"
-        "raise SystemExit(any(name.partition('.')[0] == 'matplotlib' for name in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):

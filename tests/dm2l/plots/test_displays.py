@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
@@ -165,11 +164,6 @@ def test_long_names_are_shortened():
 def test_wrong_names_are_refused(draw, names, message):
     with pytest.raises(ValueError, match=message):
         draw(labels(), label_names=names)
-
-
-def test_nothing_loads_matplotlib_before_something_is_drawn():
-    code = "import sys, dm2l.plots; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
