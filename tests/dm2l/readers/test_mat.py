@@ -111,6 +111,10 @@ def test_a_matlab_file_that_ends_early_is_refused_by_name(tmp_path, options, spa
         path.write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"part\.mat"):
             read_mat(path)
+
+
+def test_what_is_no_matlab_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "part.mat"
     path.write_text("hello")
     with pytest.raises(ValueError, match=r"part\.mat: not a MATLAB file, or a damaged one"):
         read_mat(path)
