@@ -683,32 +683,25 @@ def test_settings_of_the_reader_do_not_change_the_svg():
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
+    """Where it is missing, the error says what to install."""
     code = """
 import sys
-from dm2l_lab._figures import time_figure
+from dm2l_lab._figures import comparison_figure, time_figure
 from dm2l.plots.panels import series_styles
 from dm2l_lab.report._svg import to_svg
 series_styles(["a"])
 assert "matplotlib" not in sys.modules
 row = dict(protocol="p", dataset="d", mask="none", rate=1.0, repetition=0, method="m")
-to_svg(time_figure([row | dict(status="done", seconds_fit=1.0, device="cpu")]))
-assert "matplotlib.pyplot" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-W", "error::DeprecationWarning:dm2l", "-c", code], check=True)
-
-
-def test_without_matplotlib_the_error_says_what_to_install():
-    code = """
-import sys
 sys.modules["matplotlib"] = None
-from dm2l_lab._figures import comparison_figure
-from dm2l_lab.report._svg import to_svg
-row = dict(protocol="p", dataset="d", mask="none", rate=1.0, repetition=0, method="m")
 try:
     comparison_figure([row | dict(status="done")], metrics=["coverage"])
 except ImportError as error:
     assert "pip install 'dm2l[plot]'" in str(error), error
 else:
     raise AssertionError("nothing was raised")
+del sys.modules["matplotlib"]
+to_svg(time_figure([row | dict(status="done", seconds_fit=1.0, device="cpu")]))
+assert "matplotlib" in sys.modules
+assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning:dm2l", "-c", code], check=True)
