@@ -162,13 +162,12 @@ def test_a_mask_is_routed_to_fit_and_score_through_cross_validation(data):
 
     def scored(labels, mask):
         model = DM2LClassifier().set_fit_request(label_mask=True)
-        scorer = get_scorer("neg_ranking_loss").set_score_request(label_mask=False)
         return cross_validate(
             model,
             X,
             labels,
             cv=folds,
-            scoring=scorer,
+            scoring=get_scorer("neg_ranking_loss"),
             params={"label_mask": mask},
             return_estimator=True,
         )
