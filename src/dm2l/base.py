@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -37,6 +38,8 @@ from dm2l.arrays import (
     to_numpy,
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
+from dm2l.coupling import Coupling, Doubts, Filling, LabelCovariance
+from dm2l.coupling._promise import check_max_wrong
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
 
@@ -71,6 +74,12 @@ class Selection(NamedTuple):
     def signs(self, T: Signs) -> Signs:
         """Signs of the labels that can be learnt, in the rows that have a say."""
         return np.ascontiguousarray(T[:, self.learnable][self.keep])
+
+    def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of these rows and labels at their places among all, NaN elsewhere."""
+        everything = np.full((len(self.keep), len(self.learnable)), np.nan)
+        everything[np.ix_(self.keep, self.learnable)] = values
+        return everything
 
     def rows(self, X: Any, *, pairwise: bool = False) -> Any:
         """Inputs of the rows that have a say; ``pairwise``: and columns, of a kernel matrix."""
@@ -123,18 +132,21 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     (containers, constant labels, decisions, probabilities, completion, scores) is here.
 
     Parameters it understands, if the subclass has them: ``missing_label``, ``absent_label``,
-    ``threshold``, ``calibration``, ``cv``.
+    ``threshold``, ``calibration``, ``coupling``, ``cv``.
     """
 
     # Whether arrays of other libraries stay where they are, and the results with them.
     _follows_input = False
     # Whether a fit that numbers break down is this class's own to explain.
     _explains_numbers = True
+    # Whether weights and covariance can be learnt together.
+    _couples_jointly = False
 
     missing_label: Any = np.nan
     absent_label: Any = None
     threshold: Any = None
     calibration: Any = None
+    coupling: Any = None
     cv: Any = 5
 
     def __sklearn_tags__(self) -> Tags:
@@ -171,6 +183,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             )
         if self.calibration is not None:
             Calibrator(self.calibration)
+        if self.coupling is not None:
+            check_choice("coupling", self.coupling, "residual", "joint")
+        if self.coupling == "joint" and not self._couples_jointly:
+            raise ValueError(
+                f"{type(self).__name__} has no coupling='joint', which DM2LClassifier and "
+                "MaskedRidgeClassifier have; use coupling='residual'."
+            )
 
     def _check_numbers(self, *names: str, positive: bool = False) -> None:
         """Refuse parameters that are not finite numbers >= 0, or > 0."""
@@ -237,6 +256,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _keep_selection(self, selection: Selection) -> None:
         self._learnable, self._constant, self._keep = selection
 
+    @property
+    def _selection(self) -> Selection:
+        return Selection(self._learnable, self._constant, self._keep)
+
     def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
         if Y is None:
             parse_labels(Y)
@@ -267,17 +290,32 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _fit_decisions(self, X: Any, T: Signs) -> None:
         """Calibration and thresholds from scores of rows the model had not seen."""
         self._calibrator = None
+        self._coupling = None
         self.thresholds_ = np.zeros(T.shape[1])
         if self.threshold is not None and self.threshold != "f1":
             self.thresholds_ = np.full(T.shape[1], float(self.threshold))
-        if self.calibration is None and self.threshold != "f1":
-            return
-        scores = self._cross_fit(X, T)
+        held_out = cache(lambda: self._cross_fit(X, T))
         if self.calibration is not None:
-            self._calibrator = Calibrator(self.calibration).fit(scores, T)
+            self._calibrator = Calibrator(self.calibration).fit(held_out(), T)
         if self.threshold == "f1":
             # On a handful of positives the best cut is noise, often "predict them all".
-            self.thresholds_ = best_f1_thresholds(scores, T, min_positives=5)
+            self.thresholds_ = best_f1_thresholds(held_out(), T, min_positives=5)
+        honest = self._honest_scores()
+        if not self._couples() or X is None or self._labels.kind != "multilabel":
+            return
+        if self._learnable.any():
+            T = np.where(self._learnable, T, 0)
+            honest = held_out() if honest is None else honest
+            self._coupling = Coupling.fit(T, honest, self.threshold)
+
+    def _couples(self) -> bool:
+        """Whether labels are to be coupled."""
+        return self.coupling is not None
+
+    def _honest_scores(self) -> NDArray[np.float64] | None:
+        """Scores (n, c) of rows that they were not fitted to, if the fit has left any behind."""
+        honest: NDArray[np.float64] | None = self.__dict__.pop("_honest", None)
+        return honest
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -305,6 +343,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = np.full(T.shape, np.nan)
         bare = copy(self)
         bare.cv = None  # a generator cannot be cloned, and folds have none of their own
+        if self.coupling != "joint":
+            bare.coupling = None
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         for train, test in self._folds(X, T):
             fold = clone(bare)
@@ -453,8 +493,15 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         *,
         label_mask: Any = None,
         method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+        max_wrong: float | tuple[float, float] | None = None,
+        return_filling: bool = False,
     ) -> Any:
         """Fill the holes of ``Y``; an observed entry is never touched.
+
+        With ``coupling`` a hole is filled by what the features *and* the known labels of its row
+        say: scores are conditional means, probabilities are calibrated on known entries that were
+        scored as if they had been holes, and decisions follow them. Without, by features alone.
+        A row of which nothing is known is filled with what :meth:`predict` says.
 
         Parameters
         ----------
@@ -467,12 +514,21 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
             What goes into the holes. With the last two the result is floats, and observed
             entries are 0/1 among probabilities and -1/+1 among scores.
+        max_wrong : float or (float, float), default=None
+            Fill only as many holes as keep the expected share of wrong ones among the filled at or
+            below this; or among those filled with yes, and among those filled with no. The others
+            stay holes: ``missing_label`` in an array of a dtype that has room for it. Needs
+            ``coupling``; see :class:`dm2l.coupling.Promise` for what it rests on.
+        return_filling : bool, default=False
+            Whether to return how many holes were filled as well.
 
         Returns
         -------
-        ndarray or DataFrame
+        filled : ndarray or DataFrame
             A data frame if ``Y`` is one (pandas keeps its index), else an array; in the coding of
             ``Y``, or of the training labels where ``Y`` shows no negative.
+        filling : Filling
+            Only with ``return_filling``: numbers of holes filled with yes and no, and left.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
@@ -481,22 +537,110 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
+        coupling: Coupling | None = getattr(self, "_coupling", None)
+        if max_wrong is not None:
+            max_wrong = check_max_wrong(max_wrong)
+            if coupling is None or method != "predict":
+                need = "method='predict'" if coupling is not None else "a fit with coupling"
+                raise ValueError(f"max_wrong needs {need}.")
         given = self._parse_like(X, Y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
         holes = given.signs == 0
+        chosen, expected = holes, np.nan
+        if coupling is None or (self._learnable.sum() < 2 and max_wrong is None):
+            answers = to_numpy(getattr(self, method)(X))
+            positive = answers == 1
+        else:
+            mean, p, positive = self._believe(coupling, self._check_X(X), given.signs)
+            answers = p if method == "predict_proba" else mean
+            if max_wrong is not None:
+                confidence = np.where(positive, p, 1 - p)
+                chosen, expected = coupling.promise.choose(
+                    confidence, positive, holes & self._learnable, max_wrong
+                )
         # Observed entries on the scale of what fills the holes: -1/+1 for scores, 0/1 else.
         observed = given.signs if method == "decision_function" else given.signs > 0
         if method == "predict":
-            positive = to_numpy(self.predict(X)) == 1
-            filled = given.decode(np.where(holes, positive, given.signs > 0))
+            filled = given.decode(np.where(holes, positive, observed))
+            if (holes & ~chosen).any():
+                filled = np.where(holes & ~chosen, self.missing_label, filled)
         else:
-            filled = np.where(holes, to_numpy(getattr(self, method)(X)), observed)
+            filled = np.where(holes, answers, observed)
+        framed = self._frame_like(filled, Y)
+        if not return_filling:
+            return framed
+        n_yes, n_filled = int((chosen & positive).sum()), int(chosen.sum())
+        return framed, Filling(n_yes, n_filled - n_yes, int(holes.sum()) - n_filled, expected)
+
+    def _frame_like(self, filled: NDArray[Any], Y: Any) -> Any:
+        """A data frame if ``Y`` is one, else an array where it lives."""
         if hasattr(Y, "iloc") and hasattr(Y, "columns"):
             return type(Y)(filled, index=Y.index, columns=Y.columns)
         if hasattr(Y, "columns"):  # polars
             return type(Y)(filled, schema=list(Y.columns))
         return self._follow(filled, Y)
+
+    def _believe(
+        self, coupling: Coupling, X: Any, T: Signs
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Conditional scores, probabilities and decisions of all entries."""
+        scores = to_numpy(self._all_scores(X))
+        learnt = self._learnable
+        mean, p = coupling.believe(np.where(learnt, T, 0), scores)
+        alone = plain_probability(self._constant)
+        if self._calibrator is not None:
+            alone = self._calibrator.predict(scores)
+        apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1)[:, None]
+        positive = np.where(apart, self._decide(scores) == 1, coupling.decide(mean, p))
+        return np.where(learnt, mean, scores), np.where(learnt, p, alone), positive
+
+    @property
+    def label_covariance_(self) -> LabelCovariance:
+        """Covariance of what the features leave unexplained; absent without ``coupling``.
+
+        ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
+        """
+        coupling: Coupling | None = getattr(self, "_coupling", None)
+        if coupling is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
+                "in memory with coupling='residual' or 'joint'."
+            )
+        return coupling.covariance
+
+    def doubtful(self, X: Any, Y: Any, *, label_mask: Any = None, training: bool = True) -> Doubts:
+        """Observed labels that the features and the other labels of their row contradict.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the rows of ``Y``.
+        Y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with holes.
+        label_mask : array-like of bool, default=None
+            Entries under False count as holes.
+        training : bool, default=True
+            Whether the model was fitted to these rows. It has then bent to the wrong labels among
+            them, so that scores of models of ``cv`` folds take the place of its own.
+
+        Returns
+        -------
+        Doubts
+            All observed entries of labels that were learnt, the most doubtful first.
+        """
+        check_is_fitted(self)
+        if self._labels.kind != "multilabel":
+            raise ValueError("doubtful needs a label matrix; this model was fitted to a 1-D y.")
+        T = np.where(self._learnable, self._parse_like(X, Y, label_mask).signs, 0)
+        X = self._check_X(X)
+        scores = self._cross_fit(X, T) if training else to_numpy(self._all_scores(X))
+        coupling: Coupling | None = getattr(self, "_coupling", None)
+        T = np.where(np.isfinite(scores), T, 0)
+        scores = np.where(np.isfinite(scores), scores, 0.0)
+        if coupling is None:
+            coupling = Coupling.fit(T, scores)
+        return Doubts.of(T, coupling.believe(T, scores)[1])
 
     def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""

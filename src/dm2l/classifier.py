@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from dm2l.arrays import check_magnitude, is_foreign
-from dm2l.base import MissingLabelClassifier, Selection
+from dm2l.base import MissingLabelClassifier
 from dm2l.fitting import Fit, Fitting, Last
 from dm2l.labels import LabelForm, Labels, Signs
 from dm2l.parameters import check_choice
@@ -118,8 +118,15 @@ callable, default="linear"
         Where :meth:`predict` draws the line.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibrate :meth:`predict_proba` on cross-fitted scores.
+    coupling : {None, "residual", "joint"}, default="residual"
+        What the known labels of a row tell :meth:`complete` about its holes: nothing; what
+        residuals of labels have to do with each other, learnt after the fit from approximate
+        leave-one-out scores (nothing else changes); or weights and coupling learnt together, which
+        helps new rows as well. Fits that do not hold all rows in memory (:meth:`partial_fit`,
+        ``strategy="statistics"`` and ``"passes"``), and those of ``solver="published"``, which end
+        far from a minimum, have no coupling. See :doc:`/coupling`.
     cv : int or splitter, default=5
-        Folds for ``calibration`` and ``threshold="f1"``.
+        Folds for ``calibration``, ``threshold="f1"`` and :meth:`doubtful`.
     missing_label : scalar, default=nan
         Mark of a label that was not observed.
     absent_label : {None, "missing", "negative"}, default=None
@@ -150,6 +157,8 @@ callable, default="linear"
     thresholds_ : ndarray of shape (n_labels,)
         Borders for the scores used by :meth:`predict`; with ``calibration`` and
         ``threshold=None`` it draws the line at a probability of one half instead.
+    label_covariance_ : LabelCovariance
+        Covariance of what the features leave unexplained, with ``coupling``.
     objective_ : float
         The exact objective at the solution.
     objective_history_ : ndarray
@@ -212,6 +221,7 @@ callable, default="linear"
         tol: float = 1e-5,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = "residual",
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -235,6 +245,7 @@ callable, default="linear"
         self.tol = tol
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label
@@ -294,9 +305,12 @@ callable, default="linear"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.coupling == "joint" and self.solver == "published":
+            raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
         Fitting.of(self).check()
 
     _follows_input = True
+    _couples_jointly = True
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -399,6 +413,7 @@ callable, default="linear"
         for name in _WEIGHTS:
             self.__dict__.pop(name, None)
         self.__dict__ |= fit.attributes
+        self._honest = fit.honest
         self._keep_selection(fit.selection)
         solution = fit.solution
         if solution is None:  # constant labels, and nothing to minimise
@@ -615,10 +630,13 @@ callable, default="linear"
         self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
         return self
 
+    def _couples(self) -> bool:
+        return self.coupling is not None and self.solver != "published"
+
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
-        if self.calibration is not None or self.threshold == "f1":
-            looking = "calibration and threshold='f1' look at rows again"
+        if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
+            looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
         else:
             looking = ""
         return Fitting.of(self).needs_rows or looking
@@ -634,8 +652,7 @@ callable, default="linear"
         return super()._check_X(X, reset=reset)
 
     def _score_labels(self, X: Any) -> Any:
-        selection = Selection(self._learnable, self._constant, self._keep)
-        return Fitting.of(self).scores(X, vars(self), selection)
+        return Fitting.of(self).scores(X, vars(self), self._selection)
 
 
 def _is_source(X: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -27,6 +27,7 @@ from dm2l.arrays import (
     to_numpy,
 )
 from dm2l.base import Selection
+from dm2l.coupling import unseen_scores
 from dm2l.features import (
     Features,
     check_ridge,
@@ -101,11 +102,15 @@ class Fit(NamedTuple):
         Weights on the features, and how the solver got there; None where nothing could be learnt.
     attributes : dict
         What predictions need, by the names that a fitted estimator gives it.
+    honest : ndarray of shape (n, c) or None
+        Scores of all rows and labels, of known entries as if their row had not been there, NaN
+        where there are none; for ``coupling``.
     """
 
     selection: Selection
     solution: Solution | None
     attributes: dict[str, Any]
+    honest: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,7 @@ class Fitting:
     solver: str
     max_iter: int
     tol: float
+    coupling: str | None
     random_state: Any
     verbose: int
 
@@ -239,9 +245,20 @@ class Fitting:
                 solution = self._solve_published(problem, prepared.feature_map, start)
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
+            honest = self._honest(problem, solution, T, selection)
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
-        return Fit(selection, solution, attributes)
+        return Fit(selection, solution, attributes, honest)
+
+    def _honest(
+        self, problem: Problem, solution: Solution, T: Signs, selection: Selection
+    ) -> NDArray[np.float64] | None:
+        """Approximate leave-one-out scores; the published solver is too far from a minimum."""
+        if self.coupling is None or self.solver == "published":
+            return None
+        factor = solution.factor or Preconditioner(problem)
+        F = problem.features.scores(solution.W)
+        return selection.spread(unseen_scores(problem.features, factor, T, F, problem.alpha))
 
     def fit_problem(
         self,
@@ -384,12 +401,14 @@ class Fitting:
         with one_blas_thread():
             if self.solver == "cccp":
                 W = self._identity(problem, feature_map) if start is None else start
-                return solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
-            if start is None:
-                V = conjugate_gradients(problem, preconditioner, tol=0.1)
+                solution = solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
             else:
-                V = preconditioner.to_variables(start)
-            return solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
+                if start is None:
+                    V = conjugate_gradients(problem, preconditioner, tol=0.1)
+                else:
+                    V = preconditioner.to_variables(start)
+                solution = solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
+        return replace(solution, factor=preconditioner)
 
     def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
         W = self._identity(problem, feature_map) if start is None else start

@@ -71,6 +71,9 @@ class GLOCALClassifier(IterativeBaseline):
         the second digit.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
+    coupling : {None, "residual"}, default=None
+        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
+        "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -117,6 +120,7 @@ class GLOCALClassifier(IterativeBaseline):
         published: bool = False,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = None,
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -137,6 +141,7 @@ class GLOCALClassifier(IterativeBaseline):
         self.published = published
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label

@@ -258,6 +258,9 @@ class LEMLClassifier(IterativeBaseline):
         How far a ``W`` step shrinks the gradient, in at most five Newton steps.
     random_state : int, RandomState or None, default=None
         For the uniform start.
+    coupling : {None, "residual"}, default=None
+        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
+        "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -298,6 +301,7 @@ class LEMLClassifier(IterativeBaseline):
         tol: float = 0.1,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = None,
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -313,6 +317,7 @@ class LEMLClassifier(IterativeBaseline):
         self.tol = tol
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label

@@ -190,6 +190,9 @@ class LSMLClassifier(IterativeBaseline):
     tol : float, default=0.01
         Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
         for the minimum rather than the original's early stop.
+    coupling : {None, "residual"}, default=None
+        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
+        "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -234,6 +237,7 @@ class LSMLClassifier(IterativeBaseline):
         tol: float = 0.01,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = None,
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -250,6 +254,7 @@ class LSMLClassifier(IterativeBaseline):
         self.tol = tol
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label

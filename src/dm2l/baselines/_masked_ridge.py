@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.baselines._linear import LinearBaseline, ridge
-from dm2l.features import check_ridge, ridge_value
+from dm2l.baselines._linear import LinearBaseline
+from dm2l.coupling import unseen_scores
+from dm2l.features import Features, check_ridge, ridge_value
+from dm2l.kernels import LinearMap
 from dm2l.labels import Signs
+from dm2l.objective import Objective
+from dm2l.solvers import Preconditioner, Problem, masked_ridge
 
 
 class MaskedRidgeClassifier(LinearBaseline):
@@ -30,7 +34,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         Whether scores have an intercept, which is not penalised.
     solver : {"auto", "direct", "cg"}, default="auto"
         Factorise, iterate (to a relative gradient of 1e-10), or whichever is cheaper.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, coupling, cv, missing_label, absent_label
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -63,6 +67,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         solver: str = "auto",
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = "residual",
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -72,6 +77,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         self.solver = solver
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label
@@ -82,5 +88,13 @@ class MaskedRidgeClassifier(LinearBaseline):
         self._check_choice("solver", "auto", "direct", "cg")
 
     def _fit_labels(self, X: Any, T: Signs) -> None:
-        alpha = ridge_value(self.alpha, X)
-        self._store(X, *ridge(X, T, alpha, bool(self.fit_intercept), method=self.solver))
+        alpha, intercept = ridge_value(self.alpha, X), bool(self.fit_intercept)
+        feature_map = LinearMap(intercept=intercept)
+        features = Features(feature_map.fit(X), intercept).centre()
+        W = masked_ridge(features, T, alpha, method=self.solver)
+        self._store(X, *feature_map.on_inputs(W, intercept))
+        if self.coupling is not None:
+            factor = Preconditioner(Problem(features, Objective(T, 0.0), alpha))
+            F = features.scores(features.from_original(W))
+            unseen = unseen_scores(features, factor, T, F, alpha)
+            self._honest = self._selection.spread(unseen)

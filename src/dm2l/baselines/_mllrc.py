@@ -147,6 +147,9 @@ class MLLRCClassifier(IterativeBaseline):
         Most proximal steps.
     tol : float, default=1e-5
         Distance to the minimum, relative to the objective, that counts as none.
+    coupling : {None, "residual"}, default=None
+        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
+        "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -190,6 +193,7 @@ class MLLRCClassifier(IterativeBaseline):
         tol: float = 1e-5,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = None,
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -205,6 +209,7 @@ class MLLRCClassifier(IterativeBaseline):
         self.tol = tol
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label

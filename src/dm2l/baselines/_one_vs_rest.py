@@ -43,6 +43,9 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         itself.
     n_jobs : int or None, default=None
         Number of labels to fit at a time; None means 1, -1 one a core.
+    coupling : {None, "residual"}, default=None
+        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
+        "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label
         As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
         the estimator where it has one, with 0 and 1 moved just inside: logarithms stay finite.
@@ -89,6 +92,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         n_jobs: int | None = None,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = None,
         cv: Any = 5,
         missing_label: Any = np.nan,
         absent_label: str | None = None,
@@ -98,6 +102,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         self.n_jobs = n_jobs
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.cv = cv
         self.missing_label = missing_label
         self.absent_label = absent_label

@@ -9,25 +9,40 @@ from dm2l.coupling._answers import Beliefs, beliefs
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
+from dm2l.coupling._doubts import Doubts
 from dm2l.coupling._em import em_dense, em_factor
+from dm2l.coupling._estimator import Coupling
 from dm2l.coupling._fit import fit_covariance
-from dm2l.coupling._leave_out import honest_scores, leave_row_out, leverages
+from dm2l.coupling._leave_out import (
+    fitted_leverages,
+    honest_scores,
+    leave_row_out,
+    leverages,
+    unseen_scores,
+)
 from dm2l.coupling._moments import pairwise_covariance
+from dm2l.coupling._promise import Filling, Promise
 
 __all__ = [
     "Beliefs",
     "Combiner",
+    "Coupling",
     "DenseCovariance",
+    "Doubts",
     "FactorCovariance",
+    "Filling",
     "LabelCovariance",
+    "Promise",
     "beliefs",
     "condition",
     "em_dense",
     "em_factor",
     "fit_covariance",
+    "fitted_leverages",
     "honest_scores",
     "leave_row_out",
     "leverages",
     "pairwise_covariance",
     "residuals",
+    "unseen_scores",
 ]

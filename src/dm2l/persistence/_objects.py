@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from dm2l.baselines import available
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
+from dm2l.coupling import Combiner, Coupling, DenseCovariance, FactorCovariance, Promise
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.kernels import FourierMap, Kernel
 from dm2l.labels import Labels
@@ -34,7 +35,18 @@ ESTIMATORS: tuple[type, ...] = (
     ExtremeDM2LClassifier,
     *available().values(),
 )
-_OTHERS: tuple[type, ...] = (FourierMap, Kernel, Labels, MultilabelKFold, MultilabelShuffleSplit)
+_OTHERS: tuple[type, ...] = (
+    Combiner,
+    Coupling,
+    DenseCovariance,
+    FactorCovariance,
+    FourierMap,
+    Kernel,
+    Labels,
+    MultilabelKFold,
+    MultilabelShuffleSplit,
+    Promise,
+)
 _MT19937_WORDS = 624
 
 
@@ -54,8 +66,9 @@ def _parameter_names(cls: type) -> list[str]:
 
 
 def _state(value: Any) -> State:
-    names = _parameter_names(type(value))
-    attributes = {name: v for name, v in vars(value).items() if name not in names}
+    cls, names = type(value), _parameter_names(type(value))
+    # What a class works out itself, once, is not stored.
+    attributes = {k: v for k, v in vars(value).items() if k not in names and not hasattr(cls, k)}
     routing = attributes.pop("_metadata_request", None)
     state: State = {"parameters": {name: getattr(value, name) for name in names}}
     if attributes:

@@ -19,7 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l.arrays import checked_numbers, is_foreign
-from dm2l.base import MissingLabelClassifier, Selection, fold_inputs
+from dm2l.base import MissingLabelClassifier, fold_inputs
 from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
 from dm2l.fitting import Fitting
@@ -71,7 +71,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     refit : bool, default=True
         Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
         best are there.
-    threshold, calibration, missing_label, absent_label, random_state, verbose
+    threshold, calibration, coupling, missing_label, absent_label, random_state, verbose
         As in :class:`DM2LClassifier`.
 
     Attributes
@@ -128,6 +128,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         refit: bool = True,
         threshold: Any = None,
         calibration: str | None = None,
+        coupling: str | None = "residual",
         missing_label: Any = np.nan,
         absent_label: str | None = None,
         random_state: Any = None,
@@ -153,12 +154,14 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self.refit = refit
         self.threshold = threshold
         self.calibration = calibration
+        self.coupling = coupling
         self.missing_label = missing_label
         self.absent_label = absent_label
         self.random_state = random_state
         self.verbose = verbose
 
     _follows_input = True
+    _couples_jointly = True
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""
@@ -386,8 +389,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         best = self.best_estimator_
-        selection = Selection(self._learnable, self._constant, self._keep)
-        return Fitting.of(best).scores(X, vars(best), selection)
+        return Fitting.of(best).scores(X, vars(best), best._selection)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

@@ -29,7 +29,7 @@ class Solution:
     """Weights, and how the solver got there.
 
     ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
-    iteration.
+    iteration. ``factor`` is the preconditioner, where there was one.
     """
 
     W: Any
@@ -38,6 +38,7 @@ class Solution:
     converged: bool
     history: list[float]
     n_evaluations: int = 0
+    factor: Preconditioner | None = None
 
 
 class Minimand(Protocol):

@@ -1,0 +1,157 @@
+"""How many holes can be filled so that at most a given share of them is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# So many of the most confident mistakes are remembered one by one, the others by every hundredth.
+FINE = 1000
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What became of the holes under a promise.
+
+    Parameters
+    ----------
+    n_yes, n_no : int
+        Holes filled with either class.
+    n_left : int
+        Holes that are left.
+    expected_wrong : float
+        Estimated share of wrong ones among the filled, NaN where nothing was promised.
+    """
+
+    n_yes: int
+    n_no: int
+    n_left: int
+    expected_wrong: float
+
+
+@dataclass(frozen=True)
+class Promise:
+    r"""Conformal selection on mistakes about known entries.
+
+    Every known entry was decided as if it had been a hole. With n such decisions, m holes, and
+    the confidence :math:`q_j` of the decision about hole j, its conformal p-value is
+
+    .. math:: p_j = \frac{1 + \#\{i : \mathrm{wrong}_i,\; q_i \ge q_j\}}{n + 1},
+
+    and the procedure of Benjamini and Hochberg at level a chooses the holes that are filled. If
+    known entries and holes are exchangeable (which labels are holes has nothing to do with what
+    they would say, given the row), at most the share a of the filled is wrong, on average (Jin
+    and Candes, 2023).
+
+    Parameters
+    ----------
+    n : ndarray of shape (2,)
+        Number of decisions: for no, for yes.
+    confidence : ndarray of shape (2, k)
+        Of mistakes about no and about yes, falling.
+    count : ndarray of shape (2, k)
+        Number of mistakes that are at least as confident; rounded up where not all are stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.coupling import Promise
+    >>> q = np.linspace(1.0, 0.5, 200)[:, None]
+    >>> right = np.arange(200)[:, None] % 50 != 49
+    >>> yes = np.ones((200, 1), dtype=bool)
+    >>> promise = Promise.fit(q, yes, np.where(right, 1, -1))
+    >>> chosen, expected = promise.choose(q, yes, yes, 0.1)
+    >>> int(chosen.sum()), round(expected, 3)
+    (200, 0.025)
+    """
+
+    n: NDArray[np.int64]
+    confidence: Floats
+    count: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """The promise of who has seen no decision: nothing is filled."""
+        return cls(np.zeros(2, dtype=np.int64), np.zeros((2, 0)), np.zeros((2, 0), dtype=np.int64))
+
+    @classmethod
+    def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
+        """Learn from decisions about known entries of signs ``T``; all (n, c)."""
+        known, wrong = T != 0, (T > 0) != positive
+        sides = [known & ~positive, known & positive]
+        falling = [np.sort(confidence[side & wrong])[::-1] for side in sides]
+        size = max(map(len, falling))
+        # Rounded up: the count of the next one stored, so that less is promised, never more.
+        at = np.unique(np.append(np.arange(min(size, FINE)), np.arange(FINE, size, 100)))
+        stored, count = np.full((2, len(at)), -1.0), np.zeros((2, len(at)), dtype=np.int64)
+        for k, values in enumerate(falling):
+            here = at[at < len(values)]
+            stored[k, : len(here)] = values[here]
+            count[k, : len(here)] = np.append(here[1:], len(values))[: len(here)]
+        return cls(np.array([int(side.sum()) for side in sides]), stored, count)
+
+    def choose(
+        self,
+        confidence: Floats,
+        positive: NDArray[np.bool_],
+        holes: NDArray[np.bool_],
+        max_wrong: float | tuple[float, float],
+    ) -> tuple[NDArray[np.bool_], float]:
+        """Which holes to fill, and the share of wrong ones to expect among them.
+
+        Parameters
+        ----------
+        confidence : ndarray of shape (n, c)
+            Probability that the decision is right.
+        positive : ndarray of bool, shape (n, c)
+            The decisions.
+        holes : ndarray of bool, shape (n, c)
+            Where they would go.
+        max_wrong : float or tuple of two
+            Largest share of wrong ones among the filled; or of those filled with yes, and of those
+            filled with no.
+
+        Returns
+        -------
+        chosen : ndarray of bool, shape (n, c)
+        expected_wrong : float
+        """
+        chosen, expected = np.zeros(holes.shape, dtype=bool), 0.0
+        if isinstance(max_wrong, tuple):
+            parts = [([1], holes & positive, max_wrong[0]), ([0], holes & ~positive, max_wrong[1])]
+        else:
+            parts = [([0, 1], holes, max_wrong)]
+        for sides, here, level in parts:
+            values, times = np.unique(confidence[here], return_counts=True)
+            mistakes = sum(self._mistakes(k, values) for k in sides) + 1.0
+            filled = np.cumsum(times[::-1])[::-1]
+            share = mistakes * int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
+            good = np.flatnonzero(share <= level * filled)
+            if len(good) and self.n[sides].sum():
+                chosen |= here & (confidence >= values[good[0]])
+                expected += float(share[good[0]])
+        return chosen, expected / max(int(chosen.sum()), 1)
+
+    def _mistakes(self, side: int, confidence: Floats) -> Floats:
+        """Number of mistakes that are at least so confident."""
+        place = np.searchsorted(-self.confidence[side], -confidence, side="right")
+        return np.append(0, self.count[side])[place].astype(np.float64)
+
+
+def check_max_wrong(value: Any) -> float | tuple[float, float]:
+    """A share, or one for yes and one for no."""
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    good = len(pair) <= 2 and (len(pair) == 2 or not isinstance(value, (tuple, list)))
+    for part in pair:
+        number = isinstance(part, (int, float, np.number)) and not isinstance(part, bool)
+        good = good and number and 0 <= float(part) <= 1
+    if not good:
+        raise ValueError(
+            f"max_wrong must be a share from 0 to 1 or a pair of them (yes, no), got {value!r}."
+        )
+    return float(pair[0]) if len(pair) == 1 else (float(pair[0]), float(pair[1]))
