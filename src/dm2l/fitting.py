@@ -27,7 +27,7 @@ from dm2l.arrays import (
     to_numpy,
 )
 from dm2l.base import Selection
-from dm2l.coupling import unseen_scores
+from dm2l.coupling import learn_jointly, unseen_scores
 from dm2l.features import (
     Features,
     check_ridge,
@@ -241,24 +241,42 @@ class Fitting:
                 return problem.from_original(like(W, problem.example))
 
             start = self._start(problem, prepared.feature_map, last, selection)
+            honest = None
             if self.solver == "published":
                 solution = self._solve_published(problem, prepared.feature_map, start)
+            elif self.coupling == "joint":
+                solution, unseen = self._solve_jointly(problem, prepared.feature_map, T)
+                honest = selection.spread(unseen)
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
-            honest = self._honest(problem, solution, T, selection)
+                if self.coupling == "residual":
+                    honest = selection.spread(self._unseen(problem, solution, T))
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
         return Fit(selection, solution, attributes, honest)
 
-    def _honest(
-        self, problem: Problem, solution: Solution, T: Signs, selection: Selection
-    ) -> NDArray[np.float64] | None:
-        """Approximate leave-one-out scores; the published solver is too far from a minimum."""
-        if self.coupling is None or self.solver == "published":
-            return None
+    def _unseen(self, problem: Problem, solution: Solution, T: Signs) -> NDArray[np.float64]:
+        """Leave-one-out scores of the masked ridge solution that the solver started from.
+
+        Those of DM2L itself would need the curvature of its norms, row by row: with that of ridge
+        the positives of rare labels fall below the negatives (Arts, 30 % observed: AUC 0.22; by
+        folds 0.59, and of these scores 0.64).
+        """
         factor = solution.factor or Preconditioner(problem)
-        F = problem.features.scores(solution.W)
-        return selection.spread(unseen_scores(problem.features, factor, T, F, problem.alpha))
+        W = solution.ridge
+        if W is None:
+            W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
+        F = problem.features.scores(W)
+        return unseen_scores(problem.features, factor, T, F, problem.alpha)
+
+    def _solve_jointly(
+        self, problem: Problem, feature_map: FeatureMap, T: Signs
+    ) -> tuple[Solution, NDArray[np.float64]]:
+        """Targets without holes from ridge and coupling; then the norms have their say."""
+        factor = Preconditioner(problem)
+        start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
+        W, unseen, factor = learn_jointly(problem, T, start, factor)
+        return self.solve(problem, feature_map, lambda: W, W, factor), unseen
 
     def fit_problem(
         self,
@@ -387,28 +405,35 @@ class Fitting:
     # -- solution -------------------------------------------------------------------------------
 
     def solve(
-        self, problem: Minimand, feature_map: FeatureMap, ridge: Callable[[], Any], start: Any
+        self,
+        problem: Minimand,
+        feature_map: FeatureMap,
+        ridge: Callable[[], Any],
+        start: Any,
+        preconditioner: Preconditioner | None = None,
     ) -> Solution:
         """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)
-            return Solution(W, value, n_iter=1, converged=True, history=[value])
+            return Solution(W, value, n_iter=1, converged=True, history=[value], ridge=W)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": self._reporter}
-        preconditioner = Preconditioner(problem)
+        preconditioner = preconditioner or Preconditioner(problem)
         # From here on the workers of features and objective share the cores; threads of BLAS,
         # which go on spinning for a while after every product, would only be in their way.
         with one_blas_thread():
+            first = None
             if self.solver == "cccp":
                 W = self._identity(problem, feature_map) if start is None else start
                 solution = solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
             else:
                 if start is None:
                     V = conjugate_gradients(problem, preconditioner, tol=0.1)
+                    first = preconditioner.to_weights(V)
                 else:
                     V = preconditioner.to_variables(start)
                 solution = solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
-        return replace(solution, factor=preconditioner)
+        return replace(solution, factor=preconditioner, ridge=first)
 
     def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
         W = self._identity(problem, feature_map) if start is None else start

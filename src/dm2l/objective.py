@@ -197,6 +197,11 @@ class Objective:
         array = xp.asarray(array, device=self._device)
         return array if dtype is None else xp.astype(array, dtype, copy=False)
 
+    def fill(self, targets: NDArray[Any]) -> None:
+        """Give every entry a target, holes too; the groups stay those of observed positives."""
+        self.targets = self._put(targets, self.targets.dtype)
+        self.observed = self._xp.ones_like(self.targets)
+
     def set_weight(self, lambda_d: float) -> None:
         """Change the weight of the norms; it is 0 where there are none."""
         self.lambda_d = float(lambda_d) if self._local else 0.0

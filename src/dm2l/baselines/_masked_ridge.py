@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.baselines._linear import LinearBaseline
-from dm2l.coupling import unseen_scores
+from dm2l.coupling import learn_jointly, unseen_scores
 from dm2l.features import Features, check_ridge, ridge_value
 from dm2l.kernels import LinearMap
 from dm2l.labels import Signs
@@ -82,6 +82,8 @@ class MaskedRidgeClassifier(LinearBaseline):
         self.missing_label = missing_label
         self.absent_label = absent_label
 
+    _couples_jointly = True
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
@@ -92,9 +94,13 @@ class MaskedRidgeClassifier(LinearBaseline):
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         W = masked_ridge(features, T, alpha, method=self.solver)
-        self._store(X, *feature_map.on_inputs(W, intercept))
         if self.coupling is not None:
-            factor = Preconditioner(Problem(features, Objective(T, 0.0), alpha))
-            F = features.scores(features.from_original(W))
-            unseen = unseen_scores(features, factor, T, F, alpha)
+            problem = Problem(features, Objective(T, 0.0, like=features.example), alpha)
+            factor, centred = Preconditioner(problem), features.from_original(W)
+            if self.coupling == "joint":
+                centred, unseen, _ = learn_jointly(problem, T, centred, factor)
+                W = features.to_original(centred)
+            else:
+                unseen = unseen_scores(features, factor, T, features.scores(centred), alpha)
             self._honest = self._selection.spread(unseen)
+        self._store(X, *feature_map.on_inputs(W, intercept))

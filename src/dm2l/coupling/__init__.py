@@ -13,6 +13,7 @@ from dm2l.coupling._doubts import Doubts
 from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._estimator import Coupling
 from dm2l.coupling._fit import fit_covariance
+from dm2l.coupling._joint import learn_jointly
 from dm2l.coupling._leave_out import (
     fitted_leverages,
     honest_scores,
@@ -40,6 +41,7 @@ __all__ = [
     "fit_covariance",
     "fitted_leverages",
     "honest_scores",
+    "learn_jointly",
     "leave_row_out",
     "leverages",
     "pairwise_covariance",

@@ -128,9 +128,9 @@ class Promise:
             parts = [([0, 1], holes, max_wrong)]
         for sides, here, level in parts:
             values, times = np.unique(confidence[here], return_counts=True)
-            mistakes = sum(self._mistakes(k, values) for k in sides) + 1.0
+            mistakes = 1.0 + np.sum([self._mistakes(k, values) for k in sides], axis=0)
             filled = np.cumsum(times[::-1])[::-1]
-            share = mistakes * int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
+            share: Floats = mistakes * int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
             good = np.flatnonzero(share <= level * filled)
             if len(good) and self.n[sides].sum():
                 chosen |= here & (confidence >= values[good[0]])

@@ -29,7 +29,8 @@ class Solution:
     """Weights, and how the solver got there.
 
     ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
-    iteration. ``factor`` is the preconditioner, where there was one.
+    iteration. ``factor`` is the preconditioner and ``ridge`` the solution without norms that the
+    solver started from, where there were such.
     """
 
     W: Any
@@ -39,6 +40,7 @@ class Solution:
     history: list[float]
     n_evaluations: int = 0
     factor: Preconditioner | None = None
+    ridge: Any = None
 
 
 class Minimand(Protocol):
