@@ -88,7 +88,12 @@ class Coupling:
             second = slice(None)
         positive = found.decide(mean[second], p[second])
         confidence = np.where(positive, p[second], 1 - p[second])
-        return replace(found, promise=Promise.fit(confidence, positive, T[second]))
+        # Without what the covariance has worked out on the way: it can do so again.
+        return replace(
+            found,
+            covariance=replace(covariance),
+            promise=Promise.fit(confidence, positive, T[second]),
+        )
 
     def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Conditional mean and probability of every entry, a known one as if it were a hole."""
