@@ -139,8 +139,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     _follows_input = False
     # Whether a fit that numbers break down is this class's own to explain.
     _explains_numbers = True
-    # Whether weights and covariance can be learnt together.
-    _couples_jointly = False
+    # Whether a fit leaves honest scores behind, and weights and covariance can be learnt together.
+    _couples_itself = False
 
     missing_label: Any = np.nan
     absent_label: Any = None
@@ -185,7 +185,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             Calibrator(self.calibration)
         if self.coupling is not None:
             check_choice("coupling", self.coupling, "residual", "joint")
-        if self.coupling == "joint" and not self._couples_jointly:
+        if self.coupling == "joint" and not self._couples_itself:
             raise ValueError(
                 f"{type(self).__name__} has no coupling='joint', which DM2LClassifier and "
                 "MaskedRidgeClassifier have; use coupling='residual'."
@@ -300,22 +300,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.threshold == "f1":
             # On a handful of positives the best cut is noise, often "predict them all".
             self.thresholds_ = best_f1_thresholds(held_out(), T, min_positives=5)
-        honest = self._honest_scores()
-        if not self._couples() or X is None or self._labels.kind != "multilabel":
+        honest = self.__dict__.pop("_honest", None)
+        if self._labels.kind != "multilabel" or self.coupling is None:
             return
-        if self._learnable.any():
+        if honest is None and not self._couples_itself and self._learnable.any():
+            honest = held_out()
+        if honest is not None:
             T = np.where(self._learnable, T, 0)
-            honest = held_out() if honest is None else honest
             self._coupling = Coupling.fit(T, honest, self.threshold)
-
-    def _couples(self) -> bool:
-        """Whether labels are to be coupled."""
-        return self.coupling is not None
-
-    def _honest_scores(self) -> NDArray[np.float64] | None:
-        """Scores (n, c) of rows that they were not fitted to, if the fit has left any behind."""
-        honest: NDArray[np.float64] | None = self.__dict__.pop("_honest", None)
-        return honest
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""

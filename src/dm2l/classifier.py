@@ -310,7 +310,7 @@ callable, default="linear"
         Fitting.of(self).check()
 
     _follows_input = True
-    _couples_jointly = True
+    _couples_itself = True
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -629,9 +629,6 @@ callable, default="linear"
         # No calibration here: it would look at rows again.
         self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
         return self
-
-    def _couples(self) -> bool:
-        return self.coupling is not None and self.solver != "published"
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""

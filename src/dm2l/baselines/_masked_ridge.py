@@ -82,7 +82,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         self.missing_label = missing_label
         self.absent_label = absent_label
 
-    _couples_jointly = True
+    _couples_itself = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

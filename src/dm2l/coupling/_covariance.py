@@ -36,6 +36,10 @@ class LabelCovariance(ABC):
         """The covariance as a c x c array."""
 
     @abstractmethod
+    def bare(self) -> LabelCovariance:
+        """The same without what it has worked out and kept, for storing."""
+
+    @abstractmethod
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
         r"""What the *other* known labels of a row say about each of its entries.
 
@@ -98,6 +102,10 @@ class DenseCovariance(LabelCovariance):
     def matrix(self) -> Any:
         """The covariance as a c x c array."""
         return self.S
+
+    def bare(self) -> DenseCovariance:
+        """The same without what it has worked out and kept, for storing."""
+        return DenseCovariance(self.S)
 
     @cached_property
     def precision(self) -> Any:
@@ -243,6 +251,10 @@ class FactorCovariance(LabelCovariance):
     def matrix(self) -> Any:
         """The covariance as a c x c array."""
         return add_diagonal(self.L @ self.L.T, self.psi)
+
+    def bare(self) -> FactorCovariance:
+        """The same, for there is nothing to leave out."""
+        return self
 
     @property
     def _squares(self) -> Any:

@@ -88,10 +88,9 @@ class Coupling:
             second = slice(None)
         positive = found.decide(mean[second], p[second])
         confidence = np.where(positive, p[second], 1 - p[second])
-        # Without what the covariance has worked out on the way: it can do so again.
         return replace(
             found,
-            covariance=replace(covariance),
+            covariance=covariance.bare(),
             promise=Promise.fit(confidence, positive, T[second]),
         )
 

@@ -425,6 +425,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         *,
         label_mask: Any = None,
         method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+        max_wrong: Any = None,
+        return_filling: bool = False,
     ) -> Any:
         """Fill the holes of ``Y``; an observed entry is never touched.
 
@@ -436,6 +438,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Labels with holes, read like those of ``fit``. An "unlabelled" absence is a hole.
         label_mask, method
             As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
+        max_wrong, return_filling
+            Refused: promises rest on ``coupling``, which this estimator does not have.
 
         Returns
         -------
@@ -444,6 +448,11 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             array that stores 1 for every positive, observed or predicted, and nothing else.
         """
         check_is_fitted(self)
+        if max_wrong is not None or return_filling:
+            raise ValueError(
+                "ExtremeDM2LClassifier couples no labels, so that it has no max_wrong and no "
+                "return_filling."
+            )
         if not sp.issparse(Y):
             dense = copy(self)  # which reads and answers like the other estimators
             dense._dense, dense.absent_label = True, None

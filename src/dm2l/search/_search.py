@@ -161,7 +161,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self.verbose = verbose
 
     _follows_input = True
-    _couples_jointly = True
+    _couples_itself = True
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""

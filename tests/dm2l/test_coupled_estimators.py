@@ -1,0 +1,556 @@
+"""Estimators with coupling: what complete, doubtful and promises make of a row's known labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+    OneVsRestMasked,
+)
+from dm2l.coupling import (
+    DenseCovariance,
+    Doubts,
+    Promise,
+    condition,
+    fitted_leverages,
+    leverages,
+    unseen_scores,
+)
+from dm2l.features import Features
+from dm2l.labels import ConstantLabelWarning
+from dm2l.objective import Objective
+from dm2l.persistence import load_model, save_model
+from dm2l.solvers import Preconditioner, Problem, masked_ridge
+
+COUPLED = {
+    "linear": DM2LClassifier(coupling="residual"),
+    "kernel": DM2LClassifier(kernel="rbf", coupling="residual"),
+    "nystroem": DM2LClassifier(
+        kernel="rbf", approximation="nystroem", n_components=30, random_state=0
+    ),
+    "cccp": DM2LClassifier(solver="cccp", max_iter=20, tol=1e-3),
+    "joint": DM2LClassifier(coupling="joint"),
+    "joint kernel": DM2LClassifier(kernel="rbf", coupling="joint"),
+    "ridge": MaskedRidgeClassifier(),
+    "joint ridge": MaskedRidgeClassifier(coupling="joint"),
+    "search": DM2LClassifierCV(lambda_ds=[0.0, 0.3], alphas=[1.0], cv=2),
+    "around logistic": OneVsRestMasked(LogisticRegression(), coupling="residual", cv=3),
+}
+OTHERS = [
+    GLOCALClassifier(),
+    LEMLClassifier(),
+    LSMLClassifier(),
+    MLLRCClassifier(),
+    OneVsRestMasked(LogisticRegression()),
+]
+
+
+@pytest.fixture
+def data():
+    """Labels that features explain little of, and each other much."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    common = rng.normal(size=(300, 1))
+    noise = rng.normal(size=(300, 4))
+    truth = (0.5 * X[:, :4] + 1.5 * common + 0.5 * noise > 0).astype(float)
+    Y = np.where(rng.random(truth.shape) < 0.6, truth, np.nan)
+    return X, Y, truth
+
+
+@pytest.fixture(params=COUPLED.values(), ids=COUPLED)
+def model(request):
+    return clone(request.param)
+
+
+def auc(truth, scores, where):
+    found = [roc_auc_score(t[w], s[w]) for t, s, w in zip(truth.T, scores.T, where.T, strict=True)]
+    return np.mean(found)
+
+
+# -------------------------------------------------------------------------------- completion
+
+
+def test_known_labels_of_the_row_help_its_holes(model, data):
+    X, Y, truth = data
+    holes = np.isnan(Y)
+    model.fit(X, Y)
+    scores = model.decision_function(X)
+    for method in ("decision_function", "predict_proba"):
+        filled = model.complete(X, Y, method=method)
+        assert auc(truth, filled, holes) > auc(truth, scores, holes) + 0.1
+    wrong = np.mean(model.complete(X, Y)[holes] != truth[holes])
+    assert wrong < np.mean(model.predict(X)[holes] != truth[holes]) - 0.05
+
+
+def test_new_rows_are_filled_like_those_of_the_training(model, data):
+    X, Y, truth = data
+    model.fit(X[:200], Y[:200])
+    holes = np.isnan(Y[200:])
+    filled = model.complete(X[200:], Y[200:], method="predict_proba")
+    assert auc(truth[200:], filled, holes) > 0.8
+
+
+def test_scores_of_holes_are_conditional_means(model, data):
+    X, Y, _ = data
+    model.fit(X, Y)
+    signs = np.nan_to_num(2 * Y - 1)
+    mean, _ = condition(model.label_covariance_, signs, model.decision_function(X))
+    found = model.complete(X, Y, method="decision_function")
+    np.testing.assert_allclose(found, np.where(signs == 0, mean, signs), atol=1e-12)
+
+
+def test_a_row_of_which_nothing_is_known_is_predicted(model, data):
+    X, Y, _ = data
+    model.fit(X, Y)
+    nothing = np.full((9, 4), np.nan)
+    np.testing.assert_array_equal(model.complete(X[:9], nothing), model.predict(X[:9]))
+    found = model.complete(X[:9], nothing, method="decision_function")
+    np.testing.assert_array_equal(found, model.decision_function(X[:9]))
+
+
+@pytest.mark.parametrize("other", ["linear", "kernel", "ridge", "search", "around logistic"])
+def test_residual_coupling_changes_no_prediction(other, data):
+    X, Y, _ = data
+    plain = clone(COUPLED[other]).set_params(coupling=None).fit(X, Y)
+    coupled = clone(COUPLED[other]).fit(X, Y)
+    for method in ("predict", "decision_function", "predict_proba"):
+        np.testing.assert_array_equal(getattr(coupled, method)(X), getattr(plain, method)(X))
+    with pytest.raises(AttributeError, match="coupling"):
+        plain.label_covariance_  # noqa: B018
+    found = plain.complete(X, Y, method="decision_function")
+    np.testing.assert_array_equal(found[np.isnan(Y)], plain.decision_function(X)[np.isnan(Y)])
+
+
+@pytest.mark.parametrize("threshold", [None, 0.3, "f1"])
+def test_threshold_has_a_say_in_what_fills_holes(threshold, data):
+    X, Y, _ = data
+    holes = np.isnan(Y) & (~np.isnan(Y)).any(axis=1)[:, None]
+    model = MaskedRidgeClassifier(threshold=threshold).fit(X, Y)
+    filled = model.complete(X, Y)[holes]
+    scores = model.complete(X, Y, method="decision_function")[holes]
+    p = model.complete(X, Y, method="predict_proba")[holes]
+    if threshold is None:
+        np.testing.assert_array_equal(filled == 1, p > 0.5)
+    elif threshold == "f1":
+        assert np.mean(filled == 1) != np.mean(p > 0.5)
+    else:
+        np.testing.assert_array_equal(filled == 1, scores > threshold)
+
+
+# ------------------------------------------------------------------------------- the leak law
+
+
+def test_hidden_truth_changes_nothing(model, data):
+    X, Y, truth = data
+    mask = ~np.isnan(Y)
+    first = clone(model).fit(X, truth, label_mask=mask)
+    second = clone(model).fit(X, np.where(mask, truth, 1 - truth), label_mask=mask)
+    S, other = first.label_covariance_.matrix(), second.label_covariance_.matrix()
+    np.testing.assert_array_equal(S, other)
+    for method in ("predict", "predict_proba", "decision_function"):
+        one = first.complete(X, truth, label_mask=mask, method=method)
+        two = second.complete(X, np.where(mask, truth, 7), label_mask=mask, method=method)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_known_entry_has_no_part_in_its_own_score(data):
+    X, Y, _ = data
+    model = MaskedRidgeClassifier().fit(X, Y)
+    T = np.nan_to_num(2 * Y - 1).astype(int)
+    F = model.decision_function(X)
+    mean, p = model._coupling.believe(T, F)
+    for i, j in np.argwhere(T != 0)[:20]:
+        flipped = T.copy()
+        flipped[i, j] *= -1
+        found = model._coupling.believe(flipped, F)
+        np.testing.assert_allclose(found[0][i, j], mean[i, j], atol=1e-12)
+        np.testing.assert_allclose(found[1][i, j], p[i, j], atol=1e-12)
+
+
+def test_labels_may_come_in_any_order(data):
+    X, Y, _ = data
+    order = [2, 0, 3, 1]
+    model = MaskedRidgeClassifier().fit(X, Y)
+    turned = MaskedRidgeClassifier().fit(X, Y[:, order])
+    S = model.label_covariance_.matrix()
+    np.testing.assert_allclose(
+        turned.label_covariance_.matrix(), S[np.ix_(order, order)], atol=1e-10
+    )
+    np.testing.assert_allclose(
+        turned.complete(X, Y[:, order], method="predict_proba"),
+        model.complete(X, Y, method="predict_proba")[:, order],
+        atol=1e-6,
+    )
+
+
+# ----------------------------------------------------------------------- leave-one-out scores
+
+
+@pytest.mark.parametrize("rates", [[0.6, 0.6, 0.6], [0.9, 0.6, 0.2]])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leverages_by_the_solvers_factor_are_near_the_exact_ones(rates, intercept):
+    rng = np.random.default_rng(0)
+    Phi = rng.normal(size=(400, 30)) + 2.0
+    known = rng.random((400, 3)) < rates
+    features = Features(Phi, intercept).centre()
+    T = np.where(known, 1, 0).astype(np.int8)
+    factor = Preconditioner(Problem(features, Objective(T, 0.0), 20.0))
+    found = fitted_leverages(features, factor, known, 20.0)
+    exact = leverages(Phi, known, 20.0, intercept=intercept, method="exact")
+    np.testing.assert_allclose(found[known], exact[known], rtol=0.25)
+    assert abs(found[known].mean() / exact[known].mean() - 1) < 0.05
+
+
+def test_random_projections_give_the_leverages_of_many_features(monkeypatch):
+    rng = np.random.default_rng(0)
+    Phi = rng.normal(size=(300, 200)) * rng.uniform(0.2, 2.0, size=(300, 1))
+    known = rng.random((300, 2)) < 0.7
+    features = Features(Phi, True).centre()
+    T = np.where(known, 1, 0).astype(np.int8)
+    factor = Preconditioner(Problem(features, Objective(T, 0.0), 50.0))
+    exact = fitted_leverages(features, factor, known, 50.0)
+    monkeypatch.setattr("dm2l.coupling._leave_out.EXACT", 10)
+    found = fitted_leverages(features, factor, known, 50.0)
+    np.testing.assert_allclose(found.mean(), exact.mean(), rtol=0.02)
+    assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.9
+
+
+def test_unseen_scores_are_those_of_refits_without_the_row():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 6))
+    T = np.where(rng.random((120, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(120, 3))), 0)
+    features = Features(X, True).centre()
+    factor = Preconditioner(Problem(features, Objective(T.astype(np.int8), 0.0), 5.0))
+    F = features.scores(features.from_original(masked_ridge(features, T, 5.0)))
+    found = unseen_scores(features, factor, T, F, 5.0)
+    for i in range(10):
+        rest = np.delete(np.arange(120), i)
+        W = masked_ridge(Features(X[rest], True), T[rest], 5.0)
+        expected = X[i] @ W[:-1] + W[-1]
+        seen = T[i] != 0
+        np.testing.assert_allclose(found[i, seen], expected[seen], atol=0.02)
+        assert np.abs(F[i, seen] - expected[seen]).max() > 0.02
+
+
+def test_entries_that_determine_their_own_score_say_nothing(data):
+    X, Y, _ = data
+    X, Y = X[:4], np.array([[1, 0], [0, 1], [1, 1], [0, 0.0]])
+    model = MaskedRidgeClassifier(alpha=1e-9).fit(np.hstack([X, X**2]), Y)
+    np.testing.assert_array_equal(model.label_covariance_.matrix(), np.eye(2))
+
+
+# ------------------------------------------------------------------------------- parameters
+
+
+@pytest.mark.parametrize("estimator", [*COUPLED.values(), *OTHERS], ids=repr)
+def test_coupling_is_one_of_three(estimator, data):
+    X, Y, _ = data
+    with pytest.raises(ValueError, match="coupling must be"):
+        clone(estimator).set_params(coupling="close").fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", OTHERS, ids=lambda e: type(e).__name__)
+def test_other_estimators_couple_when_asked_by_folds(estimator, data):
+    X, Y, _ = data
+    assert estimator.coupling is None
+    with pytest.raises(ValueError, match="has no coupling='joint'"):
+        clone(estimator).set_params(coupling="joint").fit(X, Y)
+    model = clone(estimator).set_params(coupling="residual", cv=2).fit(X, Y)
+    assert model.label_covariance_.matrix().shape == (4, 4)
+
+
+def test_folds_are_fitted_once_for_all_that_want_them(data, monkeypatch):
+    X, Y, _ = data
+    calls = []
+    plain = OneVsRestMasked._cross_fit
+
+    def counted(self, X, T):
+        calls.append(1)
+        return plain(self, X, T)
+
+    monkeypatch.setattr(OneVsRestMasked, "_cross_fit", counted)
+    options = {"coupling": "residual", "calibration": "sigmoid", "threshold": "f1", "cv": 2}
+    OneVsRestMasked(LogisticRegression(), **options).fit(X, Y)
+    assert len(calls) == 1
+
+
+def test_the_published_solver_has_no_coupling(data):
+    X, Y, _ = data
+    model = DM2LClassifier.published().fit(X, Y)
+    assert not hasattr(model, "label_covariance_")
+    with pytest.raises(ValueError, match="published"):
+        DM2LClassifier.published(coupling="joint").fit(X, Y)
+
+
+@pytest.mark.parametrize("strategy", ["statistics", "passes"])
+def test_fits_that_do_not_hold_their_rows_complete_by_features(strategy, data):
+    X, Y, _ = data
+    model = DM2LClassifier().fit(X, Y, strategy=strategy)
+    assert not hasattr(model, "label_covariance_")
+    np.testing.assert_array_equal(model.complete(X, Y)[np.isnan(Y)], model.predict(X)[np.isnan(Y)])
+    assert hasattr(DM2LClassifier(), "partial_fit")
+    assert not hasattr(DM2LClassifier(coupling="joint"), "partial_fit")
+
+
+def test_a_refit_without_coupling_forgets_it(data):
+    X, Y, _ = data
+    model = DM2LClassifier().fit(X, Y)
+    assert hasattr(model, "label_covariance_")
+    assert not hasattr(model.set_params(coupling=None).fit(X, Y), "label_covariance_")
+
+
+# ------------------------------------------------------------------------------ odd labels
+
+
+def test_labels_that_cannot_be_learnt_stay_as_they_were(model, data):
+    X, Y, _ = data
+    Y = np.column_stack([Y, np.where(np.isnan(Y[:, 0]), np.nan, 1), np.full(len(Y), np.nan)])
+    with pytest.warns(ConstantLabelWarning):
+        model.fit(X, Y)
+    assert model.label_covariance_.matrix().shape == (6, 6)
+    apart = model.label_covariance_.matrix()[4:, :4]
+    np.testing.assert_array_equal(apart, np.zeros((2, 4)))
+    for method in ("predict", "decision_function", "predict_proba"):
+        filled = model.complete(X, Y, method=method)[:, 4:]
+        expected = getattr(model, method)(X)[:, 4:]
+        np.testing.assert_array_equal(filled[np.isnan(Y[:, 4:])], expected[np.isnan(Y[:, 4:])])
+
+
+def test_one_label_has_nothing_to_couple(model, data):
+    X, Y, _ = data
+    model.fit(X, Y[:, :1])
+    assert model.label_covariance_.matrix().shape == (1, 1)
+    for method in ("predict", "decision_function", "predict_proba"):
+        filled = model.complete(X, Y[:, :1], method=method)
+        holes = np.isnan(Y[:, :1])
+        np.testing.assert_array_equal(filled[holes], getattr(model, method)(X)[holes])
+
+
+def test_a_single_column_of_classes_has_no_covariance(data):
+    X, _, truth = data
+    assert not hasattr(DM2LClassifier().fit(X, truth[:, 0]), "label_covariance_")
+
+
+# ------------------------------------------------------------------------- around estimators
+
+
+def test_saved_models_complete_as_they_did(model, data, tmp_path):
+    X, Y, _ = data
+    model.fit(X, Y)
+    save_model(model, tmp_path / "model.dm2l")
+    again = load_model(tmp_path / "model.dm2l")
+    np.testing.assert_array_equal(
+        again.complete(X, Y, method="predict_proba"), model.complete(X, Y, method="predict_proba")
+    )
+    np.testing.assert_array_equal(
+        again.complete(X, Y, max_wrong=0.2), model.complete(X, Y, max_wrong=0.2)
+    )
+
+
+def test_models_of_old_complete_by_features(data, tmp_path):
+    X, Y, _ = data
+    model = DM2LClassifier().fit(X, Y)
+    del model._coupling  # as in a file from before there was any
+    del model.coupling
+    save = {name: value for name, value in vars(model).items() if name != "coupling"}
+    again = DM2LClassifier()
+    vars(again).update(save)
+    save_model(again, tmp_path / "old.dm2l")
+    old = load_model(tmp_path / "old.dm2l")
+    np.testing.assert_array_equal(old.complete(X, Y)[np.isnan(Y)], old.predict(X)[np.isnan(Y)])
+    with pytest.raises(ValueError, match="max_wrong needs a fit with coupling"):
+        old.complete(X, Y, max_wrong=0.1)
+
+
+def test_coupling_can_be_searched_for_and_stands_in_pipelines(data):
+    X, Y, _ = data
+    search = GridSearchCV(MaskedRidgeClassifier(), {"coupling": [None, "residual", "joint"]}, cv=2)
+    assert search.fit(X, Y).best_params_["coupling"] in (None, "residual", "joint")
+    pipeline = make_pipeline(StandardScaler(), DM2LClassifier()).fit(X, Y)
+    filled = pipeline[-1].complete(pipeline[:-1].transform(X), Y)
+    assert not np.isnan(filled).any()
+
+
+def test_sparse_inputs_give_the_coupling_of_dense_ones(data):
+    X, Y, _ = data
+    X = np.where(np.abs(X) > 0.3, X, 0)
+    for estimator in (DM2LClassifier(), MaskedRidgeClassifier(coupling="joint")):
+        dense = clone(estimator).fit(X, Y).label_covariance_.matrix()
+        sparse = clone(estimator).fit(sp.csr_array(X), Y).label_covariance_.matrix()
+        np.testing.assert_allclose(sparse, dense, atol=1e-4)
+
+
+def test_many_labels_are_coupled_by_factors():
+    rng = np.random.default_rng(0)
+    X, common = rng.normal(size=(150, 4)), rng.normal(size=(150, 2))
+    truth = common @ rng.normal(size=(2, 220)) + 0.3 * rng.normal(size=(150, 220)) > 0
+    Y = np.where(rng.random(truth.shape) < 0.5, truth, np.nan)
+    model = MaskedRidgeClassifier().fit(X, Y)
+    holes = np.isnan(Y)
+    assert np.mean(model.complete(X, Y)[holes] == truth[holes]) > 0.8
+
+
+# -------------------------------------------------------------------------------- promises
+
+
+def test_promises_are_kept_on_average():
+    shares = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, common = rng.normal(size=(200, 3)), rng.normal(size=(200, 1))
+        truth = X.sum(axis=1, keepdims=True) + common + rng.normal(size=(200, 5)) > 0
+        Y = np.where(rng.random(truth.shape) < 0.5, truth, np.nan)
+        model = MaskedRidgeClassifier(alpha=1.0).fit(X, Y)
+        for level in (0.05, 0.1):
+            filled = model.complete(X, Y, max_wrong=level)
+            chosen = np.isnan(Y) & ~np.isnan(filled)
+            wrong = (filled != truth)[chosen]
+            shares.append((level, wrong.mean() if len(wrong) else 0.0, chosen.mean()))
+    shares = np.array(shares)
+    for level in (0.05, 0.1):
+        here = shares[shares[:, 0] == level]
+        assert here[:, 1].mean() < level + 0.01
+        assert here[:, 2].mean() > 0.1
+
+
+def test_more_is_filled_the_more_may_be_wrong(model, data):
+    X, Y, _ = data
+    model.fit(X, Y)
+    holes = np.isnan(Y)
+    left = holes
+    for level in (0.0, 0.02, 0.1, 0.3, 1.0):
+        filled, filling = model.complete(X, Y, max_wrong=level, return_filling=True)
+        np.testing.assert_array_equal(filled[~holes], Y[~holes])
+        assert not (np.isnan(filled) & ~left).any()
+        left = np.isnan(filled)
+        assert (filling.n_left, filling.n_yes) == (left.sum(), (filled == 1)[holes].sum())
+        assert filling.n_no == (filled == 0)[holes].sum()
+        assert filling.expected_wrong <= level
+    assert not left.any()
+
+
+def test_yes_and_no_can_have_bounds_of_their_own(data):
+    X, Y, _ = data
+    model = MaskedRidgeClassifier().fit(X, Y)
+    holes = np.isnan(Y)
+    only_yes = model.complete(X, Y, max_wrong=(0.2, 0.0))
+    assert not (only_yes[holes] == 0).any()
+    assert (only_yes[holes] == 1).any()
+    only_no = model.complete(X, Y, max_wrong=(0.0, 0.2))
+    assert not (only_no[holes] == 1).any()
+    assert (only_no[holes] == 0).any()
+
+
+def test_holes_that_are_left_are_marked_like_those_that_came(data):
+    X, Y, _ = data
+    frame = pd.DataFrame(Y, columns=list("abcd"))
+    filled = MaskedRidgeClassifier().fit(X, frame).complete(X, frame, max_wrong=0.05)
+    assert list(filled.columns) == list("abcd")
+    assert filled.isna().to_numpy().any()
+    marked = np.nan_to_num(Y, nan=-7).astype(int)
+    model = MaskedRidgeClassifier(missing_label=-7).fit(X, marked)
+    found = model.complete(X, marked, max_wrong=0.05)
+    assert found.dtype.kind == "i"
+    np.testing.assert_array_equal(found == -7, filled.isna().to_numpy())
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, "5%", (0.1,), (0.1, 2), (0.1, 0.1, 0.1), True])
+def test_max_wrong_is_a_share_or_two(value, data):
+    X, Y, _ = data
+    with pytest.raises(ValueError, match="max_wrong must be a share"):
+        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, max_wrong=value)
+
+
+def test_promises_are_about_decisions(data):
+    X, Y, _ = data
+    with pytest.raises(ValueError, match="max_wrong needs method='predict'"):
+        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, method="predict_proba", max_wrong=0.1)
+
+
+def test_promise_is_benjamini_hochberg_on_conformal_p_values():
+    rng = np.random.default_rng(0)
+    q, new = rng.random((3000, 1)), rng.random((300, 1))
+    right = rng.random((3000, 1)) < q
+    positive = rng.random((3000, 1)) < 0.5
+    T = np.where(right == positive, 1, -1)
+    promise = Promise.fit(q, positive, T)
+    chosen, _ = promise.choose(new, np.ones_like(new, bool), np.ones_like(new, bool), 0.1)
+    wrong = q[~right]
+    p = np.array([(1 + (wrong >= value).sum()) / 3001 for value in new.ravel()])
+    order = np.sort(p)
+    good = np.flatnonzero(order <= 0.1 * np.arange(1, 301) / 300)
+    expected = p <= order[good[-1]]
+    assert expected.any()
+    # Of mistakes that are not stored one by one the count is rounded up.
+    assert not (chosen.ravel() & ~expected).any()
+    assert chosen.sum() >= 0.9 * expected.sum()
+    assert not Promise.nothing().choose(new, new > 0, new > 0, 0.5)[0].any()
+
+
+# -------------------------------------------------------------------------- doubtful labels
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("coupling", [None, "residual"])
+def test_flipped_labels_are_found(data, training, coupling):
+    X, _, truth = data
+    rng = np.random.default_rng(3)
+    flipped = rng.random(truth.shape) < 0.03
+    Y = np.where(flipped, 1 - truth, truth)
+    Y[rng.random(truth.shape) < 0.1] = np.nan
+    flipped &= ~np.isnan(Y)
+    doubts = MaskedRidgeClassifier(coupling=coupling).fit(X, Y).doubtful(X, Y, training=training)
+    assert len(doubts) == (~np.isnan(Y)).sum()
+    np.testing.assert_array_equal(doubts.observed, Y[doubts.row, doubts.label] == 1)
+    first = flipped[doubts.row, doubts.label][: flipped.sum()]
+    assert first.mean() > 0.3
+    assert (np.diff(doubts.probability) <= 0).all()
+    assert (np.diff(doubts.false_alarms) >= -1e-12).all()
+
+
+def test_doubts_rest_on_the_labels_that_are_known(data):
+    X, Y, truth = data
+    mask = ~np.isnan(Y)
+    model = MaskedRidgeClassifier().fit(X, Y)
+    one = model.doubtful(X, truth, label_mask=mask)
+    two = model.doubtful(X, Y)
+    np.testing.assert_array_equal(one.row, two.row)
+    np.testing.assert_array_equal(one.probability, two.probability)
+    with pytest.raises(ValueError, match="label matrix"):
+        DM2LClassifier().fit(X, truth[:, 0]).doubtful(X, truth[:, :1])
+
+
+def test_probabilities_of_being_wrong_are_right_where_noise_is_all_there_is():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random((4000, 1)) < 0.5, 0.999, 0.001)
+    truth = rng.random((4000, 1)) < p
+    flipped = rng.random((4000, 1)) < 0.05
+    seen = 0.05 + 0.9 * p
+    doubts = Doubts.of(np.where(truth != flipped, 1, -1), seen)
+    wrong = flipped[doubts.row, doubts.label]
+    sure = doubts.false_alarms < 0.2
+    assert sure.sum() > 100
+    assert abs((1 - wrong[sure].mean()) - doubts.false_alarms[sure][-1]) < 0.1
+
+
+def test_nothing_observed_is_nothing_doubtful():
+    assert len(Doubts.of(np.zeros((3, 2)), np.full((3, 2), 0.5))) == 0
+
+
+def test_a_covariance_forgets_what_it_worked_out():
+    S = DenseCovariance(np.eye(2))
+    assert S.precision.shape == (2, 2)
+    assert "precision" not in vars(S.bare())
