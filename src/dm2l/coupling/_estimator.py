@@ -65,34 +65,27 @@ class Coupling:
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
         T, F = T[kept], F[kept]
-        E, known = residuals(T, F)
-        covariance = fit_covariance(E, known, shrinkage=SHRINKAGE)
-        order = np.random.default_rng(0).permutation(len(T))[: 2 * MOST_ROWS]
+        order = np.random.default_rng(0).permutation(len(T))
         T, F = T[order], F[order]
-        mean, variance = condition(covariance, T, F)
-        parts = T, F, mean, variance
-        combiner = Combiner().fit(*(part[:MOST_ROWS] for part in parts))
-        p = combiner.predict(*parts)
-        borders = np.full(T.shape[1], 0.5)
-        if isinstance(threshold, str):  # "f1"
-            borders += best_f1_thresholds(p - 0.5, T, min_positives=5)
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
-        found = cls(covariance, combiner, Promise.nothing(), number, borders)
-        # What is promised rests on rows that the probabilities were not fitted to.
-        first = slice(0, MOST_ROWS if len(T) > 1.5 * MOST_ROWS else len(T) // 2)
-        second = slice(first.stop, None)
-        if first.stop < MOST_ROWS:
-            for here, there in ((first, second), (second, first)):
-                half = Combiner().fit(*(part[here] for part in parts))
-                p[there] = half.predict(*(part[there] for part in parts))
-            second = slice(None)
-        positive = found.decide(mean[second], p[second])
-        confidence = np.where(positive, p[second], 1 - p[second])
-        return replace(
-            found,
-            covariance=covariance.bare(),
-            promise=Promise.fit(confidence, positive, T[second]),
-        )
+        found = cls(*_learn(T, F), Promise.nothing(), number, np.full(T.shape[1], 0.5))
+        # What is promised rests on rows that nothing was fitted to, or nothing that matters.
+        if len(T) > 1.5 * MOST_ROWS:
+            held_out = [(found, slice(MOST_ROWS, 2 * MOST_ROWS))]
+        else:
+            one, two = slice(0, len(T) // 2), slice(len(T) // 2, None)
+            held_out = []
+            for here, there in ((one, two), (two, one)):
+                covariance, combiner = _learn(T[here], F[here])
+                held_out.append((replace(found, covariance=covariance, combiner=combiner), there))
+        beliefs = [part.believe(T[rows], F[rows]) for part, rows in held_out]
+        mean, p = (np.concatenate(values) for values in zip(*beliefs, strict=True))
+        T = np.concatenate([T[rows] for _, rows in held_out])
+        if isinstance(threshold, str):  # "f1"
+            found = replace(found, borders=0.5 + best_f1_thresholds(p - 0.5, T, min_positives=5))
+        positive = found.decide(mean, p)
+        promise = Promise.fit(np.where(positive, p, 1 - p), positive, T)
+        return replace(found, covariance=found.covariance.bare(), promise=promise)
 
     def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Conditional mean and probability of every entry, a known one as if it were a hole."""
@@ -104,3 +97,10 @@ class Coupling:
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.asarray(p > self.borders)
+
+
+def _learn(T: NDArray[Any], F: Floats) -> tuple[LabelCovariance, Combiner]:
+    E, known = residuals(T, F)
+    covariance = fit_covariance(E, known, shrinkage=SHRINKAGE)
+    T, F = T[:MOST_ROWS], F[:MOST_ROWS]
+    return covariance, Combiner().fit(T, F, *condition(covariance, T, F))
