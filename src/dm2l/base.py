@@ -38,8 +38,7 @@ from dm2l.arrays import (
     to_numpy,
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
-from dm2l.coupling import Coupling, Doubts, Filling, LabelCovariance
-from dm2l.coupling._promise import check_max_wrong
+from dm2l.coupling import Coupling, Doubts, Filling, LabelCovariance, check_max_wrong
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
 
@@ -556,6 +555,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if method == "predict":
             filled = given.decode(np.where(holes, positive, observed))
             if (holes & ~chosen).any():
+                if not isinstance(self.missing_label, Real):  # or numbers would become texts
+                    filled = filled.astype(object)
                 filled = np.where(holes & ~chosen, self.missing_label, filled)
         else:
             filled = np.where(holes, answers, observed)
@@ -624,7 +625,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             raise ValueError("doubtful needs a label matrix; this model was fitted to a 1-D y.")
-        T = np.where(self._learnable, self._parse_like(X, Y, label_mask).signs, 0)
+        T = self._parse_like(X, Y, label_mask).signs * self._learnable.astype(np.int8)
         X = self._check_X(X)
         scores = self._cross_fit(X, T) if training else to_numpy(self._all_scores(X))
         coupling: Coupling | None = getattr(self, "_coupling", None)

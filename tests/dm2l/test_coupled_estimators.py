@@ -468,6 +468,11 @@ def test_holes_that_are_left_are_marked_like_those_that_came(data):
     found = model.complete(X, marked, max_wrong=0.05)
     assert found.dtype.kind == "i"
     np.testing.assert_array_equal(found == -7, filled.isna().to_numpy())
+    words = np.where(np.isnan(Y), "?", np.nan_to_num(Y).astype(int).astype(object))
+    model = MaskedRidgeClassifier(missing_label="?").fit(X, words)
+    found = model.complete(X, words, max_wrong=0.05)
+    np.testing.assert_array_equal(found == "?", filled.isna().to_numpy())
+    assert set(found.ravel()) == {0, 1, "?"}
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, "5%", (0.1,), (0.1, 2), (0.1, 0.1, 0.1), True])
@@ -523,6 +528,12 @@ def test_flipped_labels_are_found(data, training, coupling):
     assert first.mean() > 5 * flipped.mean()
     assert (np.diff(doubts.probability) <= 0).all()
     assert (np.diff(doubts.false_alarms) >= -1e-12).all()
+
+
+def test_every_coupled_estimator_has_doubts(model, data):
+    X, Y, _ = data
+    doubts = model.fit(X, Y).doubtful(X, Y)
+    assert len(doubts) == (~np.isnan(Y)).sum()
 
 
 def test_doubts_rest_on_the_labels_that_are_known(data):

@@ -12,7 +12,7 @@ from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCo
 from dm2l.coupling._doubts import Doubts
 from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._estimator import Coupling
-from dm2l.coupling._fit import fit_covariance
+from dm2l.coupling._fit import fit_covariance, quick_covariance
 from dm2l.coupling._joint import learn_jointly
 from dm2l.coupling._leave_out import (
     fitted_leverages,
@@ -22,7 +22,7 @@ from dm2l.coupling._leave_out import (
     unseen_scores,
 )
 from dm2l.coupling._moments import pairwise_covariance
-from dm2l.coupling._promise import Filling, Promise
+from dm2l.coupling._promise import Filling, Promise, check_max_wrong
 
 __all__ = [
     "Beliefs",
@@ -35,6 +35,7 @@ __all__ = [
     "LabelCovariance",
     "Promise",
     "beliefs",
+    "check_max_wrong",
     "condition",
     "em_dense",
     "em_factor",
@@ -45,6 +46,7 @@ __all__ = [
     "leave_row_out",
     "leverages",
     "pairwise_covariance",
+    "quick_covariance",
     "residuals",
     "unseen_scores",
 ]

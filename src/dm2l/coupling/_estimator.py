@@ -12,16 +12,14 @@ from dm2l.calibration import best_f1_thresholds
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import LabelCovariance
-from dm2l.coupling._fit import fit_covariance
+from dm2l.coupling._fit import WORK, quick_covariance
 from dm2l.coupling._promise import Promise
 
 Floats = NDArray[np.float64]
 
-# Choosing it on entries held back costs as much as the covariance, and gains nothing on average
-# (AUC of the holes of emotions, yeast, scene, Arts and Enron, 30 and 70 % observed).
-SHRINKAGE = 1.0
-# Probabilities have a few weights a label: more rows cost time and gain little.
-MOST_ROWS = 2000
+# Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
+# row costs much, and has much to say.
+MOST_ROWS, FEWEST_ROWS = 2000, 500
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,9 @@ class Coupling:
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         found = cls(*_learn(T, F), Promise.nothing(), number, np.full(T.shape[1], 0.5))
         # What is promised rests on rows that nothing was fitted to, or nothing that matters.
-        if len(T) > 1.5 * MOST_ROWS:
-            held_out = [(found, slice(MOST_ROWS, 2 * MOST_ROWS))]
+        most = _most_rows(T)
+        if len(T) > 1.5 * most:
+            held_out = [(found, slice(most, 2 * most))]
         else:
             one, two = slice(0, len(T) // 2), slice(len(T) // 2, None)
             held_out = []
@@ -100,7 +99,10 @@ class Coupling:
 
 
 def _learn(T: NDArray[Any], F: Floats) -> tuple[LabelCovariance, Combiner]:
-    E, known = residuals(T, F)
-    covariance = fit_covariance(E, known, shrinkage=SHRINKAGE)
-    T, F = T[:MOST_ROWS], F[:MOST_ROWS]
+    covariance = quick_covariance(*residuals(T, F))
+    T, F = T[: _most_rows(T)], F[: _most_rows(T)]
     return covariance, Combiner().fit(T, F, *condition(covariance, T, F))
+
+
+def _most_rows(T: NDArray[Any]) -> int:
+    return int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))

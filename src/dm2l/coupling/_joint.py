@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dm2l.arrays import float64, to_numpy
 from dm2l.coupling._condition import condition
-from dm2l.coupling._fit import fit_covariance
+from dm2l.coupling._fit import quick_covariance
 from dm2l.coupling._leave_out import MOST, fitted_leverages, leave_row_out, unseen_scores
 from dm2l.labels import Signs
 from dm2l.solvers import Preconditioner, Problem
@@ -69,6 +69,6 @@ def _fill(T: Signs, honest: NDArray[np.float64], F: NDArray[np.float64]) -> NDAr
     """Signs, with conditional means in the holes."""
     use = (T != 0) & np.isfinite(honest)
     scores = np.where(np.isfinite(honest), honest, F)
-    covariance = fit_covariance(np.where(use, T - scores, 0.0), use, shrinkage=1.0)
+    covariance = quick_covariance(np.where(use, T - scores, 0.0), use)
     mean = condition(covariance, np.where(use, T, 0), scores)[0]
     return np.where(T != 0, T, mean)

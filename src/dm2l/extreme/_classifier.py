@@ -476,6 +476,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
         )
 
+    def _cross_fit(self, X: Any, T: NDArray[np.int8]) -> Array:
+        raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
+
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Precision at 1: the share of rows whose best label is right.
 

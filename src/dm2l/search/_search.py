@@ -387,6 +387,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return vars(best)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
+        return self.best_estimator_._cross_fit(X, T)
+
     def _score_labels(self, X: Any) -> Any:
         best = self.best_estimator_
         return Fitting.of(best).scores(X, vars(best), best._selection)
