@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 # Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
 # row costs much, and has much to say.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
+# Examples of either class that a label's probabilities need to be trusted with decisions.
+ENOUGH = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Coupling:
     threshold : float or None
         Border of the conditional means; None: a probability of one half decides.
     borders : ndarray of shape (n_labels,)
-        What the probability must exceed where ``threshold`` is None.
+        What the probability must exceed where ``threshold`` is None; NaN for labels with too few
+        examples of a class to say, whose conditional means decide.
     """
 
     covariance: LabelCovariance
@@ -66,7 +69,9 @@ class Coupling:
         order = np.random.default_rng(0).permutation(len(T))
         T, F = T[order], F[order]
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
-        found = cls(*_learn(T, F), Promise.nothing(), number, np.full(T.shape[1], 0.5))
+        rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
+        borders = np.where(rarer < ENOUGH, np.nan, 0.5)
+        found = cls(*_learn(T, F), Promise.nothing(), number, borders)
         # What is promised rests on rows that nothing was fitted to, or nothing that matters.
         most = _most_rows(T)
         if len(T) > 1.5 * most:
@@ -81,7 +86,8 @@ class Coupling:
         mean, p = (np.concatenate(values) for values in zip(*beliefs, strict=True))
         T = np.concatenate([T[rows] for _, rows in held_out])
         if isinstance(threshold, str):  # "f1"
-            found = replace(found, borders=0.5 + best_f1_thresholds(p - 0.5, T, min_positives=5))
+            best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
+            found = replace(found, borders=borders + best)
         positive = found.decide(mean, p)
         promise = Promise.fit(np.where(positive, p, 1 - p), positive, T)
         return replace(found, covariance=found.covariance.bare(), promise=promise)
@@ -95,7 +101,7 @@ class Coupling:
         """Whether an entry is filled with a yes."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
-        return np.asarray(p > self.borders)
+        return np.where(np.isnan(self.borders), mean > 0, p > self.borders)
 
 
 def _learn(T: NDArray[Any], F: Floats) -> tuple[LabelCovariance, Combiner]:
