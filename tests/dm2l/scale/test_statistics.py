@@ -756,7 +756,7 @@ IMPOSSIBLE = {
     "precomputed": {"kernel": "precomputed"},
     "published": {"solver": "published"},
     "look at rows again": {"calibration": "sigmoid"},
-    "calibration and": {"threshold": "f1"},
+    "calibration, threshold": {"threshold": "f1"},
 }
 
 
