@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import linear_sum_assignment
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
@@ -498,8 +497,9 @@ def get_scorer(name: str, **options: Any) -> Any:
     """Make a scorer of a metric of :mod:`dm2l.metrics`, for ``scoring=`` of ``GridSearchCV``.
 
     A scorer is called as ``scorer(estimator, X, Y)``, uses observed entries only, and is larger for
-    a better estimator. It takes the ``label_mask`` that scikit-learn's metadata routing
-    passes along: what a fit may not read is not scored either.
+    a better estimator. Where scikit-learn's metadata routing passes a ``label_mask``,
+    ``get_scorer(name).set_score_request(label_mask=True)`` takes it: what a fit may not read must
+    not be scored either.
 
     Parameters
     ----------
@@ -526,14 +526,12 @@ def get_scorer(name: str, **options: Any) -> Any:
     recipe = _recipe(name)
     if recipe.k is not None:
         options = {"k": recipe.k} | options
-    scorer = make_scorer(
+    return make_scorer(
         recipe.metric,
         greater_is_better=recipe.greater_is_better,
         response_method=recipe.response_method,
         **options,
     )
-    with config_context(enable_metadata_routing=True):  # otherwise a request cannot be set
-        return scorer.set_score_request(label_mask=True)
 
 
 def get_metric(name: str) -> Callable[[Any, Any], float]:

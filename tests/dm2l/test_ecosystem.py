@@ -167,7 +167,7 @@ def test_a_mask_is_routed_to_fit_and_score_through_cross_validation(data):
             X,
             labels,
             cv=folds,
-            scoring=get_scorer("neg_ranking_loss"),
+            scoring=get_scorer("neg_ranking_loss").set_score_request(label_mask=True),
             params={"label_mask": mask},
             return_estimator=True,
         )

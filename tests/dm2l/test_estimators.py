@@ -616,7 +616,7 @@ def test_label_mask_is_routed_through_a_grid_search(estimator, data, scoring, in
     if scoring is None:
         estimator.set_score_request(label_mask=True)
     else:
-        scoring = get_scorer(scoring)
+        scoring = get_scorer(scoring).set_score_request(label_mask=True)
     model, name = estimator, "alpha"
     if in_pipeline:
         model, name = Pipeline([("scale", StandardScaler()), ("clf", estimator)]), "clf__alpha"

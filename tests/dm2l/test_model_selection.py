@@ -458,7 +458,7 @@ def test_a_mask_travels_to_splitter_estimator_and_scorer_and_hides_the_truth():
             MaskedRidge().set_fit_request(label_mask=True),
             {"alpha": [0.1, 10.0]},
             cv=MultilabelKFold(3, random_state=0),
-            scoring=get_scorer("average_precision"),
+            scoring=get_scorer("average_precision").set_score_request(label_mask=True),
         ).fit(X, Y, **fit_params)
 
     with sklearn.config_context(enable_metadata_routing=True):

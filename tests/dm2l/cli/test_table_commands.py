@@ -174,7 +174,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (inspect_command, (table, "--labels", "t", "--separator", ""), "one character"),
         (inspect_command, (table, "--labels", "t", "--separator", ";;"), "one character"),
         (inspect_command, (table, "--labels", "t", "--decimal", "xx"), "one character"),
-        (inspect_command, (table, "--labels", "t", "--encoding", "foo"), "'foo' is no encoding"),
+        (inspect_command, (table, "--labels", "t", "--encoding", "foo"), "not a text encoding"),
         (
             complete_command,
             (model, table, "-o", tmp_path / "a.csv", "--details", tmp_path / "a.csv"),
