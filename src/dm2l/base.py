@@ -306,7 +306,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             honest = held_out()
         if honest is not None:
             T = np.where(self._learnable, T, 0)
-            self._coupling = Coupling.fit(T, honest, self.threshold)
+            found = Coupling.fit(T, honest, self.threshold)
+            self._coupling = found.remember(X, T, honest, self._all_scores)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -580,6 +581,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Conditional scores, probabilities and decisions of all entries."""
         scores = to_numpy(self._all_scores(X))
         learnt = self._learnable
+        if coupling.rows is not None:
+            scores = coupling.rows.honest(X, T, scores)
         mean, p = coupling.believe(np.where(learnt, T, 0), scores)
         alone = plain_probability(self._constant)
         if self._calibrator is not None:

@@ -23,6 +23,7 @@ from dm2l.coupling._leave_out import (
 )
 from dm2l.coupling._moments import pairwise_covariance
 from dm2l.coupling._promise import Filling, Promise, check_max_wrong
+from dm2l.coupling._rows import TrainingRows
 
 __all__ = [
     "Beliefs",
@@ -34,6 +35,7 @@ __all__ = [
     "Filling",
     "LabelCovariance",
     "Promise",
+    "TrainingRows",
     "beliefs",
     "check_max_wrong",
     "condition",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.arrays import take_rows, to_numpy
 from dm2l.calibration import best_f1_thresholds
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import LabelCovariance
 from dm2l.coupling._fit import WORK, quick_covariance
 from dm2l.coupling._promise import Promise
+from dm2l.coupling._rows import TrainingRows
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +25,9 @@ Floats = NDArray[np.float64]
 MOST_ROWS, FEWEST_ROWS = 2000, 500
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
+# Ratio of squared errors, unseen to seen, from which on training rows are remembered.
+BENT = 1.02
+FEW = 500  # rows that tell
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Coupling:
     borders : ndarray of shape (n_labels,)
         What the probability must exceed where ``threshold`` is None; NaN for labels with too few
         examples of a class to say, whose conditional means decide.
+    rows : TrainingRows or None
+        Honest scores of training rows, where the model's own are too good.
     """
 
     covariance: LabelCovariance
@@ -48,6 +56,7 @@ class Coupling:
     promise: Promise
     threshold: float | None
     borders: Floats
+    rows: TrainingRows | None = None
 
     @classmethod
     def fit(cls, T: NDArray[Any], F: Floats, threshold: Any = None) -> Self:
@@ -91,6 +100,23 @@ class Coupling:
         positive = found.decide(mean, p)
         promise = Promise.fit(np.where(positive, p, 1 - p), positive, T)
         return replace(found, covariance=found.covariance.bare(), promise=promise)
+
+    def remember(
+        self, X: Any, T: NDArray[Any], honest: Floats, score: Callable[[Any], Any]
+    ) -> Self:
+        """Keep the honest scores of training rows if the model's own are nearer the labels.
+
+        A few rows tell: ``score`` gives the model's own scores of them.
+        """
+        known = (T != 0) & np.isfinite(honest)
+        few = np.flatnonzero(known.any(axis=1))[:FEW]
+        if not len(few):
+            return self
+        own = to_numpy(score(take_rows(X, few)))
+        errors = [np.square(T[few] - part)[known[few]].mean() for part in (own, honest[few])]
+        if errors[1] < BENT * errors[0]:
+            return self
+        return replace(self, rows=TrainingRows.of(X, T, honest))
 
     def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Conditional mean and probability of every entry, a known one as if it were a hole."""

@@ -19,7 +19,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from dm2l.baselines import available
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
-from dm2l.coupling import Combiner, Coupling, DenseCovariance, FactorCovariance, Promise
+from dm2l.coupling import (
+    Combiner,
+    Coupling,
+    DenseCovariance,
+    FactorCovariance,
+    Promise,
+    TrainingRows,
+)
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.kernels import FourierMap, Kernel
 from dm2l.labels import Labels
@@ -46,6 +53,7 @@ _OTHERS: tuple[type, ...] = (
     MultilabelKFold,
     MultilabelShuffleSplit,
     Promise,
+    TrainingRows,
 )
 _MT19937_WORDS = 624
 
