@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dm2l import DM2LClassifier
@@ -42,15 +43,15 @@ def test_entries_that_are_as_they_were_get_their_honest_scores():
         assert changed[i, j] == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.fixture(scope="module")
-def bent():
-    """A kernel model that follows its training labels closely."""
+@pytest.fixture(scope="module", params=[0.1, 0.01])
+def bent(request):
+    """A kernel model that follows its training labels closely, or meets them all."""
     data = load_digit_attributes()
     # Pictures that hardly show anything: labels know more of each other than features do.
     X = data.data[:400] + np.random.default_rng(0).normal(scale=15, size=(400, 64))
     truth = data.target[:400]
     Y = hide_uniform(truth, 0.6, random_state=0)
-    return X, Y, truth, DM2LClassifier(0.0, 0.01, kernel="rbf").fit(X, Y)
+    return X, Y, truth, DM2LClassifier(0.0, request.param, kernel="rbf").fit(X, Y)
 
 
 def quality(model, X, Y, truth):
@@ -63,10 +64,10 @@ def quality(model, X, Y, truth):
 def test_holes_of_training_rows_are_filled_by_what_the_row_knows(bent):
     X, Y, truth, model = bent
     with_rows = quality(model, X, Y, truth)
-    alone = DM2LClassifier(0.0, 0.01, kernel="rbf", coupling=None).fit(X, Y)
-    assert with_rows > quality(alone, X, Y, truth) + 0.02
+    alone = clone(model).set_params(coupling=None).fit(X, Y)
+    assert with_rows > quality(alone, X, Y, truth) + 0.3
     # Other numbers are other rows: the model's own scores of known entries say too little.
-    assert with_rows > quality(model, X * (1 + 1e-12), Y, truth) + 0.02
+    assert with_rows > quality(model, X * (1 + 1e-12), Y, truth) + 0.1
 
 
 def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_none(bent, tmp_path):
@@ -77,4 +78,4 @@ def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_none(bent, tmp_path)
         loaded.complete(X, Y, method="predict_proba"),
         model.complete(X, Y, method="predict_proba"),
     )
-    assert DM2LClassifier(0.0, 1e6).fit(X, Y)._coupling.rows is None
+    assert DM2LClassifier(0.0, 1e9).fit(X, Y)._coupling.rows is None
