@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
@@ -30,6 +31,20 @@ _PROBABILITY, _SCORE = "__probability", "__score"
 _SHOWN = 10  # suggestions on the terminal
 
 
+def _share(context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """A share such as 5% or 0.05, which leaves nothing for a margin to say."""
+    if value is None:
+        return None
+    number, percent, rest = value.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise click.BadParameter(f"{value!r} is not a share such as 5% or 0.05.")
+    return share
+
+
 @click.command("complete")
 @shared.model_argument
 @shared.table_argument
@@ -46,6 +61,14 @@ _SHOWN = 10  # suggestions on the terminal
     show_default=True,
     help="An entry is worth a look if its probability is this close to one half.",
 )
+@click.option(
+    "--max-wrong",
+    callback=_share,
+    metavar="SHARE",
+    help="Fill only as many holes as keep the expected share of wrong answers at or below this, "
+    "such as 5% or 0.05, and leave the others as they are. Not with --margin: those left are "
+    "the ones worth a look.",
+)
 @shared.reading_options
 @shared.force_option
 @shared.json_option
@@ -55,45 +78,72 @@ def complete_command(
     output: Path,
     details: Path | None,
     margin: float,
+    max_wrong: float | None,
     force: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
     """Write TABLE with the holes of its labels filled by MODEL.
 
-    Observed entries and all other columns keep their very text. For each label two columns are
-    added, LABEL__probability and LABEL__look, with something in them where a hole was filled.
+    A hole is filled by the features and the known labels of its row. Observed entries and all
+    other columns keep their very text. For each label two columns are added, LABEL__probability
+    and LABEL__look, with something in them where there was a hole.
 
-    Example: dm2l complete assays.dm2l assays.csv -o filled.csv
+    Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-wrong 5%
     """
+    source = click.get_current_context().get_parameter_source("margin")
+    if max_wrong is not None and source is not ParameterSource.DEFAULT:
+        raise click.UsageError(
+            "--margin and --max-wrong exclude each other: with --max-wrong, the holes that are "
+            "left are those worth a look."
+        )
     shared.check_outputs(force, output, details)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
         check_form(table, output)
         tell("filling")
-        completion = complete_table(model, table, margin)
+        completion = complete_table(model, table, margin, max_wrong=max_wrong)
         marks = [*model.missing, *reading["missing"]]
         write_completion(completion, table, output, missing=marks, details=details)
     shared.warn(completion.warnings)
     counts = [
         {
             "label": name,
-            "filled": int(completion.holes[:, k].sum()),
+            "filled": int(completion.filled[:, k].sum()),
             "positive": int(completion.positive[:, k].sum()),
+            "left": int((completion.holes & ~completion.filled)[:, k].sum()),
             "look": int(completion.look[:, k].sum()),
         }
         for k, name in enumerate(completion.label_names)
     ]
+    n_holes, n_filled = int(completion.holes.sum()), int(completion.filled.sum())
     if as_json:
-        shared.echo_json({"output": output, "details": details, "labels": counts})
+        shared.echo_json(
+            {
+                "output": output,
+                "details": details,
+                "max_wrong": max_wrong,
+                "expected_wrong": completion.expected_wrong,
+                "filled": n_filled,
+                "left": n_holes - n_filled,
+                "labels": counts,
+            }
+        )
         return
-    width = max(len(name) for name in completion.label_names)
-    say(f"{'label':<{width}}  filled  with yes  worth a look")
+    width = max(5, *(len(name) for name in completion.label_names))
+    last = "worth a look" if max_wrong is None else "left"
+    say(f"{'label':<{width}}  filled  with yes  {last:>12}")
     for count in counts:
         say(
             f"{count['label']:<{width}}  {count['filled']:6}  {count['positive']:8}  "
             f"{count['look']:12}"
+        )
+    if max_wrong is not None:
+        say(
+            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left; of the filled "
+            f"{completion.expected_wrong:.2%} are expected to be wrong, asked for at most "
+            f"{100 * max_wrong:.4g}%."
         )
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
 

@@ -225,8 +225,9 @@ def evaluate_command(
 ) -> None:
     """Hide some observed labels of TABLE, fill them in from the rest, and say how well that went.
 
-    DM2L stands beside ridge on the observed labels and beside ridge that takes every hole for a
-    no. All settings are chosen from the labels that were left. Brackets are 95 % confidence
+    DM2L, which goes by the features and the known labels of a row as complete does, stands beside
+    the same model by features alone, ridge on the observed labels, and ridge that takes every hole
+    for a no. All settings are chosen from the labels that were left. Brackets are 95 % confidence
     intervals over the repetitions.
 
     Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
@@ -271,11 +272,13 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
         )
     grid = Grid("label", title="average precision by label")
     for heading in ("hidden", "yes", "AUC", *found.methods):
-        grid.add_column(heading, justify="right")
+        # Narrow columns leave room for names.
+        grid.add_column(heading.replace(" ", "\n"), justify="right")
     for quality in found.labels:
         numbers = (
             quality.auc,
             quality.average_precision,
+            quality.features_average_precision,
             quality.ridge_average_precision,
             quality.negatives_average_precision,
         )

@@ -182,7 +182,11 @@ def _check_model(model: TableModel) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a row that is only a trial
-            answer = model.answer(_blank_row(model))
+            row = _blank_row(model)
+            answer = model.answer(row)
+            known = np.full((1, n_labels), np.nan)
+            known[0, 0] = 1.0
+            filled = model.fill(row, known).probabilities
             n_features = len(model.features)
             names = [str(name) for name in model.classifier.label_names_]
     except _FAULTS as error:
@@ -193,8 +197,8 @@ def _check_model(model: TableModel) -> None:
         and type(model.classifier) is DM2LClassifier
         and names == model.label_names
         and n_features == model.classifier.n_features_in_
-        and all(np.shape(part) == (1, n_labels) for part in answer)
-        and all(np.isfinite(part).all() for part in answer)
+        and all(np.shape(part) == (1, n_labels) for part in (*answer, filled))
+        and all(np.isfinite(part).all() for part in (*answer, filled))
     )
     if not proper:
         raise ModelFileError("its parts do not fit together.")

@@ -25,9 +25,13 @@ class Completion:
         Entries that were not observed, that are filled with yes, that are worth a look: their
         probability is near one half.
     probabilities : ndarray of shape (n_rows, n_labels)
-        That the label is positive.
+        That the label is positive; 0 or 1 where it was observed.
     warnings : list of str
         What was odd about the table.
+    left : ndarray of bool of shape (n_rows, n_labels) or None
+        Holes that are not filled, because too many answers would be wrong; None for none.
+    expected_wrong : float
+        Share of wrong ones to expect among the filled; NaN if nothing was promised.
     """
 
     label_names: list[str]
@@ -36,10 +40,19 @@ class Completion:
     look: NDArray[np.bool_]
     probabilities: NDArray[np.float64]
     warnings: list[str]
+    left: NDArray[np.bool_] | None = None
+    expected_wrong: float = np.nan
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Holes that get an answer."""
+        return self.holes if self.left is None else self.holes & ~self.left
 
 
-def complete_table(model: TableModel, table: Table, margin: float = MARGIN) -> Completion:
-    """Decide every hole of a table.
+def complete_table(
+    model: TableModel, table: Table, margin: float = MARGIN, *, max_wrong: float | None = None
+) -> Completion:
+    """Decide the holes of a table by its features and by what each row already knows.
 
     Parameters
     ----------
@@ -49,6 +62,9 @@ def complete_table(model: TableModel, table: Table, margin: float = MARGIN) -> C
         A table with the columns and the labels of the model, read with the model's label names.
     margin : float, default=0.2
         Entries whose probability is this close to one half are worth a look.
+    max_wrong : float, default=None
+        Fill only as many holes as keep the expected share of wrong ones among the filled at or
+        below this, and leave the others, which are then those worth a look.
 
     Returns
     -------
@@ -72,13 +88,16 @@ def complete_table(model: TableModel, table: Table, margin: float = MARGIN) -> C
     """
     model.check_labels(table)
     inputs, warnings = model.inputs(table)
-    answer = model.answer(inputs)
+    found = model.fill(inputs, table.Y, max_wrong)
     holes = np.isnan(table.Y)
+    near = holes & (np.abs(found.probabilities - 0.5) <= margin)
     return Completion(
         label_names=table.label_names,
         holes=holes,
-        positive=answer.positive & holes,
-        look=holes & (np.abs(answer.probabilities - 0.5) <= margin),
-        probabilities=answer.probabilities,
+        positive=found.positive,
+        look=near if max_wrong is None else found.left,
+        probabilities=found.probabilities,
         warnings=warnings,
+        left=None if max_wrong is None else found.left,
+        expected_wrong=found.expected_wrong,
     )

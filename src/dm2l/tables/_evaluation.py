@@ -13,11 +13,14 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
 from dm2l.tables._measures import changes, interval, intervals, keep_back, label_precision, measure
+from dm2l.tables._model import fill_holes
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table
 
-METHODS = ("DM2L", "masked ridge", "holes are negatives")
+# The first two are one fit: with and without what the row's known labels say about its holes.
+COUPLED, ALONE = "DM2L", "features alone"
+METHODS = (COUPLED, ALONE, "masked ridge", "holes are negatives")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class LabelQuality:
     n_positive: int
     auc: float
     average_precision: float
+    features_average_precision: float
     ridge_average_precision: float
     negatives_average_precision: float
 
@@ -48,7 +52,7 @@ class TableEvaluation:
     methods : dict of str to dict of str to Interval
         Measures of each method.
     gains : dict of str to dict of str to Interval
-        DM2L less each other method, on the same hidden labels.
+        DM2L less each other one, on the same hidden labels.
     labels : list of LabelQuality
         One for each label.
     settings : list of Settings
@@ -77,8 +81,11 @@ def evaluate_table(
     """Hide observed labels, fill them in from the rest, and measure.
 
     Each repetition hides the same share of the positives and of the negatives of every label.
-    Settings are chosen from what is left, for each method alike: DM2L; ridge on the observed
-    labels (``lambda_d = 0``); the same ridge on a table whose holes are written as negatives.
+    Settings are chosen from what is left, for each method alike: DM2L, which fills a hole by the
+    features and the known labels of its row as :func:`complete_table` does; the same fit by
+    features alone; ridge on the observed labels (``lambda_d = 0``); the same ridge on a table whose
+    holes are written as negatives. The last two go by features alone as well. DM2L ranks by the
+    probabilities that would be written, the others by scores.
 
     Parameters
     ----------
@@ -126,21 +133,29 @@ def evaluate_table(
         left, hidden = keep_back(table.Y, hide, wishes.seed + repetition)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
         for name in METHODS:
+            if name == ALONE:
+                continue
             if tell is not None:
                 tell(f"repetition {repetition + 1} of {repetitions}: {name}")
             Y = np.nan_to_num(left) if name == "holes are negatives" else left
-            fixed = wishes if name == "DM2L" else replace(wishes, lambda_d=0.0)
+            ridge = replace(wishes, lambda_d=0.0, coupling=None)
+            fixed = wishes if name == COUPLED else ridge
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+            if name == COUPLED:
+                filled = fill_holes(model, X, left)
+                p = filled.probabilities
+                measured[COUPLED].append(measure(hidden, p, p, filled.positive))
+                precision[COUPLED].append(label_precision(hidden, p))
+                aucs.append(label_table(hidden, p)["auc"])
+                chosen.append(settings)
             scores = model.decision_function(X)
             found = measure(hidden, scores, model.predict_proba(X), model.predict(X) == 1)
-            measured[name].append(found)
-            precision[name].append(label_precision(hidden, scores))
-            if name == "DM2L":
-                aucs.append(label_table(hidden, scores)["auc"])
-                chosen.append(settings)
+            plain = ALONE if name == COUPLED else name
+            measured[plain].append(found)
+            precision[plain].append(label_precision(hidden, scores))
         hidden_counts.append(hidden)
     stacked = np.stack(hidden_counts)
     return TableEvaluation(
@@ -148,7 +163,7 @@ def evaluate_table(
         repetitions=repetitions,
         n_hidden=int((~np.isnan(stacked[0])).sum()),
         methods={name: intervals(values, hide) for name, values in measured.items()},
-        gains={name: changes(measured["DM2L"], measured[name], hide) for name in METHODS[1:]},
+        gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
         labels=[
             LabelQuality(
                 label,

@@ -38,10 +38,10 @@ def write_completion(
 ) -> None:
     """Write a table with its holes filled, in the spelling of each column.
 
-    In a text file every other cell keeps its very text, and lines keep their ends. For each label
-    columns ``<label>__probability`` and ``<label>__look`` come after the last column, with
-    something in them where a hole was filled; or nothing is added and ``details`` has a line for
-    every hole.
+    In a text file every other cell keeps its very text, and lines keep their ends; so do holes that
+    are left. For each label columns ``<label>__probability`` and ``<label>__look`` come after the
+    last column, with something in them where there was a hole; or nothing is added and ``details``
+    has a line for every hole.
 
     Parameters
     ----------
@@ -91,8 +91,9 @@ def check_form(table: Table, output: Path) -> None:
 
 def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str, Any]:
     rows, labels = np.nonzero(completion.holes)
+    filled = completion.filled
     answers = [
-        plain(str(spellings[k][0 if completion.positive[i, k] else 1]))
+        plain(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
         for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
     ]
     return {
@@ -178,7 +179,7 @@ def _text_writer(
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
     columns = [[lines[i].cells[place] for i in rows] for place in places]
-    spellings = _spellings(columns, table.Y)
+    spellings, filled = _spellings(columns, table.Y), completion.filled
     for row, i in enumerate(rows):
         cells = lines[i].cells
         for k in np.flatnonzero(completion.holes[row]).tolist():
@@ -188,7 +189,8 @@ def _text_writer(
                     f"{table.label_names[k]!r} holds {cells[places[k]]!r}. Name the separator with "
                     "--separator."
                 )
-            cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
+            if filled[row, k]:
+                cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
         if inline:
             for k, hole in enumerate(completion.holes[row]):
                 p, look = completion.probabilities[row, k], completion.look[row, k]
@@ -240,7 +242,7 @@ def _parquet_writer(
             field = field.with_type(arrow.int64())
         spelling = _of_type(spellings[k], field.type, arrow)
         values = columns[k]
-        for i in np.flatnonzero(completion.holes[:, k]):
+        for i in np.flatnonzero(completion.filled[:, k]):
             values[i] = spelling[0 if completion.positive[i, k] else 1]
         content = content.set_column(place, field, arrow.array(values, type=field.type))
     if inline:
@@ -278,8 +280,8 @@ def _write_matrix(completion: Completion, table: Table, path: Path) -> None:
     names = list(bunch.target_names or [f"y{k + 1}" for k in range(bunch.target.shape[1])])
     target = np.array(bunch.target, dtype=np.float64)
     for k, name in enumerate(table.label_names):
-        hole, column = completion.holes[:, k], names.index(name)
-        target[hole, column] = completion.positive[hole, k]
+        filled, column = completion.filled[:, k], names.index(name)
+        target[filled, column] = completion.positive[filled, k]
     bunch["target"] = target if np.isnan(target).any() else target.astype(np.int8)
     bunch["target_names"] = names
     write_npz(path, bunch)

@@ -20,6 +20,25 @@ from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_p
 from dm2l.tables._table import Table, made_up_names
 
 
+class Filled(NamedTuple):
+    """What the holes of labels are filled with, given what their rows know.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_rows, n_labels)
+        That a label is positive; 0 or 1 where it was observed.
+    positive, left : ndarray of bool of shape (n_rows, n_labels)
+        Holes that are filled with yes, and holes that a bound on wrong answers leaves open.
+    expected_wrong : float
+        Share of wrong ones to expect among the filled; NaN without a bound.
+    """
+
+    probabilities: NDArray[np.float64]
+    positive: NDArray[np.bool_]
+    left: NDArray[np.bool_]
+    expected_wrong: float
+
+
 class Answer(NamedTuple):
     """Scores, probabilities and decisions for the rows of a table, one column per label."""
 
@@ -125,6 +144,38 @@ class TableModel:
             classifier.predict_proba(X),
             classifier.predict(X) == 1,
         )
+
+    def fill(self, inputs: Any, Y: NDArray[np.float64], max_wrong: float | None = None) -> Filled:
+        """Fill the holes of ``Y``, rows of which are those of what :meth:`inputs` has returned.
+
+        The known labels of a row have a say in its holes, if the model was fitted with coupling.
+        """
+        X = self.pipeline[:-1].transform(inputs)
+        return fill_holes(self.classifier, X, Y, max_wrong)
+
+
+def fill_holes(
+    classifier: Any, X: Any, Y: NDArray[np.float64], max_wrong: float | None = None
+) -> Filled:
+    """Fill the holes of ``Y`` from prepared features and the known labels of each row."""
+    if max_wrong is not None and not hasattr(classifier, "label_covariance_"):
+        raise ValueError(
+            "A bound on wrong answers takes a model that couples labels, which this one does not: "
+            "fit it again with this version of dm2l."
+        )
+    filled, filling = classifier.complete(X, Y, max_wrong=max_wrong, return_filling=True)
+    p = np.array(classifier.complete(X, Y, method="predict_proba"))
+    # Known entries, which coupled probabilities are fitted to, seldom stand in rows that know
+    # nothing else: there the calibrated curve is the better one, and the one that decides.
+    bare = np.isnan(Y[:, classifier._learnable]).all(axis=1)
+    if bare.any():
+        p[bare] = np.where(np.isnan(Y[bare]), classifier.predict_proba(X[bare]), p[bare])
+    return Filled(
+        p,
+        np.isnan(Y) & (filled == 1),
+        np.isnan(filled),
+        filling.expected_wrong,
+    )
 
 
 def fit_table(

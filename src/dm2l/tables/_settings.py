@@ -48,6 +48,8 @@ class Wishes:
         Folds of the search and of the calibration.
     seed : int
         Seed of all folds and masks.
+    coupling : {"residual", "joint"} or None
+        How the known labels of a row have a say in its holes, see :class:`dm2l.DM2LClassifier`.
     """
 
     kernel: str = "auto"
@@ -57,6 +59,7 @@ class Wishes:
     scoring: str | None = None
     folds: int = 5
     seed: int = 0
+    coupling: str | None = "residual"
 
     def kernels(self, n_rows: int) -> Sequence[str]:
         """Kernels to try."""
@@ -92,6 +95,7 @@ class Settings:
             self.alpha,
             kernel=self.kernel,
             calibration=wishes.calibration,
+            coupling=wishes.coupling,
             cv=wishes.splitter(Y),
             random_state=wishes.seed,
             **_approximation(self.kernel, len(Y)),
