@@ -31,8 +31,8 @@ _PROBABILITY, _SCORE = "__probability", "__score"
 _SHOWN = 10  # suggestions on the terminal
 
 
-def _share(context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """A share such as 5% or 0.05, which leaves nothing for a margin to say."""
+def _share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """A share such as 5% or 0.05."""
     if value is None:
         return None
     number, percent, rest = value.strip().partition("%")

@@ -17,6 +17,7 @@ COMMANDS = {
     "evaluate": "Hide some observed labels of TABLE, fill them in from the rest, and say how well "
     "that went.",
     "suggest": "Rank the holes of TABLE by how much a person's answer would help MODEL.",
+    "audit": "List observed labels of TABLE that everything else about their rows contradicts.",
     "review": "Answer the holes of TABLE that help MODEL most, on a page in the browser.",
     "explain": "Say which features carry the labels of MODEL, and which labels move together.",
     "experiment": "Compare methods on data sets; every run can be stopped and resumed.",
@@ -26,6 +27,7 @@ COMMANDS = {
 _MODULES = {
     "_learn": ("inspect", "fit", "evaluate"),
     "_ask": ("complete", "predict", "suggest", "explain"),
+    "_audit": ("audit",),
     "_review": ("review",),
     "_demo": ("demo",),
 }

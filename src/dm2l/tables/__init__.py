@@ -1,6 +1,7 @@
 """Half-labelled tables: read them, learn from them, fill their holes, and say how good that is."""
 
 # `X as X`: a door for the review and the command line, not a page of the API.
+from dm2l.tables._audit import Audit, audit_table
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
@@ -33,6 +34,7 @@ from dm2l.tables._table import Table, table_from_frame
 
 __all__ = [
     "Answer",
+    "Audit",
     "ColumnUse",
     "Completion",
     "Estimate",
@@ -47,6 +49,7 @@ __all__ = [
     "TableEvaluation",
     "TableModel",
     "Wishes",
+    "audit_table",
     "column_kinds",
     "complete_table",
     "evaluate_table",

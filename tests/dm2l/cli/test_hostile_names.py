@@ -46,7 +46,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
-@pytest.mark.parametrize("command", ["inspect", "explain", "suggest", "complete", "evaluate"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "explain", "suggest", "complete", "audit", "evaluate"]
+)
 def test_names_are_printed_without_control_characters(command, as_json, folder, tmp_path):
     table, model, out = folder / "in.csv", folder / "m.dm2l", tmp_path / "out.csv"
     fixed = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1", "--folds", "2")
@@ -56,6 +58,7 @@ def test_names_are_printed_without_control_characters(command, as_json, folder, 
         "explain": (model,),
         "suggest": (model, table, "-o", out),
         "complete": (model, table, "-o", out),
+        "audit": (model, table),
         "evaluate": (table, *labels, *fixed, "--repetitions", "2"),
     }[command]
     result = run(command, *arguments, *as_json)

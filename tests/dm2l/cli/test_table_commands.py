@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from sklearn.metrics import average_precision_score
 
 from dm2l.cli._ask import complete_command, explain_command, predict_command, suggest_command
+from dm2l.cli._audit import audit_command
 from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
 from dm2l.tables import Wishes, fit_table, read_table
 from half_labelled import LABELS, as_csv, make_table, spell
@@ -25,6 +26,7 @@ COMMANDS = (
     evaluate_command,
     suggest_command,
     explain_command,
+    audit_command,
 )
 N_ROWS = 300
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "3")

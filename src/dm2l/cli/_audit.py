@@ -1,0 +1,81 @@
+"""Labels that may be wrong: ``dm2l audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dm2l.cli import _table_options as shared
+from dm2l.cli._table_options import say
+from dm2l.tables import audit_table, check_suffix, write_columns
+
+
+@click.command("audit")
+@shared.model_argument
+@shared.table_argument
+@shared.new_file_option(
+    "-o", "--output", metavar="FILE", help="A .csv, .tsv or .parquet file for the list."
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
+)
+@click.option(
+    "--unseen",
+    is_flag=True,
+    help="MODEL was not fitted to the rows of TABLE, so that no models of folds have to be.",
+)
+@shared.reading_options
+@shared.safe_csv_option
+@shared.force_option
+@shared.json_option
+def audit_command(
+    model_path: Path,
+    path: Path,
+    output: Path | None,
+    top: int,
+    unseen: bool,
+    safe_csv: bool,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """List observed labels of TABLE that everything else about their rows contradicts.
+
+    The probability is that of being wrong, given the features and the other labels of the row;
+    false alarms are the share of right ones to expect down to that line. Row 1 is the first row
+    below the header. TABLE should be the one that MODEL was fitted to.
+
+    Example: dm2l audit assays.dm2l assays.csv --top 50 -o doubtful.csv
+    """
+    shared.check_outputs(force, output)
+    with shared.data_problems(), shared.progress() as tell:
+        if output is not None:
+            check_suffix(output)
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, **reading)
+        tell("looking for contradictions")
+        found = audit_table(model, table, top, training=not unseen)
+        columns = {
+            "row": found.row.tolist(),
+            "label": found.label,
+            "observed": ["yes" if observed else "no" for observed in found.observed],
+            "probability": found.probability.round(4).tolist(),
+            "false_alarms": found.false_alarms.round(4).tolist(),
+        }
+        if output is not None:
+            write_columns(output, columns, safe=safe_csv)
+    shared.warn(found.warnings)
+    lines = list(zip(*columns.values(), strict=True))
+    if as_json:
+        doubts = [dict(zip(columns, line, strict=True)) for line in lines]
+        shared.echo_json({"output": output, "doubts": doubts})
+        return
+    for row, label, observed, probability, false_alarms in lines:
+        say(
+            f"row {row:>6}  {label}  says {observed:<3}  wrong with probability {probability:.2f}  "
+            f"false alarms so far {false_alarms:.0%}"
+        )
+    if output is not None:
+        say(f"{len(lines)} labels: {output}")
