@@ -1,0 +1,156 @@
+"""Tables and tests of what benchmarks/completion.py has measured."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from record import write
+
+from dm2l.plots import ranks
+from dm2l_lab._statistics import pairwise_wilcoxon
+
+KEY = ("part", "data", "rate", "mask", "seed")
+MEASURES = {"auc": True, "map": True, "logloss": False, "accuracy": True}  # higher is better
+Rows = list[dict[str, Any]]
+
+
+def means(rows: Rows, *names: str) -> dict[tuple[Any, ...], dict[str, float]]:
+    """Means over seeds, by set, rate and method."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["data"], row["rate"], row["method"]].append([row[name] for name in names])
+    return {
+        key: dict(zip(names, np.mean(found, axis=0).tolist(), strict=True)) | {"seeds": len(found)}
+        for key, found in groups.items()
+    }
+
+
+def listed(table: dict[tuple[Any, ...], dict[str, float]]) -> Rows:
+    rounded = {key: {k: round(v, 4) for k, v in row.items()} for key, row in table.items()}
+    return [{"data": d, "rate": r, "method": m} | row for (d, r, m), row in rounded.items()]
+
+
+def holes(rows: Rows) -> dict[str, Any]:
+    table = means([row for row in rows if "reason" not in row], *MEASURES, "seconds")
+    reasons = {(row["data"], row["method"]): row["reason"] for row in rows if "reason" in row}
+    found: dict[str, Any] = {"means": listed(table)}
+    found["left_out"] = [{"data": d, "method": m, "reason": r} for (d, m), r in reasons.items()]
+    rates = sorted({rate for _, rate, _ in table})
+    for measure, higher in MEASURES.items():
+        # Blocks are sets: those of one set at several rates would not be independent.
+        by_set, by_rate = defaultdict(lambda: defaultdict(list)), defaultdict(list)
+        for (data, rate, method), row in table.items():
+            by_set[data][method].append(row[measure])
+            by_rate[method, rate].append(row[measure])
+        full = [
+            m for m in dict.fromkeys(m for m, _ in by_rate) if all(m in b for b in by_set.values())
+        ]
+        values = np.array([[np.mean(block[m]) for m in full] for block in by_set.values()])
+        found[measure] = compare(measure, higher, list(by_set), full, values)
+        for method in dict.fromkeys(m for m, _ in by_rate):
+            cells = [
+                f"{r}: {np.mean(by_rate[method, r]):.3f}" for r in rates if (method, r) in by_rate
+            ]
+            print(f"    {method:26}", "  ".join(cells))
+    return found
+
+
+def compare(measure: str, higher: bool, sets: list[str], names: list[str], table: Any) -> Any:
+    """Ranks over sets, Friedman, Nemenyi, and the best of ours against all others."""
+    mean_ranks = ranks.average_ranks(table, higher)
+    order = np.argsort(mean_ranks)
+    p_value = ranks.friedman(table, higher).f_p_value
+    cd = ranks.nemenyi_critical_difference(len(names), len(sets))
+    groups = ranks.indistinguishable_groups(mean_ranks, cd)
+    first = next(int(k) for k in order if names[k].startswith("ours"))
+    second = next(int(k) for k in order if not names[k].startswith("ours"))
+    pairs = {p.second: p for p in pairwise_wilcoxon(table, higher, control=first)}
+    best = (np.argmax if higher else np.argmin)(table, axis=1)
+    lost = {d: names[k] for d, k in zip(sets, best, strict=True) if "ours" not in names[k]}
+    print(f"\n{measure}: {len(sets)} sets, Friedman p {p_value:.2g}, critical difference {cd:.2f}")
+    for k in order:
+        p = pairs.get(k)
+        against = f"{p.wins}:{p.losses}, p {p.p_holm:.2g} (Holm)" if p else ""
+        print(f"  {mean_ranks[k]:5.2f}  {table[:, k].mean():.4f}  {names[k]:26} {against}")
+    print(f"  ours not first on: {lost or 'none'}")
+    return {
+        "sets": len(sets),
+        "mean_ranks": {names[k]: round(float(mean_ranks[k]), 3) for k in order},
+        "friedman_p": p_value,
+        "critical_difference": round(cd, 3),
+        "not_distinguished": [[names[k] for k in group] for group in groups],
+        "first_of_ours": names[first],
+        "best_other": names[second],
+        "wilcoxon_holm_p": pairs[second].p_holm,
+        "wins_ties_losses": [pairs[second].wins, pairs[second].ties, pairs[second].losses],
+        "not_first": lost,
+    }
+
+
+def new_rows(rows: Rows) -> dict[str, Any]:
+    table = means(rows, "auc", "ranking_loss", "seconds")
+    found: dict[str, Any] = {"means": listed(table)}
+    print("\nnew rows: joint better than None on so many sets")
+    keys = dict.fromkeys((m.rpartition(", ")[0], r) for _, r, m in table)
+    for base, rate in sorted(keys):
+        sets = [d for d, r, m in table if r == rate and m == f"{base}, joint"]
+        pairs = [[table[d, rate, f"{base}, {c}"] for c in ("joint", "None")] for d in sets]
+        gains = [(a["auc"] - b["auc"], b["ranking_loss"] - a["ranking_loss"]) for a, b in pairs]
+        better, gain = (np.array(gains) > 0).sum(axis=0).tolist(), np.mean(gains, axis=0)
+        print(
+            f"  {base:14} {rate}: AUC {better[0]} ({gain[0]:+.4f}), "
+            f"ranking loss {better[1]} ({-gain[1]:+.4f}) of {len(sets)}"
+        )
+        found[f"{base}, {rate}"] = dict(
+            zip(("auc", "ranking_loss", "sets"), (*better, len(sets)), strict=True)
+        )
+    return found
+
+
+def promises(rows: Rows) -> dict[str, Any]:
+    """Share wrong among the filled, mean over repetitions; 0 where nothing was filled."""
+    groups = defaultdict(list)
+    for row in rows:
+        for level, (filled, wrong, yes) in row["filled, wrong, right yes"].items():
+            key = row["method"], row["mask"], level, row["data"], row["rate"]
+            groups[key].append((wrong / max(filled, 1), yes))
+    table = {key: np.array(cell) for key, cell in groups.items()}
+    print("\npromises: realised share wrong, mean over cells and worst; cells above by 2 errors")
+    found: dict[str, Any] = {"levels": {}, "right_yes": {}}
+    for mask, level in dict.fromkeys(key[1:3] for key in table):
+        cells = [cell[:, 0] for key, cell in table.items() if key[:3] == ("coupled", mask, level)]
+        mean, worst = np.mean([c.mean() for c in cells]), max(c.mean() for c in cells)
+        sure = [c.mean() - 2 * c.std(ddof=1) / len(c) ** 0.5 for c in cells if len(c) > 1]
+        above = int(sum(low > float(level) for low in sure))
+        print(f"  {mask:10} {level:5} {mean:.4f} {worst:.4f}  {above} of {len(sure)}")
+        found["levels"][f"{mask}, {level}"] = [round(mean, 4), round(worst, 4), above, len(sure)]
+    for (method, mask, level, data, rate), cell in table.items():
+        if method == "features alone" and level == "0.1":
+            mine = table["coupled", mask, level, data, rate][: len(cell), 1].mean()
+            print(f"  right yes at 10 %, {data} {rate}: {mine:.0f} against {cell[:, 1].mean():.0f}")
+            found["right_yes"][data] = [round(mine, 1), round(cell[:, 1].mean(), 1)]
+    return found
+
+
+def doubtful(rows: Rows) -> dict[str, Any]:
+    table = means(rows, "precision", "flipped")
+    print("\ndoubtful: wrong ones among the first hundred")
+    for (data, rate, method), row in table.items():
+        print(f"  {data:10} {rate} {method:15} {row['precision']:.2f} ({row['flipped']:.0f} wrong)")
+    return {"means": listed(table)}
+
+
+def summarise(rows: Rows, out: Path) -> None:
+    """Print tables of all parts that there are, and store them."""
+    last = {(*(row[name] for name in KEY), row["method"]): row for row in rows}
+    parts = {"holes": holes, "new-rows": new_rows, "promises": promises, "doubtful": doubtful}
+    present = {row["part"] for row in rows}
+    record = {
+        part: summary([row for row in last.values() if row["part"] == part])
+        for part, summary in parts.items()
+        if part in present
+    }
+    write(out, record)
