@@ -1,7 +1,7 @@
 """What fills holes best, what it promises, and what it brings to new rows.
 
     python benchmarks/completion.py PART --out FILE.jsonl [--jobs 16] [--minutes 8] [--seeds 5]
-                                    [--sets emotions yeast] [--tox21 FILE.npz] [--rows 3000]
+                                    [--sets emotions yeast] [--tox21 FILE.npz] [--rows 2000]
     python benchmarks/completion.py --summary FILE.jsonl [--out FILE.json]
 
 Parts:
@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", help="of the part 'holes', e.g. linear mice")
     parser.add_argument("--tox21", type=Path, help="from benchmarks/fingerprints.py")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0)
     arguments = parser.parse_args()
