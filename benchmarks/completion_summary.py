@@ -45,12 +45,14 @@ def holes(rows: Rows) -> dict[str, Any]:
         for (data, rate, method), row in table.items():
             by_set[data][method].append(row[measure])
             by_rate[method, rate].append(row[measure])
-        full = [
-            m for m in dict.fromkeys(m for m, _ in by_rate) if all(m in b for b in by_set.values())
-        ]
-        values = np.array([[np.mean(block[m]) for m in full] for block in by_set.values()])
-        found[measure] = compare(measure, higher, list(by_set), full, values)
-        for method in dict.fromkeys(m for m, _ in by_rate):
+        # Methods that most sets have, on the sets that have all of these.
+        names = dict.fromkeys(method for method, _ in by_rate)
+        full = [m for m in names if sum(m in b for b in by_set.values()) >= 0.8 * len(by_set)]
+        sets = [data for data, block in by_set.items() if all(m in block for m in full)]
+        values = np.array([[np.mean(by_set[data][m]) for m in full] for data in sets])
+        if len(sets) > 1 and len(full) > 1:
+            found[measure] = compare(measure, higher, sets, full, values)
+        for method in names:
             cells = [
                 f"{r}: {np.mean(by_rate[method, r]):.3f}" for r in rates if (method, r) in by_rate
             ]
