@@ -195,11 +195,11 @@ callable, default="linear"
            [1, 1],
            [1, 0],
            [0, 0]])
-    >>> model.complete(X, Y)
+    >>> model.complete(X, Y)  # holes by features and by the labels that the row has
     array([[0, 1],
-           [1, 1],
            [1, 0],
-           [0, 0]])
+           [1, 0],
+           [1, 0]])
     """
 
     def __init__(

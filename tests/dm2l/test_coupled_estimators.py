@@ -105,7 +105,8 @@ def test_new_rows_are_filled_like_those_of_the_training(model, data):
 
 def test_scores_of_holes_are_conditional_means(model, data):
     X, Y, _ = data
-    model.fit(X, Y)
+    model.fit(X[:200], Y[:200])
+    X, Y = X[200:], Y[200:]  # of training rows, known entries have scores that never saw them
     signs = np.nan_to_num(2 * Y - 1)
     mean, _ = condition(model.label_covariance_, signs, model.decision_function(X))
     found = model.complete(X, Y, method="decision_function")

@@ -13,6 +13,9 @@ from dm2l.features import Features, column_variances
 
 # A row that all but determines its own score would otherwise get a residual without bound.
 MOST = 0.98
+# Mean leverage above which the closed form, which knows the curvature of each label by its share
+# of known entries alone, is trusted with none (yeast, rbf, ridge 0.01 and less).
+TOO_BENT = 0.8
 # Up to so many features leverages are exact; of more, as a kernel has, each is a mean of so many
 # random projections, which cost a tenth of the fit instead of twice as much (yeast, rbf).
 EXACT = 1000
@@ -195,8 +198,11 @@ def honest_scores(T: Any, F: Any, h: Any) -> Any:
 def unseen_scores(features: Features, factor: Factor, T: Any, F: Any, alpha: float) -> Any:
     """:func:`honest_scores` by :func:`fitted_leverages`, in numpy.
 
-    NaN where a known entry all but determines its own score: it says nothing about others.
+    NaN where a known entry all but determines its own score: it says nothing about others; and
+    everywhere if most entries nearly do.
     """
     h = to_numpy(fitted_leverages(features, factor, T != 0, alpha))
+    if h[T != 0].mean() > TOO_BENT:
+        return np.full(T.shape, np.nan)
     honest = honest_scores(T, to_numpy(F).astype(np.float64, copy=False), h)
     return np.where((T != 0) & (h >= MOST), np.nan, honest)

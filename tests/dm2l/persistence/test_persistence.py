@@ -407,7 +407,7 @@ def test_the_same_model_gives_the_same_bytes(data, path):
 
 def test_an_array_that_is_held_twice_is_stored_once(data, path):
     X, Y = data
-    model = DM2LClassifierCV([0.0, 0.3], [1.0], kernel="rbf", cv=2).fit(X, Y)
+    model = DM2LClassifierCV([0.0, 0.3], [1.0], kernel="rbf", cv=2, coupling=None).fit(X, Y)
     loaded = again(model, path)
     assert loaded.X_fit_ is loaded.best_estimator_.X_fit_
     assert loaded.classes_ is loaded.best_estimator_.classes_
