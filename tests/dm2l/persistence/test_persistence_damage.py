@@ -777,9 +777,10 @@ def bomb(content, rng):
 
 def edit(content, rng):
     parts = members(content)
-    text = parts[MANIFEST].rstrip()  # a blank at its end means nothing
+    text = parts[MANIFEST]
     start = rng.randrange(len(text))
-    new = rng.choice([b"", b"0", b"]", b'"', b"null", b"1e5"])
+    others = [b"", b"0", b"]", b'"', b"null", b"1e5"]
+    new = rng.choice([part for part in others if part != text[start : start + 1]])
     parts[MANIFEST] = text[:start] + new + text[start + 1 :]
     return pack(parts.items())
 
@@ -813,7 +814,7 @@ def test_two_hundred_damaged_files(content, model, path):
     outcomes = {}
     path.write_bytes(content)
     assert same_model(load_model(path), model)  # which imports what it needs
-    before = pickle.dumps(sorted(sys.modules))
+    before = set(sys.modules)
     for seed in range(200):
         rng = random.Random(seed)
         kind = KINDS[seed % len(KINDS)]
@@ -837,7 +838,7 @@ def test_two_hundred_damaged_files(content, model, path):
         outcome = outcomes.setdefault(kind.__name__, [0, 0])
         outcome[loaded is not None] += 1
     assert not SUNG
-    assert pickle.dumps(sorted(sys.modules)) == before  # nothing was imported for a file
+    assert sorted(set(sys.modules) - before) == []  # nothing was imported for a file
     # Only what zip files repeat, or nobody reads, may change and nobody notice.
     assert {kind for kind, (_, accepted) in outcomes.items() if accepted} <= {
         "flip",
