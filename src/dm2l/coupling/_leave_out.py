@@ -90,7 +90,7 @@ def leverages(
 def _exact(Phi: Any, rows: Any, alpha: float, intercept: bool) -> Any:
     xp, n = namespace(Phi), int(rows.sum())
     if not n:
-        return xp.zeros(Phi.shape[0], dtype=Phi.dtype, device=Phi.device)
+        return xp.zeros_like(Phi[:, 0])
     used = xp.take(Phi, like(np.flatnonzero(rows), Phi), axis=0)
     centre = xp.mean(used, axis=0) if intercept else xp.zeros_like(Phi[0, :])
     used = used - centre

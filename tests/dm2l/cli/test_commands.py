@@ -1,5 +1,6 @@
 """The command line, as a person at a terminal meets it."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -12,9 +13,16 @@ from dm2l import __version__
 from dm2l.cli._commands import COMMANDS, cli
 
 
+def as_json(*arguments):
+    """A command whose progress, on standard error, stays out of its output."""
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    return runner.invoke(cli, [*arguments, "--json"])
+
+
 @pytest.fixture(scope="module")
 def demo():
-    result = CliRunner().invoke(cli, ["demo", "--json", "--seed", "0"])
+    result = as_json("demo", "--seed", "0")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -50,7 +58,7 @@ def test_demo_prints_a_table_for_people():
 
 
 def test_demo_without_hidden_labels_has_null_for_completion():
-    result = CliRunner().invoke(cli, ["demo", "--json", "--rho", "1.0"])
+    result = as_json("demo", "--rho", "1.0")
     assert json.loads(result.stdout)["rows"][0]["hidden_auc"] is None
 
 
