@@ -34,9 +34,9 @@ _ONE_THREAD = dict.fromkeys(
 )
 _CHILD = """
 import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+sys.path[:], parent = pickle.load(sys.stdin.buffer)
 from dm2l_lab._processes import serve
-serve()
+serve(parent)
 """
 
 Task = tuple[Any, ...]  # arguments
@@ -117,7 +117,7 @@ class _Process:
                 environment, pipe = os.environ | _ONE_THREAD, subprocess.PIPE
                 self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
                 assert self._process.stdin is not None
-                self._process.stdin.write(pickle.dumps(sys.path))
+                self._process.stdin.write(pickle.dumps((sys.path, os.getpid())))
             return self._process.stdin, self._process.stdout
 
     def kill(self) -> None:
@@ -151,12 +151,12 @@ def _configured(config: dict[str, Any], function: Callable[..., Any], task: Task
         return function(*task)
 
 
-def serve() -> None:
-    """Do what standard input asks for, until it ends; the code of the processes."""
+def serve(parent: int) -> None:
+    """Do what standard input asks for, until it, or the parent, which may have ended, ends."""
     # A terminal sends an interrupt to all processes; the parent then ends its own.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":  # elsewhere the number of a parent does not change when it ends
-        Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+        Thread(target=_watch, args=(parent,), daemon=True).start()
     questions = sys.stdin.buffer
     # What methods print is not to get between the results.
     answers = os.fdopen(os.dup(1), "wb")

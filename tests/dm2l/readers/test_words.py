@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -156,7 +157,9 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_a_file(
     tmp_path, name, content, message
 ):
     (tmp_path / name).write_bytes(content)
-    found = CliRunner().invoke(inspect_command, [str(tmp_path / name), "--labels", "y"])
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    found = runner.invoke(inspect_command, [str(tmp_path / name), "--labels", "y"])
     assert found.exit_code == 1
     assert isinstance(found.exception, SystemExit)
     (line,) = found.stderr.strip().splitlines()
