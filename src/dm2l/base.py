@@ -305,13 +305,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if honest is None and not self._couples_itself and self._learnable.any():
             honest = held_out()
         if honest is not None:
-            T = np.where(self._learnable, T, 0)
+            known = np.where(self._learnable, T, 0)
             # A model that interpolates leaves no residuals to correct: folds have to tell, if
             # there are rows for them.
-            if len(T) >= 20 and np.isnan(honest[T != 0]).mean() > 0.5:
+            n_rows = (known != 0).any(axis=1).sum()
+            if n_rows >= 20 and np.isnan(honest[known != 0]).mean() > 0.5:
                 honest = held_out()
-            found = Coupling.fit(T, honest, self.threshold)
-            self._coupling = found.remember(X, T, honest, self._all_scores)
+            found = Coupling.fit(known, honest, self.threshold)
+            self._coupling = found.remember(X, known, honest, self._all_scores)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
