@@ -1,6 +1,6 @@
-"""Fingerprints of the molecules of Tox21, for benchmarks/completion.py. Needs rdkit.
+"""Fingerprints of the molecules of Tox21 and SIDER, for the studies of this folder. Needs rdkit.
 
-python benchmarks/fingerprints.py tox21.csv.gz tox21.npz
+python benchmarks/fingerprints.py tox21.csv.gz Tox21.npz
 
 Morgan fingerprints of radius 2 with 1,024 bits; labels are -1, +1, and 0 where an assay was not
 run. Molecules that rdkit cannot read are left out.
@@ -28,7 +28,7 @@ def main() -> None:
     RDLogger.DisableLog("rdApp.*")
     with gzip.open(arguments.table, "rt") as file:
         rows = list(csv.DictReader(file))
-    names = [name for name in rows[0] if name.startswith(("NR-", "SR-"))]
+    names = [name for name in rows[0] if name not in ("mol_id", "smiles")]
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024)
     X, T = [], []
     for row in rows:
