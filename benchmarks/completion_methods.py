@@ -222,6 +222,7 @@ def imputers(case: Holes) -> Found:
     if find_spec("gcimpute") is None:
         yield "Gaussian copula", "gcimpute is not installed", 0.0
     else:
+        vars(np)["round_"] = np.round  # gcimpute 0.0.4 was written before numpy 2
         from gcimpute.gaussian_copula import GaussianCopula
 
         copula = GaussianCopula(random_state=case.seed, verbose=0)
