@@ -41,6 +41,7 @@ from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.coupling import Coupling, Doubts, Filling, LabelCovariance, check_max_wrong
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
+from dm2l.unsuitable import unsuitable
 
 __all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs"]
 
@@ -364,7 +365,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             X = self._check_foreign(X, reset=reset) if self._follows_input else to_numpy(X)
         if not is_foreign(X):
             with np.errstate(over="ignore", invalid="ignore"):  # of a sum that looks for NaN
-                X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+                try:
+                    X = validate_data(self, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+                except (TypeError, ValueError) as error:
+                    found = unsuitable(X)
+                    if found is None:
+                        raise
+                    raise ValueError(found) from error
         if reset:
             check_magnitude(X, getattr(self, "feature_names_in_", None))
             self._home = home(X)

@@ -651,10 +651,24 @@ def test_grid_search_takes_nan_with_our_splitter_and_scorer(estimator, data):
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 def test_grid_search_with_an_integer_cv_fails_in_scikit_learn_itself(estimator, data):
     # cv=5 makes check_cv ask type_of_target whether to stratify, and that refuses NaN before an
-    # estimator is seen: nothing here can help, so the documentation says cv=MultilabelKFold(5).
+    # estimator is seen: nothing here can help, so the documentation says cv=MultilabelKFold(5), or
+    # Y.astype(object), of which it asks nothing.
     X, Y, _ = data
     with pytest.raises(ValueError, match="contains NaN"):
         GridSearchCV(estimator, {"alpha": [1.0]}, cv=5).fit(X, Y)
+
+
+def test_scikit_learns_own_folds_take_labels_as_objects(estimator, data):
+    X, Y, _ = data
+    values = {"alpha": [0.1, 100.0]}
+    plain = GridSearchCV(estimator, values, cv=KFold(3), error_score="raise").fit(X, Y)
+    loose = GridSearchCV(estimator, values, cv=3, error_score="raise").fit(X, Y.astype(object))
+    np.testing.assert_array_equal(
+        loose.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_array_equal(loose.decision_function(X), plain.decision_function(X))
+    scores = cross_val_score(estimator, X, Y.astype(object), cv=3)
+    np.testing.assert_array_equal(scores, cross_val_score(estimator, X, Y, cv=KFold(3)))
 
 
 def test_cross_val_score_uses_the_estimators_own_score(estimator, data):

@@ -29,6 +29,7 @@ UNLISTED = {
     "dm2l.parameters",
     "dm2l.search",
     "dm2l.sparse_input",
+    "dm2l.unsuitable",
 }
 
 

@@ -22,6 +22,7 @@ from dm2l.tables import (
     evaluate_table,
     fit_table,
     inspect_table,
+    label_like_warnings,
     save_bundle,
 )
 
@@ -158,7 +159,8 @@ def fit_command(
             tell=tell,
         )
         save_bundle(model, output)
-    shared.warn(column_warnings(model.uses or []))
+    uses = model.uses or []
+    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses)])
     if as_json:
         shared.echo_json(
             {

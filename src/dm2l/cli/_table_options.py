@@ -142,7 +142,8 @@ feature_options = _options(
         multiple=True,
         callback=_kind,
         metavar="COLUMN=KIND",
-        help=f"What a column is, instead of a guess: {', '.join(KINDS)}.",
+        help="What a column, or a pattern of columns such as 'fp_*', is instead of a guess: "
+        f"{', '.join(KINDS)}.",
     ),
     click.option(
         "--drop",

@@ -16,6 +16,7 @@ __all__ = [
     "LabelNames",
     "check_distinct",
     "choose_labels",
+    "fits",
     "match_columns",
     "split_columns",
 ]
@@ -44,7 +45,7 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
         text = str(one)
         parts = [text] if text in places else [part.strip() for part in text.split(",")]
         for part in filter(None, parts):
-            hits = places.get(part) or [j for j, name in enumerate(names) if _fits(name, part)]
+            hits = places.get(part) or [j for j, name in enumerate(names) if fits(name, part)]
             if not hits:
                 raise ColumnRequestError(
                     f"{where} has no column {part!r}, nor one that matches it as a pattern. "
@@ -58,7 +59,8 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
     return list(found)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def fits(name: str, pattern: str) -> bool:
+    """Whether a column is meant by a name, a pattern or a prefix."""
     # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
     if pattern[-1].isalnum() or pattern[-1] in "*?]":
         return fnmatchcase(name, pattern)

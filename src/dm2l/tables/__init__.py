@@ -11,6 +11,7 @@ from dm2l.tables._filled import check_form as check_form
 from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import Inspection, LabelCount, Ranks, inspect_table
 from dm2l.tables._inspection import column_warnings as column_warnings
+from dm2l.tables._inspection import label_like_warnings as label_like_warnings
 from dm2l.tables._kinds import KINDS as KINDS
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import MEASURES as MEASURES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
 from dm2l.labels import Cooccurrence, Implication, Spectrum
+from dm2l.readers.words import truth
 from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
 from dm2l.tables._table import Table
 
 _GROUP = 10  # rows that share a label from which on their rank means something
-_GROUPS = 30  # labels drawn to look at, where there are more: of a thousand each takes a second
+_GROUPS = 30  # labels drawn to look at, where there are more
 _DRAWS = 10  # random groups to compare with
+_MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
 _ALIKE = 10  # rows in which a column says the same as a label before it means anything
 
 
@@ -133,13 +135,10 @@ def inspect_table(
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     counts = [
-        LabelCount(
-            name,
-            int((Y[:, k] == 1).sum()),
-            int((Y[:, k] == 0).sum()),
-            int(np.isnan(Y[:, k]).sum()),
+        LabelCount(name, int(yes), int(no), len(Y) - int(yes + no))
+        for name, yes, no in zip(
+            table.label_names, (Y == 1).sum(axis=0), (Y == 0).sum(axis=0), strict=True
         )
-        for k, name in enumerate(table.label_names)
     ]
     n_duplicates = _duplicates(table, uses)
     return Inspection(
@@ -153,6 +152,7 @@ def inspect_table(
         warnings=[
             *_label_warnings(counts),
             *column_warnings(uses or []),
+            *label_like_warnings(table, uses or []),
             *_leak_warnings(table, uses or []),
             *_duplicate_warnings(n_duplicates, table.n_rows),
         ],
@@ -163,15 +163,17 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
     rng = np.random.RandomState(0)
     groups, random = [], []
     enough = np.flatnonzero((T > 0).sum(axis=0) >= _GROUP)
-    if len(enough) > _GROUPS:
-        enough = np.sort(rng.permutation(enough)[:_GROUPS])
+    few = min(1.0, _MOST_LABELS / T.shape[1])
+    most, n_draws = max(5, round(few * _GROUPS)), max(2, round(few * _DRAWS))
+    if len(enough) > most:
+        enough = np.sort(rng.permutation(enough)[:most])
     for k in enough:
         # The label that they share is the same in all of them, and says nothing.
         others = np.delete(T, k, axis=1)
         rows = np.flatnonzero(T[:, k] > 0)
         if not others[rows].any():
             continue
-        draws = [rng.permutation(len(T))[: len(rows)] for _ in range(_DRAWS)]
+        draws = [rng.permutation(len(T))[: len(rows)] for _ in range(n_draws)]
         groups.append(Spectrum.of(others[rows]).effective_rank)
         random.append(np.mean([Spectrum.of(others[draw]).effective_rank for draw in draws]))
     if not groups:
@@ -212,27 +214,56 @@ def column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     """Columns with two values that say the same as a label wherever both are known."""
-    found = []
+    two = [(use.name, signs) for use in uses if use.used for signs in _signs(table.frame[use.name])]
+    if not two:
+        return []
+    C = np.array([signs for _, signs in two])
+    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1)
+    both, same = np.abs(C) @ np.abs(T), C @ T
+    # A label that is the same in all rows that have both is told by no column.
+    varies = np.abs(np.abs(C) @ T) < both
+    return [
+        f"column {two[j][0]!r} says the same as label {table.label_names[k]!r} in all "
+        f"{both[j, k]:.0f} rows that have both; if it was made from the label, leave it out with "
+        "--drop"
+        for j, k in np.argwhere((both >= _ALIKE) & (np.abs(same) == both) & varies)
+    ]
+
+
+def _signs(column: Any) -> Iterator[NDArray[np.float64]]:
+    """-1 and 1 for the two values of a column that has two, 0 where it is blank; else nothing."""
+    if column.dtype.kind in "bifu":
+        values = column.to_numpy()
+        known = ~np.isnan(values) if column.dtype.kind == "f" else np.ones(len(values), dtype=bool)
+    else:
+        values = as_text(column)
+        known = values != ""
+    found = np.unique(values[known])
+    if len(found) == 2:
+        yield np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
+
+
+def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
+    """Features that look like labels which nobody has named: yes or no, with holes."""
+    like = []
     for use in uses:
-        if not use.used:
+        if use.kind not in ("numeric", "boolean") or not table.frame[use.name].isna().any():
             continue
-        texts = as_text(table.frame[use.name])
-        values = sorted(set(texts) - {""})
-        if len(values) != 2:
-            continue
-        column: Any = np.where(texts == "", np.nan, (texts == values[1]).astype(float))
-        for k, name in enumerate(table.label_names):
-            both = ~np.isnan(column) & ~np.isnan(table.Y[:, k])
-            answers = table.Y[both, k]
-            if both.sum() < _ALIKE or answers.min() == answers.max():
-                continue
-            same = column[both] == answers
-            if same.all() or not same.any():
-                found.append(
-                    f"column {use.name!r} says the same as label {name!r} in all {both.sum()} rows "
-                    "that have both; if it was made from the label, leave it out with --drop"
-                )
-    return found
+        values = {str(value).strip() for value in table.frame[use.name].dropna().unique()}
+        if len(values) == 2 and all(truth(value) in (0.0, 1.0) for value in values):
+            like.append(use.name)
+    if not like:
+        return []
+    names = ", ".join(like[:3]) + (", ..." if len(like) > 3 else "")
+    n, look = (
+        len(like),
+        "column looks like a label" if len(like) == 1 else "columns look like labels",
+    )
+    return [
+        f"{n} {look} too, with yes, no and holes, and {'is' if n == 1 else 'are'} used to predict "
+        f"({names}): name {'it' if n == 1 else 'them'} with --labels, or leave "
+        f"{'it' if n == 1 else 'them'} out with --drop"
+    ]
 
 
 def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dm2l.extras import require
-from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
+from dm2l.readers.columns import check_distinct, match_columns
 from dm2l.readers.words import HOLES, truth
 
 KINDS = ("numeric", "boolean", "category", "text")
@@ -26,7 +26,10 @@ _DATE = re.compile(
     r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 )
-_NAMED_ID = re.compile(r"(.*[\W_])?(id|uuid|guid|key|index|nr)")
+# patient_id, id, Key, SeqID, rowNr; but not "acid".
+_NAMED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid|key|index|nr))|.*[a-z](ID|Id|UUID|Key|Nr)")
+# Atoms, bonds, rings and branches of a molecule, and nothing else.
+_SMILES = re.compile(r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d|\*)+")
 _WORD = re.compile(r"\w\w+")
 
 
@@ -40,7 +43,7 @@ class ColumnUse:
         Name of the column.
     kind : str
         "numeric", "boolean", "category" or "text"; or why it is left out: "identifier", "date",
-        "constant", "empty", "dropped", "unusable".
+        "smiles", "constant", "empty", "dropped", "unusable".
     reason : str
         Why a column is left out; blank for one that is used.
     note : str
@@ -76,7 +79,7 @@ def column_kinds(
     frame : pandas.DataFrame
         Features, raw.
     kinds : mapping of str to str, default=None
-        Kinds of columns that should not be guessed.
+        Kinds of columns that should not be guessed, by name or pattern.
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
     decimal : str, default="."
@@ -106,14 +109,13 @@ def column_kinds(
     """
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
-    wanted = dict(kinds or {})
-    for name, kind in wanted.items():
+    wanted = {}
+    # Patterns first: what is said of a column by its own name counts.
+    for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
         if kind not in KINDS:
-            raise ValueError(f"{name!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
-        if name not in names:
-            raise ColumnRequestError(
-                f"There is no feature column {name!r} whose kind could be {kind!r}."
-            )
+            raise ValueError(f"{asked!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
+        meant = match_columns(names, asked, "The table without its labels")
+        wanted.update(dict.fromkeys((names[j] for j in meant), kind))
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
     uses = []
     for j, name in enumerate(names):
@@ -164,6 +166,9 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
         return _date(name)
+    if _are_smiles(name, present):
+        reason = "molecules as SMILES; make fingerprints of them first (docs/recipes/chemistry.md)"
+        return ColumnUse(name, "smiles", reason)
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
@@ -180,6 +185,15 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     return ColumnUse(
         name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
     )
+
+
+def _are_smiles(name: str, texts: Any) -> bool:
+    """Whether texts are molecules: nearly all can be, and some have a ring, bond or branch."""
+    told = "smiles" in name.lower()
+    sample = texts[:1000]
+    fitting = np.mean([_SMILES.fullmatch(text) is not None for text in sample])
+    drawn = np.mean([any(sign in text for sign in "=#()1") for text in sample])
+    return bool(fitting > 0.9 and (told or (drawn > 0.5 and np.mean(list(map(len, sample))) > 8)))
 
 
 def as_text(column: Any) -> Any:
@@ -224,7 +238,7 @@ def _counts_rows(name: str, column: Any) -> bool:
     numbers = column.to_numpy(dtype=np.float64)
     if not (numbers == np.round(numbers)).all():
         return False
-    return bool((np.diff(numbers) == 1).all()) or _NAMED_ID.fullmatch(name.lower()) is not None
+    return bool((np.diff(np.sort(numbers)) == 1).all()) or _NAMED_ID.fullmatch(name) is not None
 
 
 def _unless_constant(use: ColumnUse, column: Any) -> ColumnUse:

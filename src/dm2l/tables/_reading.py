@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from dm2l.extras import require
 from dm2l.files import damaged
 from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.readers.columns import check_distinct, choose_labels
+from dm2l.readers.columns import check_distinct, choose_labels, fits
 from dm2l.readers.csv_file import TEXT, CsvFile
 from dm2l.readers.parquet_file import PARQUET, read_frame
 from dm2l.readers.unpacking import form, open_unpacked
@@ -53,7 +53,7 @@ def read_table(
     positive : scalar, default=None
         What a positive label is called, as in :func:`dm2l.readers.read_csv`.
     as_text : collection of str, default=()
-        Columns that are taken as text even if they hold numbers only.
+        Columns, or patterns of columns, that are taken as text even if they hold numbers only.
     separator : str, default=None
         The character that separates columns of a text file; None goes by the header.
     decimal : str, default="."
@@ -125,7 +125,8 @@ def read_table(
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
     names = file.names
     chosen = [] if labels is None else choose_labels(names, labels, str(path))
-    text = {names[j]: str for j in chosen} | {name: str for name in as_text if name in names}
+    text = {names[j]: str for j in chosen}
+    text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
     written = {"separator": file.separator, "decimal": decimal, "encoding": encoding}
     return split_columns(path, file.frame(text), names, chosen, **answers, **written)
 

@@ -28,6 +28,7 @@ from dm2l import DM2LClassifier, memory
 from dm2l.persistence import save_model
 from dm2l.readers import read_npz
 from dm2l.readers.cells import plain, raw, records
+from dm2l.readers.columns import ColumnRequestError
 from dm2l.readers.words import LabelReader
 from dm2l.tables import (
     Completion,
@@ -253,7 +254,7 @@ def test_kinds_can_be_told():
         column_kinds(frame, {"zip": "size"})
     with pytest.raises(ValueError, match=r"no column 'size\*'"):
         column_kinds(frame, drop=["size*"])
-    with pytest.raises(ValueError, match="no feature column 'zop'"):
+    with pytest.raises(ValueError, match="no column 'zop'"):
         column_kinds(frame, {"zop": "numeric"})
 
 
@@ -1273,3 +1274,54 @@ def test_evaluation_compares_on_the_same_hidden_labels(table):
         assert quality.n_hidden == 2 * (seen[:, k].sum() - kept)
     with pytest.raises(ValueError, match="between 0 and 1"):
         evaluate_table(table, wishes, hide=1.0)
+
+
+@pytest.mark.parametrize("name", ["SeqID", "rowNr", "sampleId", "patient_id", "Key"])
+def test_a_name_that_says_so_makes_different_whole_numbers_an_identifier(name):
+    frame = pd.DataFrame({name: [7, 12, 40, 3, 99], "acid": [7, 12, 40, 3, 99]})
+    assert [use.kind for use in column_kinds(frame)] == ["identifier", "numeric"]
+
+
+def test_molecules_are_recognised_and_the_way_out_is_named():
+    smiles = ["CCO", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O", "[Na+].[Cl-]", "C#N", "BrC1=CC=CC=C1"]
+    frame = pd.DataFrame({"smiles": smiles, "other": [text * 3 for text in smiles], "x": range(6)})
+    uses = column_kinds(frame, drop=["x"])
+    assert [use.kind for use in uses] == ["smiles", "smiles", "dropped"]
+    assert "fingerprints" in uses[0].reason
+    words = pd.DataFrame({"name": ["COPPER", "IRON", "SILICON", "CARBON", "BISON", "ZINC"]})
+    assert column_kinds(words)[0].kind != "smiles"
+
+
+def test_columns_that_look_like_labels_which_nobody_named_are_pointed_out(write):
+    lines = [f"{i * i},{i % 2},{i % 2 if i % 3 else ''},{i % 3 == 0}" for i in range(20)]
+    path = write("\n".join(["mass,bit,SR-ARE,NR-AR", *lines]))
+    found = "\n".join(inspect_table(read_table(path, "NR-*")).warnings)
+    assert "1 column looks like a label too" in found
+    assert "SR-ARE" in found
+    assert "bit" not in found
+    assert "looks like" not in "\n".join(inspect_table(read_table(path, "*R-*")).warnings)
+
+
+def test_copies_of_labels_are_found_as_by_comparing_pair_by_pair(write):
+    rng = np.random.default_rng(3)
+    Y = rng.integers(0, 2, (40, 3)).astype(float)
+    Y[rng.random(Y.shape) < 0.4] = np.nan
+    frame = pd.DataFrame(np.column_stack([Y[:, 0], 1 - Y[:, 1], rng.integers(0, 2, (40, 2))]))
+    frame.columns = ["same", "opposite", "a", "b"]
+    frame["words"] = np.where(Y[:, 2] == 1, "ill", "well")
+    labels = [f"y{k}" for k in range(3)]
+    table = table_from_frame(frame.assign(**dict(zip(labels, Y.T, strict=True))), labels)
+    found = {
+        tuple(line.split("'")[1:4:2])
+        for line in inspect_table(table).warnings
+        if "says the same" in line
+    }
+    assert found == {("same", "y0"), ("opposite", "y1"), ("words", "y2")}
+
+
+def test_kinds_may_be_said_of_a_pattern_and_a_name_counts_more():
+    frame = pd.DataFrame({"fp_1": [0, 1, 1], "fp_2": [1, 0, 1], "mass": [1.5, 2.5, 3.0]})
+    uses = column_kinds(frame, {"fp_2": "category", "fp_*": "boolean"})
+    assert [use.kind for use in uses] == ["boolean", "category", "numeric"]
+    with pytest.raises(ColumnRequestError, match="no column 'fp2'"):
+        column_kinds(frame, {"fp2": "boolean"})
