@@ -38,7 +38,14 @@ from dm2l.arrays import (
     to_numpy,
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
-from dm2l.coupling import Coupling, Doubts, Filling, LabelCovariance, check_max_wrong
+from dm2l.coupling import (
+    Coupling,
+    Doubts,
+    Filling,
+    LabelCovariance,
+    check_max_wrong,
+    row_order,
+)
 from dm2l.labels import Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
 from dm2l.unsuitable import unsuitable
@@ -301,6 +308,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # On a handful of positives the best cut is noise, often "predict them all".
             self.thresholds_ = best_f1_thresholds(held_out(), T, min_positives=5)
         honest = self.__dict__.pop("_honest", None)
+        evidence = self.__dict__.pop("_evidence", None)
+        X, T = evidence or (X, T)
         if self._labels.kind != "multilabel" or self.coupling is None:
             return
         if honest is None and not self._couples_itself and self._learnable.any():
@@ -308,12 +317,18 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if honest is not None:
             known = np.where(self._learnable, T, 0)
             # A model that interpolates leaves no residuals to correct: folds have to tell, if
-            # there are rows for them.
+            # there are rows for them, and these are not numbered among others.
             n_rows = (known != 0).any(axis=1).sum()
-            if n_rows >= 20 and np.isnan(honest[known != 0]).mean() > 0.5:
+            numbered = evidence is not None and not (
+                isinstance(self.cv, Integral) or hasattr(self.cv, "split")
+            )
+            if n_rows >= 20 and not numbered and np.isnan(honest[known != 0]).mean() > 0.5:
                 honest = held_out()
-            found = Coupling.fit(known, honest, self.threshold)
-            self._coupling = found.remember(X, known, honest, self._all_scores)
+            # A kernel matrix says of a row what it has to do with all others, in their order.
+            pairwise = self.__sklearn_tags__().input_tags.pairwise
+            order = None if pairwise else row_order(X, known)
+            found = Coupling.fit(known, honest, self.threshold, order)
+            self._coupling = found.remember(X, known, honest, self._all_scores, order)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -613,7 +628,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if coupling is None:
             raise AttributeError(
                 f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
-                "in memory with coupling='residual' or 'joint'."
+                "with coupling='residual' or 'joint'."
             )
         return coupling.covariance
 

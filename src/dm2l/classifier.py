@@ -122,9 +122,10 @@ callable, default="linear"
         What the known labels of a row tell :meth:`complete` about its holes: nothing; what
         residuals of labels have to do with each other, learnt after the fit from approximate
         leave-one-out scores (nothing else changes); or weights and coupling learnt together, which
-        helps new rows as well. Fits that do not hold all rows in memory (:meth:`partial_fit`,
-        ``strategy="statistics"`` and ``"passes"``), and those of ``solver="published"``, which end
-        far from a minimum, have no coupling. See :doc:`/coupling`.
+        helps new rows as well and needs all rows in memory. Fits that do not hold them
+        (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample of up to
+        20,000 rows for it; those of ``solver="published"``, which end far from a minimum, have no
+        coupling. See :doc:`/coupling`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`doubtful`.
     missing_label : scalar, default=nan
@@ -369,7 +370,8 @@ callable, default="linear"
             return
         from dm2l.scale import fit_arrays
 
-        self._keep_fit(fit_arrays(Fitting.of(self), X, T, strategy, self._last()), stacklevel=5)
+        fitting = self._by_blocks(self._labels)
+        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last()), stacklevel=5)
 
     def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
         """Statistics for dense float64 rows, of which there are very many; else memory."""
@@ -389,7 +391,7 @@ callable, default="linear"
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
         self.__dict__.pop("_gathered", None)
-        fitting = Fitting.of(self)
+        fitting = self._by_blocks(source.labels)
         strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
         if strategy == "memory":
             X, T = collect(source)
@@ -413,7 +415,7 @@ callable, default="linear"
         for name in _WEIGHTS:
             self.__dict__.pop(name, None)
         self.__dict__ |= fit.attributes
-        self._honest = fit.honest
+        self._honest, self._evidence = fit.honest, fit.evidence
         self._keep_selection(fit.selection)
         solution = fit.solution
         if solution is None:  # constant labels, and nothing to minimise
@@ -612,8 +614,7 @@ callable, default="linear"
         first = "_gathered" not in vars(self)
         X = super()._check_X(X, reset=first)
         check_magnitude(X)
-        fitting = Fitting.of(self)
-        stream = None if first else Stream.resumed(fitting, vars(self))
+        stream = None if first else Stream.resumed(Fitting.of(self), vars(self))
         marks = self.missing_label, self.absent_label
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
@@ -622,11 +623,18 @@ callable, default="linear"
             )
         T = form.read(Y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
-        return X, T, form, Stream.begun(fitting, X, T) if stream is None else stream
+        if stream is None:
+            stream = Stream.begun(self._by_blocks(form.labels), X, T)
+        return X, T, form, stream
+
+    def _by_blocks(self, labels: Labels) -> Fitting:
+        """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""
+        fitting = Fitting.of(self)
+        return fitting if labels.kind == "multilabel" else replace(fitting, coupling=None)
 
     def _keep_stream(self, fit: Fit, *, stacklevel: int = 4) -> Self:
         self._keep_fit(fit, stacklevel=stacklevel)
-        # No calibration here: it would look at rows again.
+        # No calibration here: it would look at rows again. For coupling there is the evidence.
         self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
         return self
 

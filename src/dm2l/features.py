@@ -68,8 +68,10 @@ class Features:
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
-    def centre(self, *, in_place: bool = False) -> Features:
+    def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
         """The same features with zero column means, so that one far from zero costs no digits.
+
+        ``mean`` is what is subtracted where these rows are some of many.
 
         :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
         without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
@@ -79,10 +81,14 @@ class Features:
             return self
         if sp.issparse(self.Phi):
             centred = copy(self)
-            centred.mean = np.asarray(self.Phi.mean(axis=0, dtype=np.float64)).ravel()
+            if mean is None:
+                mean = self.Phi.mean(axis=0, dtype=np.float64)
+            centred.mean = np.asarray(mean).ravel()
             return centred
         xp = self.xp
-        mean = xp.astype(xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n, self.Phi.dtype)
+        if mean is None:
+            mean = xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n
+        mean = xp.astype(mean, self.Phi.dtype)
         Phi = self.Phi
         if in_place:
             Phi -= mean

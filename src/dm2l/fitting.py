@@ -105,12 +105,15 @@ class Fit(NamedTuple):
     honest : ndarray of shape (n, c) or None
         Scores of all rows and labels, of known entries as if their row had not been there, NaN
         where there are none; for ``coupling``.
+    evidence : tuple of (X, T) or None
+        The rows that ``honest`` is about, where these are a sample of those fitted to.
     """
 
     selection: Selection
     solution: Solution | None
     attributes: dict[str, Any]
     honest: NDArray[np.float64] | None = None
+    evidence: tuple[Any, Signs] | None = None
 
 
 @dataclass(frozen=True)
@@ -250,14 +253,20 @@ class Fitting:
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
                 if self.coupling == "residual":
-                    honest = selection.spread(self._unseen(problem, solution, T))
+                    honest = selection.spread(
+                        self.unseen(problem, problem.alpha, solution, prepared.features, T)
+                    )
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
         return Fit(selection, solution, attributes, honest)
 
-    def _unseen(self, problem: Problem, solution: Solution, T: Signs) -> NDArray[np.float64]:
+    @staticmethod
+    def unseen(
+        problem: Minimand, alpha: float, solution: Solution, features: Features, T: Signs
+    ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
+        ``features`` and signs ``T`` are those of the rows that the problem is about, or of some.
         Those of DM2L itself would need the curvature of its norms, row by row: with that of ridge
         the positives of rare labels fall below the negatives (Arts, 30 % observed: AUC 0.22; by
         folds 0.59, and of these scores 0.64).
@@ -266,8 +275,7 @@ class Fitting:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        F = problem.features.scores(W)
-        return unseen_scores(problem.features, factor, T, F, problem.alpha)
+        return unseen_scores(features, factor, T, features.scores(W), alpha)
 
     def _solve_jointly(
         self, problem: Problem, feature_map: FeatureMap, T: Signs

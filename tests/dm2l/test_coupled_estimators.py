@@ -298,12 +298,7 @@ def test_the_published_solver_has_no_coupling(data):
         DM2LClassifier.published(coupling="joint").fit(X, Y)
 
 
-@pytest.mark.parametrize("strategy", ["statistics", "passes"])
-def test_fits_that_do_not_hold_their_rows_complete_by_features(strategy, data):
-    X, Y, _ = data
-    model = DM2LClassifier().fit(X, Y, strategy=strategy)
-    assert not hasattr(model, "label_covariance_")
-    np.testing.assert_array_equal(model.complete(X, Y)[np.isnan(Y)], model.predict(X)[np.isnan(Y)])
+def test_learning_together_needs_all_rows():
     assert hasattr(DM2LClassifier(), "partial_fit")
     assert not hasattr(DM2LClassifier(coupling="joint"), "partial_fit")
 

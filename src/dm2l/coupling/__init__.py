@@ -23,7 +23,7 @@ from dm2l.coupling._leave_out import (
 )
 from dm2l.coupling._moments import pairwise_covariance
 from dm2l.coupling._promise import Filling, Promise, check_max_wrong
-from dm2l.coupling._rows import TrainingRows
+from dm2l.coupling._rows import TrainingRows, row_digests, row_keys, row_order
 
 __all__ = [
     "Beliefs",
@@ -50,5 +50,8 @@ __all__ = [
     "pairwise_covariance",
     "quick_covariance",
     "residuals",
+    "row_digests",
+    "row_keys",
+    "row_order",
     "unseen_scores",
 ]

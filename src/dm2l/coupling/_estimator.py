@@ -59,7 +59,13 @@ class Coupling:
     rows: TrainingRows | None = None
 
     @classmethod
-    def fit(cls, T: NDArray[Any], F: Floats, threshold: Any = None) -> Self:
+    def fit(
+        cls,
+        T: NDArray[Any],
+        F: Floats,
+        threshold: Any = None,
+        order: NDArray[np.intp] | None = None,
+    ) -> Self:
         """Couple labels by the honest scores of their known entries.
 
         Parameters
@@ -70,13 +76,15 @@ class Coupling:
             Scores; of known entries from a model that did not see them, NaN where there is none.
         threshold : None, float or "f1", default=None
             The estimator's.
+        order : ndarray of shape (n,), default=None
+            In which rows are gone through, one that means nothing, such as :func:`row_order`.
         """
+        order = np.random.default_rng(0).permutation(len(T)) if order is None else order
+        T, F = T[order], F[order]
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
         T, F = T[kept], F[kept]
-        order = np.random.default_rng(0).permutation(len(T))
-        T, F = T[order], F[order]
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         borders = np.where(rarer < ENOUGH, np.nan, 0.5)
@@ -102,21 +110,28 @@ class Coupling:
         return replace(found, covariance=found.covariance.bare(), promise=promise)
 
     def remember(
-        self, X: Any, T: NDArray[Any], honest: Floats, score: Callable[[Any], Any]
+        self,
+        X: Any,
+        T: NDArray[Any],
+        honest: Floats,
+        score: Callable[[Any], Any],
+        order: NDArray[np.intp] | None = None,
     ) -> Self:
         """Keep the honest scores of training rows if the model's own are nearer the labels.
 
-        A few rows tell: ``score`` gives the model's own scores of them.
+        A few rows tell, the first in the order that is given: ``score`` gives the model's own
+        scores of them.
         """
         known = (T != 0) & np.isfinite(honest)
-        few = np.flatnonzero(known.any(axis=1))[:FEW]
+        order = np.arange(len(T)) if order is None else order
+        few = order[known[order].any(axis=1)][:FEW]
         if not len(few):
             return self
         own = to_numpy(score(take_rows(X, few)))
         errors = [np.square(T[few] - part)[known[few]].mean() for part in (own, honest[few])]
         if errors[1] < BENT * errors[0]:
             return self
-        return replace(self, rows=TrainingRows.of(X, T, honest))
+        return replace(self, rows=TrainingRows.of(X, T, honest, order))
 
     def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Conditional mean and probability of every entry, a known one as if it were a hole."""

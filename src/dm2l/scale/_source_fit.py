@@ -20,7 +20,7 @@ from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._strategy import MEMORY, STRATEGIES, choose, free_memory
-from dm2l.scale._stream import Stream, announce, fit_sums, seen_rows
+from dm2l.scale._stream import Stream, announce, fit_sums, sample_size, seen_rows
 from dm2l.scale._sums import PassSums, sum_over_blocks
 from dm2l.scale._tally import Tally
 
@@ -58,7 +58,8 @@ def _fit_blocks(
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]
     kind = SufficientStatistics if strategy == "statistics" else Tally
-    tally = _tallied(_mapped(blocks, feature_map), kind, source)
+    most = sample_size(fitting)
+    tally = _tallied(blocks, partial(_tally_of, feature_map, kind, most), source)
     if source is not None:
         announce(replace(source.labels, signs=tally.seen), stacklevel=7)
     if isinstance(tally, SufficientStatistics):
@@ -153,7 +154,7 @@ def _features_of(
     return feature_map.transform(X), T
 
 
-def _tallied(blocks: Any, kind: type[Tally], source: RowBlocks | None) -> Tally:
+def _tallied(blocks: Any, tally_of: Callable[..., tuple[Tally]], source: RowBlocks | None) -> Tally:
     """Counts or statistics of all blocks, with the rows of labels that can be learnt.
 
     Which labels these are, blocks that are elsewhere are told beforehand. One after the other they
@@ -161,32 +162,49 @@ def _tallied(blocks: Any, kind: type[Tally], source: RowBlocks | None) -> Tally:
     """
     if isinstance(source, RemoteBlocks):
         positives, negatives = source.counts()
-        (tally,) = blocks.reduce(partial(_tally_of, kind, (positives > 0) & (negatives > 0)))
+        learnable, observed = (positives > 0) & (negatives > 0), positives + negatives
+        (tally,) = source.reduce(partial(tally_of, learnable=learnable, observed=observed))
         tally.positives[:], tally.negatives[:] = positives, negatives
         return tally
-    tally = _gathered(blocks, kind)
-    return _gathered(blocks, kind, tally) if tally.overcounted else tally
+    counted = _gathered(blocks, tally_of)
+    if not counted.overcounted:
+        return counted
+    tally = _gathered(blocks, partial(tally_of, learnable=counted.learnable))
+    tally.positives, tally.negatives = counted.positives, counted.negatives
+    return tally
 
 
-def _gathered(blocks: Any, kind: type[Tally], counted: Tally | None = None) -> Tally:
-    """Counts or statistics of blocks, one after the other; ``counted`` has seen them all before."""
-    learnable = None if counted is None else counted.learnable
+def _gathered(blocks: Any, tally_of: Callable[..., tuple[Tally]]) -> Tally:
+    """Counts or statistics of blocks, one after the other."""
     tally: Tally | None = None
-    for Phi, T in blocks:
-        if tally is None:
-            tally = kind(Phi.shape[1], T.shape[1])
-        tally.add(Phi, T, learnable)
+    for block in blocks:
+        (tally,) = tally_of(block, tally=tally)
     assert tally is not None
-    if counted is not None:
-        tally.positives, tally.negatives = counted.positives, counted.negatives
     return tally
 
 
 def _tally_of(
-    kind: type[Tally], learnable: NDArray[np.bool_], block: tuple[Any, Signs]
+    feature_map: FeatureMap,
+    kind: type[Tally],
+    most: int,
+    block: tuple[Any, Signs],
+    *,
+    tally: Tally | None = None,
+    learnable: NDArray[np.bool_] | None = None,
+    observed: NDArray[np.int64] | None = None,
 ) -> tuple[Tally]:
-    Phi, T = block
-    return (kind(Phi.shape[1], T.shape[1]).add(Phi, T, learnable),)
+    """Counts or statistics of a block, added to those of others.
+
+    Of blocks that are elsewhere the rows that are sampled travel, so these get to know how often
+    labels were observed in all.
+    """
+    X, T = block
+    Phi, _ = _features_of(feature_map, None, block)
+    if tally is None:
+        tally = kind(Phi.shape[1], T.shape[1], most)
+        if observed is not None:
+            tally.sample.expect(int(observed.max()))
+    return (tally.add(Phi, T, learnable, inputs=X),)
 
 
 def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dm2l.files import FAULTS, whole_file
 from dm2l.labels import Signs
 from dm2l.scale._grams import Array, Cover, add_label_grams
+from dm2l.scale._sample import MOST, RowSample
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
@@ -36,6 +37,9 @@ class SufficientStatistics(Tally):
     ----------
     n_features, n_labels : int
         Columns of ``X`` and of ``T``.
+    sample : int, default=20000
+        Rows that are kept as they are, for ``coupling``; 0 keeps none, and models fitted to these
+        statistics fill holes by features alone.
 
     Attributes
     ----------
@@ -43,7 +47,7 @@ class SufficientStatistics(Tally):
         Gram matrices of the rows on which each label is observed; the last column is that of ones.
     G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
         Gram matrices of its observed positives.
-    positives, negatives, offset, peaks
+    positives, negatives, offset, peaks, sample
         As of :class:`Tally`.
 
     Examples
@@ -64,21 +68,23 @@ class SufficientStatistics(Tally):
     True
     """
 
-    def __init__(self, n_features: int, n_labels: int) -> None:
-        super().__init__(n_features, n_labels)
+    def __init__(self, n_features: int, n_labels: int, sample: int = MOST) -> None:
+        super().__init__(n_features, n_labels, sample)
         size = self.n_features + 1
         self.H = np.zeros((self.n_labels, size, size))
         self.G = np.zeros((self.n_labels, size, size))
         self._positive_rows = Cover(size, self.n_labels)
 
     @classmethod
-    def gather(cls, blocks: Iterable[tuple[Any, Signs]]) -> Self:
+    def gather(cls, blocks: Iterable[tuple[Any, Signs]], sample: int = MOST) -> Self:
         """Statistics of all rows of a source of blocks, in one pass.
 
         Parameters
         ----------
         blocks : iterable of (X, T)
             For instance a :class:`dm2l.scale.RowBlocks`.
+        sample : int, default=20000
+            Rows that are kept for ``coupling``.
 
         Returns
         -------
@@ -88,7 +94,7 @@ class SufficientStatistics(Tally):
         statistics: Self | None = None
         for X, T in blocks:
             if statistics is None:
-                statistics = cls(X.shape[1], T.shape[1])
+                statistics = cls(X.shape[1], T.shape[1], sample)
             statistics.add(X, T)
         if statistics is None:
             raise ValueError("There are no blocks to gather statistics from.")
@@ -142,7 +148,7 @@ class SufficientStatistics(Tally):
             state[f"{name}_patterns"] = np.array(patterns, dtype=bool).reshape(shape)
             pending = np.array(list(cover.pending.values()), dtype=np.float64)
             state[f"{name}_pending"] = pending.reshape(len(patterns), *cover.gram.shape)
-        return state
+        return state | self.sample.state()
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -164,6 +170,7 @@ class SufficientStatistics(Tally):
             }
             covers.append(cover)
         self.rows, self._positive_rows = covers
+        self.sample = RowSample.from_state(state)
         self.peaks = state.get("peaks", np.zeros(self.n_features + 1))  # not in older files
         self._note_peaks()
         return self

@@ -9,11 +9,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from dm2l.arrays import float64
 from dm2l.base import Selection
+from dm2l.features import Features
 from dm2l.fitting import Fit, Fitting, Last
 from dm2l.kernels import FeatureMap
 from dm2l.labels import Labels, Signs
 from dm2l.scale._gram_problem import GramProblem, Sums
+from dm2l.scale._sample import MOST
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._sums import StatisticsSums
 from dm2l.scale._tally import Tally
@@ -53,7 +56,27 @@ def fit_sums(
             W = sums.ridge(problem.alpha)
             return _by_passes(problem) if W is None else W
 
-        return fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        rows = tally.sample.rows() if fitting.coupling == "residual" else None
+        return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
+
+
+def _coupled(
+    fitting: Fitting, problem: GramProblem, feature_map: FeatureMap, fit: Fit, rows: Any
+) -> Fit:
+    """A fit with what a sample of its rows says about labels: by scores without the row itself."""
+    X, T = rows
+    learnable, constant, _ = fit.selection
+    selection = Selection(learnable, constant, (T[:, learnable] != 0).any(axis=1))
+    X, T = selection.rows(X), T[selection.keep]
+    if not len(T) or fit.solution is None:
+        return fit
+    Phi = float64(feature_map.transform(X))
+    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
+    unseen = fitting.unseen(problem, problem.alpha, fit.solution, features, T[:, learnable])
+    honest = np.full(T.shape, np.nan)
+    honest[:, learnable] = unseen
+    return fit._replace(honest=honest, evidence=(X, T))
 
 
 def _by_passes(problem: GramProblem) -> Any:
@@ -67,6 +90,11 @@ def _by_passes(problem: GramProblem) -> Any:
             stacklevel=2,
         )
     return W
+
+
+def sample_size(fitting: Fitting) -> int:
+    """Rows that a fit wants to be kept."""
+    return MOST if fitting.coupling == "residual" else 0
 
 
 def seen_rows(X: Any, T: Signs) -> Any:
@@ -122,8 +150,8 @@ class Stream:
     def begun(cls, fitting: Fitting, X: Any, T: Signs) -> Self:
         """A stream whose features are those of a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
-        size = feature_map.n_coefficients
-        return cls(fitting, feature_map, SufficientStatistics(size, T.shape[1]))
+        size, sample = feature_map.n_coefficients, sample_size(fitting)
+        return cls(fitting, feature_map, SufficientStatistics(size, T.shape[1], sample))
 
     @classmethod
     def resumed(
@@ -153,12 +181,13 @@ class Stream:
     def add(self, X: Any, T: Signs, forgetting: float = 1.0) -> None:
         """Add a block; ``forgetting`` is what the rows before it weigh from now on."""
         Phi = self._map.transform(X)
-        self._statistics.scale(forgetting).add(Phi, T)
+        self._statistics.scale(forgetting).add(Phi, T, inputs=X)
 
     def remove(self, X: Any, T: Signs) -> None:
         """Take a block away again."""
-        part = SufficientStatistics(self._statistics.n_features, self._statistics.n_labels)
-        self._statistics -= part.add(self._map.transform(X), T)
+        whole = self._statistics
+        part = SufficientStatistics(whole.n_features, whole.n_labels, whole.sample.most)
+        self._statistics -= part.add(self._map.transform(X), T, inputs=X)
 
     def attributes(self) -> dict[str, Any]:
         """What a fitted estimator keeps of the stream, by the names that it gives it."""

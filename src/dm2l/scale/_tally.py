@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dm2l.labels import Signs
 from dm2l.scale._grams import Array, Cover, square
+from dm2l.scale._sample import MOST, RowSample
 from dm2l.threads import blas_thread_count, run_all
 
 # Rows that are prepared together, so that they stay in the cache.
@@ -25,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class RoundingWarning(UserWarning):
-    """Rows that were taken away were so large that few digits are left of the others.
+    """Rows that were taken away left few digits of the others, or were not quite those seen.
 
     Examples
     --------
@@ -54,11 +55,15 @@ class Tally:
     ----------
     n_features, n_labels : int
         Columns of ``X`` and of ``T``.
+    sample : int, default=20000
+        Rows that are kept for ``coupling``; 0 keeps none.
 
     Attributes
     ----------
     positives, negatives : ndarray of shape (n_labels,), int64
         Entries observed so far, without weights.
+    sample : RowSample
+        Rows that were kept.
     offset : ndarray of shape (n_features,)
         What is subtracted from the rows.
     peaks : ndarray of shape (n_features + 1,)
@@ -74,9 +79,10 @@ class Tally:
     (2.0, array([2. , 0.5]), array([1.  , 0.25]))
     """
 
-    def __init__(self, n_features: int, n_labels: int) -> None:
+    def __init__(self, n_features: int, n_labels: int, sample: int = MOST) -> None:
         self.n_features = int(n_features)
         self.n_labels = int(n_labels)
+        self.sample = RowSample(sample)
         self.positives = np.zeros(self.n_labels, dtype=np.int64)
         self.negatives = np.zeros(self.n_labels, dtype=np.int64)
         self.offset: Array = np.zeros(self.n_features)
@@ -87,7 +93,9 @@ class Tally:
 
     # -- gathering ------------------------------------------------------------------------------
 
-    def add(self, X: Any, T: Signs, learnable: NDArray[np.bool_] | None = None) -> Self:
+    def add(
+        self, X: Any, T: Signs, learnable: NDArray[np.bool_] | None = None, inputs: Any = None
+    ) -> Self:
         """Add a block of rows.
 
         Parameters
@@ -99,6 +107,8 @@ class Tally:
         learnable : ndarray of shape (n_labels,), bool, default=None
             Labels that have both classes among all rows to come, the others being left out. None
             waits for the second class of each.
+        inputs : ndarray or CSR of shape (n, d), default=None
+            What ``X`` are the features of; None: ``X`` itself. The sample is of these.
 
         Returns
         -------
@@ -106,6 +116,7 @@ class Tally:
             For chains of calls.
         """
         X, T = self._check(X, T)
+        self.sample.add(X if inputs is None else inputs, T)
         if learnable is not None:
             T = T * learnable
         seen = np.flatnonzero((T != 0).any(axis=1))
@@ -201,6 +212,7 @@ class Tally:
             raise ValueError(f"forgetting must be a number > 0 and <= 1, got {forgetting!r}.")
         for gram in self._grams():
             gram *= float(forgetting)
+        self.sample.scale(float(forgetting))
         return self
 
     def __iadd__(self, other: Self) -> Self:
@@ -236,6 +248,14 @@ class Tally:
         self.positives += sign * other.positives
         self.negatives += sign * other.negatives
         self._combine_grams(other, sign)
+        if not self.sample.combine(other.sample, sign):
+            warnings.warn(
+                "Rows that were taken away are, bit by bit, not among those seen, so that the "
+                "sample kept for coupling may hold them in another form. It is given up: complete "
+                "goes by features until statistics are gathered anew.",
+                RoundingWarning,
+                stacklevel=3,
+            )
         self.peaks = np.maximum(self.peaks, other.peaks)
         self._note_peaks()
         if sign < 0 and self.rounding > ROUNDING:

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.scale import RowBlocks, gradient_sums, score_sums, traffic
+from dm2l.scale import RowBlocks, _stream, gradient_sums, score_sums, traffic
 from dm2l.threads import blas_thread_count
 
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
@@ -60,6 +60,38 @@ def test_workers_give_the_answer_of_one_process(client, data, strategy, keep):
     here = DM2LClassifier().fit(X, Y)
     assert gap(there, here, X) < 1e-8
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
+
+
+@pytest.mark.parametrize("strategy", ["statistics", "passes"])
+@pytest.mark.parametrize("most", [20_000, 150])
+def test_labels_are_coupled_as_in_one_process(client, data, strategy, most, monkeypatch):
+    monkeypatch.setattr(_stream, "MOST", most)
+    X, Y = data
+    order = np.random.default_rng(0).permutation(len(Y))
+    there = DM2LClassifier().fit(chunked(X, Y), strategy=strategy)
+    here = DM2LClassifier().fit(RowBlocks.from_arrays(X[order], Y[order]), strategy=strategy)
+    if most > ROWS:
+        here = DM2LClassifier().fit(X, Y)
+    for method in ("decision_function", "predict_proba"):
+        found, expected = (model.complete(X, Y, method=method) for model in (there, here))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        there.label_covariance_.matrix(), here.label_covariance_.matrix(), rtol=0, atol=1e-8
+    )
+
+
+def test_few_rows_travel_for_the_sample(client, data, monkeypatch):
+    X, Y = data
+    sizes = []
+    for most in (0, 20_000, 50):
+        monkeypatch.setattr(_stream, "MOST", most)
+        source = chunked(X, Y)
+        DM2LClassifier(max_iter=1, tol=1.0).fit(source, strategy="statistics")
+        sizes.append(source.traffic.back)
+    row = 8 * (X.shape[1] + 4 * Y.shape[1])
+    assert sizes[1] > sizes[0] + ROWS * 8 * X.shape[1]
+    # Those that are sure to be enough, from the blocks to the sum of eight and then to all.
+    assert sizes[2] < sizes[0] + 4 * 50 * row
 
 
 @pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
