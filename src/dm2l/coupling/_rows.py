@@ -104,7 +104,7 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
     step, found = _BLOCK // X.shape[1] + 1, np.empty(len(X), dtype=np.uint64)
     for start in range(0, len(X), step):
         part = slice(start, start + step)
-        np.sum(_mixed(X[part]) * keys, axis=1, out=found[part])
+        np.einsum("ij,j->i", _mixed(X[part]), keys, out=found[part])
     return found
 
 

@@ -11,6 +11,8 @@ Three ways give the same answer:
     Two passes over the rows for every evaluation; ``3 m^2`` numbers, and the Gram matrices of the
     scores.
 
+The last two keep a sample of rows for ``coupling``, of at most 128 megabytes.
+
 The cost is counted in multiplications; a number that has to be read from a file counts as
 :data:`READING` of them. The cheapest way that fits into memory is taken, and the smallest where
 none does. ``benchmarks/blocks.py`` measures what the constants stand for.
@@ -22,6 +24,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from dm2l.memory import available_memory
+from dm2l.scale._sample import MEMORY as SAMPLE
+from dm2l.scale._sample import MOST
 
 __all__ = ["STRATEGIES", "Cost", "available_memory", "choose", "costs", "free_memory"]
 
@@ -86,15 +90,16 @@ def costs(n: int | None, d: int, c: int, *, at_hand: bool = False) -> dict[Strat
     full = rows * m * m / 2
     evaluation = 2.0 * rows * m * c + norms
     block = 0.0 if at_hand else BLOCK
+    kept = block + min(MOST * (d + 4.0 * c), SAMPLE / 8)
     found: dict[Strategy, Cost] = {
         "statistics": Cost(
-            2.0 * c * m**2 + 3 * m * c**2 + block,
+            2.0 * c * m**2 + 3 * m * c**2 + kept,
             reading
             + full * (1 + SHARE * c)
             + EVALUATIONS * (c**2 * m**2 + 2 * m * c**3 + EIGH * c**4),
         ),
         "passes": Cost(
-            3.0 * m**2 + 2 * (c + 1) * c**2 + 30 * m * c + block,
+            3.0 * m**2 + 2 * (c + 1) * c**2 + 30 * m * c + kept,
             full + 2 * reading + EVALUATIONS * (2 * reading + 1.5 * evaluation),
         ),
     }
