@@ -262,7 +262,13 @@ class Fitting:
 
     @staticmethod
     def unseen(
-        problem: Minimand, alpha: float, solution: Solution, features: Features, T: Signs
+        problem: Minimand,
+        alpha: float,
+        solution: Solution,
+        features: Features,
+        T: Signs,
+        *,
+        exact: bool = False,
     ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
@@ -275,7 +281,7 @@ class Fitting:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        return unseen_scores(features, factor, T, features.scores(W), alpha)
+        return unseen_scores(features, factor, T, features.scores(W), alpha, exact=exact)
 
     def _solve_jointly(
         self, problem: Problem, feature_map: FeatureMap, T: Signs

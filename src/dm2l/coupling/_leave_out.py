@@ -20,6 +20,7 @@ TOO_BENT = 0.8
 # random projections, which cost a tenth of the fit instead of twice as much (yeast, rbf).
 EXACT = 1000
 PROJECTIONS = 128
+_WIDTH = 512  # columns of what rows are multiplied with for exact leverages, at a time
 
 
 class Factor(Protocol):
@@ -127,7 +128,9 @@ def _shared(Phi: Any, known: Mask, alpha: float, intercept: bool) -> Any:
     return h + (like(1.0 / seen, Phi) if intercept else 0.0)
 
 
-def fitted_leverages(features: Features, factor: Factor, known: Mask, alpha: float) -> Any:
+def fitted_leverages(
+    features: Features, factor: Factor, known: Mask, alpha: float, *, exact: bool = False
+) -> Any:
     r"""Leverages of the rows that a model was fitted to, by the factor that the solver used.
 
     :func:`leverages` of labels with the common share :math:`\rho` of known entries, carried over to
@@ -143,6 +146,9 @@ def fitted_leverages(features: Features, factor: Factor, known: Mask, alpha: flo
         True where the label is known.
     alpha : float
         Ridge penalty.
+    exact : bool, default=False
+        Whether they are exact for more than 1000 features too, and the same whatever these are
+        centred by.
 
     Returns
     -------
@@ -150,11 +156,13 @@ def fitted_leverages(features: Features, factor: Factor, known: Mask, alpha: flo
         Only entries that are known mean something.
     """
     xp, rho = features.xp, factor.rho
-    exact = features.size <= EXACT
-    if exact:
+    h: Any = 0.0
+    if exact or features.size <= EXACT:
         # Rows of Phi R'^-1, which is what scores of the weights R'^-1 are.
-        at = factor.to_weights(like(np.eye(features.size), features.example))
-        h = xp.sum(xp.astype(features.scores(at), xp.float64) ** 2, axis=1)
+        eye = np.eye(features.size)
+        for start in range(0, features.size, _WIDTH):
+            at = factor.to_weights(like(eye[:, start : start + _WIDTH], features.example))
+            h = h + xp.sum(xp.astype(features.scores(at), xp.float64) ** 2, axis=1)
     else:
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(features.size, PROJECTIONS))
         at = factor.to_weights(like(signs, features.example))
@@ -195,13 +203,15 @@ def honest_scores(T: Any, F: Any, h: Any) -> Any:
     return xp.where(at, t - leave_row_out(t - F, h), F)
 
 
-def unseen_scores(features: Features, factor: Factor, T: Any, F: Any, alpha: float) -> Any:
+def unseen_scores(
+    features: Features, factor: Factor, T: Any, F: Any, alpha: float, *, exact: bool = False
+) -> Any:
     """:func:`honest_scores` by :func:`fitted_leverages`, in numpy.
 
     NaN where a known entry all but determines its own score: it says nothing about others; and
     everywhere if most entries nearly do.
     """
-    h = to_numpy(fitted_leverages(features, factor, T != 0, alpha))
+    h = to_numpy(fitted_leverages(features, factor, T != 0, alpha, exact=exact))
     if h[T != 0].mean() > TOO_BENT:
         return np.full(T.shape, np.nan)
     honest = honest_scores(T, to_numpy(F).astype(np.float64, copy=False), h)

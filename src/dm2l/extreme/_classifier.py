@@ -51,10 +51,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label space
     that ridge regression predicts best (reduced-rank regression). See :doc:`/extreme`.
 
-    There is no ``coupling``. It learns from the yes and the no of known labels, and where labels are
-    this many it is nearly always the positives alone that are known, or nothing is a hole; and what
-    many labels have in common is in ``B`` already. Signed labels with holes, up to some thousands,
-    are coupled by :class:`dm2l.baselines.MaskedRidgeClassifier`.
+    There is no ``coupling``. It learns from the yes and the no of known labels; where labels are
+    this many, positives alone are known or nothing is a hole, nearly always, and what labels have
+    in common is in ``B`` already. Signed labels with holes, up to some thousands, are coupled by
+    :class:`dm2l.baselines.MaskedRidgeClassifier`.
 
     Parameters
     ----------

@@ -153,10 +153,11 @@ class RowSample:
         rows = rows._replace(ranks=ranks[inside], weights=weights[left][inside])
         self._parts = [rows] if len(rows.T) else []
 
-    def rows(self) -> tuple[Any, Signs] | None:
+    def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
         """Inputs and signs, each row as often as it weighs; None where there are none.
 
         What is not a whole number is rounded up or down by chance, which again goes by the row.
+        They are fewer where ``width`` numbers, to be made of each, would take too much memory.
         """
         self._settle()
         if not self._parts:
@@ -165,7 +166,7 @@ class RowSample:
         u = part.ids[:, 0] / 2.0**64
         chance = np.minimum(1.0, self.below * u / np.maximum(part.ranks, 1e-300))
         weights = part.weights * (chance.max() / chance)
-        size = _bytes(part, np.arange(len(u)))
+        size = np.maximum(_bytes(part, np.arange(len(u))), 8.0 * width)
         share = min(1.0, self.most / weights.sum(), MEMORY / (weights @ size))
         # Not the rank, which is small for all that got in.
         luck = (part.ids.sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) / 2.0**64

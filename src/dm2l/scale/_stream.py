@@ -57,7 +57,9 @@ def fit_sums(
             return _by_passes(problem) if W is None else W
 
         fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
-        rows = tally.sample.rows() if fitting.coupling == "residual" else None
+        if fitting.coupling != "residual":
+            return fit
+        rows = tally.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
         return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
 
 
@@ -73,7 +75,10 @@ def _coupled(
         return fit
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
-    unseen = fitting.unseen(problem, problem.alpha, fit.solution, features, T[:, learnable])
+    # Not by projections, which depend on the offset and so on which block was the first.
+    unseen = fitting.unseen(
+        problem, problem.alpha, fit.solution, features, T[:, learnable], exact=True
+    )
     honest = np.full(T.shape, np.nan)
     honest[:, learnable] = unseen
     return fit._replace(honest=honest, evidence=(X, T))

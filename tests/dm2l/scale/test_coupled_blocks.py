@@ -92,6 +92,16 @@ def test_more_columns_than_rows(strategy):
     check_same(parts, whole, X, Y)
 
 
+def test_with_very_many_features_the_first_block_has_no_say():
+    X, Y, _ = make(n=80, d=1100)
+    order = np.argsort(X[:, 0])  # blocks far from each other
+    models = [
+        DM2LClassifier(alpha=2000.0).fit(blocks_of(X, Y, 40, rows), strategy="passes")
+        for rows in (order, order[::-1])
+    ]
+    check_same(*models, X, Y)
+
+
 def test_a_model_that_determines_its_own_scores_is_coupled_by_folds():
     X, Y, truth = make(n=300, d=400)
     holes = np.isnan(Y)

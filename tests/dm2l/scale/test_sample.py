@@ -134,6 +134,14 @@ def test_a_row_that_came_very_often_does_not_fill_the_memory():
     assert (X == 0).all(axis=1).mean() > 0.9
 
 
+def test_fewer_rows_are_given_where_much_is_made_of_each(monkeypatch):
+    monkeypatch.setattr(_sample, "MEMORY", 100_000)
+    X, T = np.arange(400.0)[:, None], np.ones((400, 1), dtype=np.int8)
+    sample = RowSample(1000).add(X, T)
+    assert len(sample.rows()[0]) == 400
+    assert 60 < len(sample.rows(width=125)[0]) < 140  # a thousand bytes each
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wide_rows_are_bounded_by_their_bytes(sparse, monkeypatch):
     monkeypatch.setattr(_sample, "MEMORY", 100_000)
