@@ -79,12 +79,13 @@ class Coupling:
         order : ndarray of shape (n,), default=None
             In which rows are gone through, one that means nothing, such as :func:`row_order`.
         """
-        order = np.random.default_rng(0).permutation(len(T)) if order is None else order
-        T, F = T[order], F[order]
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
-        T, F = T[kept], F[kept]
+        chosen = np.random.default_rng(0).permutation(np.flatnonzero(kept))
+        if order is not None:
+            chosen = order[kept[order]]
+        T, F = T[chosen], F[chosen]
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         borders = np.where(rarer < ENOUGH, np.nan, 0.5)
