@@ -78,6 +78,14 @@ def row_keys(X: Any, T: NDArray[Any]) -> NDArray[np.uint64]:
     Rows in the order of their keys are in an order that means nothing, and that does not depend on
     the one in which they came. Of the signs ``T`` only how many there are of each has a part, so
     that labels may be in any order too, and one that nobody knows changes nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.coupling import row_keys
+    >>> X, T = np.eye(3), np.array([[1, 0], [0, -1], [0, 1]])
+    >>> np.array_equal(row_keys(X[::-1], T[::-1, ::-1]), row_keys(X, T)[::-1])
+    True
     """
     sides = [(T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)]
     key = row_digests(X) + sides[0] * np.uint64(2**61 - 1) + sides[1] * np.uint64(2**31 - 1)
@@ -88,13 +96,30 @@ def row_keys(X: Any, T: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def row_order(X: Any, T: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows by their keys; signs tell those apart whose keys are equal."""
+    """Rows by their keys; signs tell those apart whose keys are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.coupling import row_order
+    >>> X, T = np.eye(3), np.array([[1, 0], [0, -1], [0, 1]])
+    >>> sorted(row_order(X, T).tolist())
+    [0, 1, 2]
+    """
     order: NDArray[np.intp] = np.lexsort((row_digests(T), row_keys(X, T)))
     return order
 
 
 def row_digests(X: Any) -> NDArray[np.uint64]:
-    """A number for the content of each row, the same for dense and sparse ones."""
+    """A number for the content of each row, the same for dense and sparse ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.coupling import row_digests
+    >>> len(np.unique(row_digests(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))))
+    2
+    """
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     if sp.issparse(X):
         X = X.tocsr()
