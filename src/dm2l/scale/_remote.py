@@ -28,16 +28,17 @@ class RemoteBlocks(RowBlocks, ABC):
     def map(self, function: Callable[[Any], Any]) -> Any:
         """The blocks with a function applied to each: something else with :meth:`reduce`."""
 
-    def counts(self) -> tuple[Any, Any]:
-        """Observed positives and negatives of every label."""
-        positives, negatives = self.reduce(label_counts)
-        return positives, negatives
+    def counts(self) -> tuple[Any, Any, int]:
+        """Observed positives and negatives of every label, and rows that have any."""
+        positives, negatives, rows = self.reduce(label_counts)
+        return positives, negatives, int(rows)
 
     def room(self) -> float:
         """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
         return float("inf")
 
 
-def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any]:
-    """Observed positives and negatives of every label of a block."""
-    return (block[1] > 0).sum(axis=0), (block[1] < 0).sum(axis=0)
+def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any, int]:
+    """Observed positives and negatives of every label of a block, and rows that have any."""
+    T = block[1]
+    return (T > 0).sum(axis=0), (T < 0).sum(axis=0), int((T != 0).any(axis=1).sum())

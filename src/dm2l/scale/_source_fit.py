@@ -161,9 +161,9 @@ def _tallied(blocks: Any, tally_of: Callable[..., tuple[Tally]], source: RowBloc
     find out, and where a pass could not wait for it there is another.
     """
     if isinstance(source, RemoteBlocks):
-        positives, negatives = source.counts()
-        learnable, observed = (positives > 0) & (negatives > 0), positives + negatives
-        (tally,) = source.reduce(partial(tally_of, learnable=learnable, observed=observed))
+        positives, negatives, rows = source.counts()
+        learnable = (positives > 0) & (negatives > 0)
+        (tally,) = source.reduce(partial(tally_of, learnable=learnable, of_rows=rows))
         tally.positives[:], tally.negatives[:] = positives, negatives
         return tally
     counted = _gathered(blocks, tally_of)
@@ -191,19 +191,17 @@ def _tally_of(
     *,
     tally: Tally | None = None,
     learnable: NDArray[np.bool_] | None = None,
-    observed: NDArray[np.int64] | None = None,
+    of_rows: int = 0,
 ) -> tuple[Tally]:
     """Counts or statistics of a block, added to those of others.
 
-    Of blocks that are elsewhere the rows that are sampled travel, so these get to know how often
-    labels were observed in all.
+    Rows that are sampled from blocks elsewhere travel, so these get to know how many there are.
     """
     X, T = block
     Phi, _ = _features_of(feature_map, None, block)
     if tally is None:
         tally = kind(Phi.shape[1], T.shape[1], most)
-        if observed is not None:
-            tally.sample.expect(int(observed.max()))
+        tally.sample.expect(of_rows)
     return (tally.add(Phi, T, learnable, inputs=X),)
 
 

@@ -116,7 +116,7 @@ class DaskBlocks(RemoteBlocks):
         self.traffic = Traffic()
         self._parts = _partitions(X, Y, label_mask)
         self._blocks: list[Any] | None = None
-        self._counts: tuple[Any, Any] = (0, 0)
+        self._counts: tuple[Any, Any, int] = (0, 0, 0)
         rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
         super().__init__(
             partial(_fetched, self.client, self._parts),
@@ -148,14 +148,14 @@ class DaskBlocks(RemoteBlocks):
                 # The error keeps the frames alive, and these the blocks.
                 self.client.cancel([*found, *futures_of(checked)])
                 raise
-            sizes, positives, negatives = counted
+            sizes, positives, negatives, seen = counted
             self._finish_pass(len(sizes), sum(sizes))
-            self._counts = sum(positives), sum(negatives)
+            self._counts = sum(positives), sum(negatives), sum(seen)
             self._blocks = [delayed(_block)(one) for one in checked]
         return self._blocks
 
-    def counts(self) -> tuple[Any, Any]:
-        """Observed positives and negatives of every label; known since the blocks were checked."""
+    def counts(self) -> tuple[Any, Any, int]:
+        """Positives, negatives and rows that have any; known since the blocks were checked."""
         self._tasks()
         return self._counts
 
@@ -268,7 +268,7 @@ def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
         yield client.gather(client.compute(tasks))
 
 
-def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any]:
+def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
     block, form = checked
     return form, len(block.T), *label_counts(block)
 
