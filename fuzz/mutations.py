@@ -1,15 +1,22 @@
-"""Changes to the bytes of a file: blind ones, and ones that know numbers and zip archives."""
+"""Changes to the bytes of a file: blind ones, and ones that know numbers, arrays, archives."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
 import json
+import lzma
 import random
 import re
 import warnings
 import zipfile
 from collections.abc import Callable
+
+import numpy as np
+
+from dm2l.files import FAULTS
 
 NUMBERS = (b"0", b"-1", b"1e308", b"-1e308", b"nan", b"inf", b"2147483647", b"2147483648")
 NUMBERS += (
@@ -51,6 +58,9 @@ JUNK = (
     {},
     {"kind": "x"},
 )
+
+FLOATS = (0.0, -1.0, 1e308, -1e308, float("nan"), float("inf"), 1e-320, 1e100)
+INTEGERS = (0, 1, -1, 2, 127, -128, 2**31 - 1, -(2**31), 2**62, -(2**63))
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -120,14 +130,41 @@ def pack(parts: dict[str, bytes]) -> bytes:
 def inside(content: bytes, rng: random.Random) -> bytes:
     """Change a member of an archive, whose checksums are then right again."""
     parts = members(content)
-    name = rng.choice(sorted(parts))
+    texts = [name for name in parts if name.endswith((".json", ".skops"))]
+    name = rng.choice(texts if texts and rng.random() < 0.4 else sorted(parts))
     if parts[name][:2] == b"PK" and rng.random() < 0.8:
         parts[name] = inside(parts[name], rng)
     elif name.endswith(".json"):
         parts[name] = document(parts[name], rng)
+    elif parts[name][:6] == b"\x93NUMPY" and rng.random() < 0.7:
+        parts[name] = array(parts[name], rng)
     elif parts[name]:
         parts[name] = rng.choice(BLIND)(parts[name], rng)
     return pack(signed(parts))
+
+
+def array(content: bytes, rng: random.Random) -> bytes:
+    """Other numbers in an array, or another shape or type."""
+    values = np.load(io.BytesIO(content), allow_pickle=False)
+    kind = rng.randrange(6)
+    if kind < 3 and values.size and values.dtype.kind in "biuf":
+        flat = values.ravel()
+        extremes = FLOATS if values.dtype.kind == "f" else INTEGERS
+        for _ in range(rng.choice([1, 1, 3])):
+            one = rng.choice([*extremes, flat[rng.randrange(flat.size)]])
+            with np.errstate(all="ignore"):
+                flat[rng.randrange(flat.size)] = np.array(one).astype(values.dtype)
+        values = flat.reshape(values.shape)
+    elif kind == 3:
+        values = rng.choice([values.T, values.ravel(), values[:1], values[..., :-1], values[None]])
+    elif kind == 4:
+        values = np.repeat(values, rng.choice([0, 2, 9]), axis=0) if values.ndim else values[None]
+    elif values.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            values = values.astype(rng.choice(["i1", "u8", ">f8", "f2", "c16", "U3", "?", "i4"]))
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def signed(parts: dict[str, bytes]) -> dict[str, bytes]:
@@ -191,13 +228,17 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
         zipped = content[:2] == b"PK" and rng.random() < 0.8
         try:
             content = inside(content, rng) if zipped else rng.choice(BLIND)(content, rng)
-        except (
-            zipfile.BadZipFile,
-            RuntimeError,
-            NotImplementedError,
-            ValueError,
-            EOFError,
-            OSError,
-        ):
+        except (*FAULTS, OSError):
             content = flip(content, rng)  # no whole archive any more
     return content
+
+
+PACKERS = {b"\x1f\x8b": gzip, b"BZ": bz2, b"\xfd7": lzma}
+
+
+def unpacked(content: bytes, rng: random.Random) -> bytes:
+    """Half of the time a change of what is packed, which is then packed again."""
+    packer = PACKERS.get(content[:2])
+    if packer is None or rng.random() < 0.5:
+        return mutate(content, rng)
+    return packer.compress(mutate(packer.decompress(content), rng))

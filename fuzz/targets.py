@@ -1,215 +1,189 @@
-"""What is fuzzed: files that are good, how each is read, and estimators on extreme numbers."""
+"""What is fuzzed: files that are good, how they are changed, and what reads them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
-import warnings
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-import dm2l.baselines
 from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import OneVsRestMasked
+from dm2l.files import FAULTS
 from dm2l.persistence import load_model, save_model
+from dm2l.readers import read_csv, read_parquet
 from dm2l.review import Journal
-from dm2l.scale import SufficientStatistics
+from dm2l.scale import RowBlocks, SufficientStatistics
 from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
-from fuzz.mutations import mutate
+from dm2l_lab import Store
+from fuzz.corpus import CORPUS, D, X, Y
+from fuzz.estimators import fit_extreme, fit_odd
+from fuzz.mutations import mutate, unpacked
+from fuzz.records import change_journal, change_rows, change_store
 
-RNG = np.random.default_rng(0)
-N, D, C = 24, 4, 3
-X = RNG.standard_normal((N, D))
-Y = np.where(RNG.random((N, C)) < 0.3, np.nan, RNG.standard_normal((N, C)) > 0)
+FILE = (ValueError, OSError)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Files that are good by suffix, and what reads one; :class:`ValueError` is documented."""
+    """What a kind reads and what it may raise."""
 
-    seeds: Callable[[Path], list[Path]]
+    seeds: Callable[[Path], list[Path]]  # writes good files into a folder
     read: Callable[[Path], Any]
     change: Callable[[bytes, random.Random], bytes] = mutate
+    documented: tuple[type[Exception], ...] = FILE
 
 
-# -------------------------------------------------------------------------------------- tables
+def _kept(*names: str) -> Callable[[Path], list[Path]]:
+    """Files of the corpus, with the table that some readers want beside them."""
+
+    def copy(folder: Path) -> list[Path]:
+        for name in {"table.csv", *names}:
+            shutil.copy(CORPUS / name, folder / f"seed-{name}")
+        return [folder / f"seed-{name}" for name in names]
+
+    return copy
 
 
-def _csv(folder: Path, separator: str = ",", suffix: str = ".csv") -> Path:
-    rows = [["mass", "phase", "t_a", "t_b"]]
-    rows += [
-        [f"{X[i, 0]:.3f}", "ab"[i % 2], ("yes", "no", "")[i % 3], "01"[i % 2]] for i in range(N)
-    ]
-    path = folder / f"table{suffix}"
-    path.write_text("\n".join(separator.join(row) for row in rows))
-    return path
+# ----------------------------------------------------------------------------- tables, matrices
 
 
-def _tables(folder: Path) -> list[Path]:
-    import pandas as pd
-
-    paths = [_csv(folder), _csv(folder, "\t", ".tsv"), folder / "table.parquet"]
-    pd.read_csv(paths[0]).to_parquet(paths[2])
-    return paths
+def _read(path: Path) -> None:
+    table = path.name.endswith((".csv", ".tsv", ".parquet", ".gz", ".bz2", ".xz", ".zip"))
+    read_table(path, "t_*" if table else None)
 
 
-def _matrices(folder: Path) -> list[Path]:
-    signs = np.where(np.isnan(Y), 0, 2 * np.nan_to_num(Y) - 1).astype(int)
-    arff = ["@relation 'x: -C 3'", *(f"@attribute y{k} {{0,1}}" for k in range(C))]
-    arff += [*(f"@attribute x{j} numeric" for j in range(D)), "@data"]
-    arff += [",".join([*map(str, (signs[i] > 0) * 1), *map(str, X[i])]) for i in range(N)]
-    (folder / "m.arff").write_text("\n".join(arff))
-    lines = [
-        ",".join(str(k) for k in range(C) if signs[i, k] > 0)
-        + "".join(f" {j + 1}:{X[i, j]:.4g}" for j in range(D))
-        for i in range(N)
-    ]
-    (folder / "m.svm").write_text("\n".join(lines) + "\n")
-    S = sp.csr_array(X * (X > 0))
-    parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": np.array(S.shape)}
-    np.savez(folder / "m.npz", **{f"X_{k}": v for k, v in parts.items()}, Y=signs)
-    scipy.io.savemat(folder / "m.mat", {"X": sp.csc_matrix(S), "Y": signs.astype(float)})
-    return [folder / f"m.{suffix}" for suffix in ("arff", "svm", "npz", "mat")]
+def _read_typed(path: Path) -> None:
+    (read_parquet if path.suffix == ".parquet" else read_csv)(path, "t_*", drop=["phase", "note"])
 
 
-def _read(path: Path) -> Any:
-    return read_table(path, "t_*" if path.stem.startswith("table") else None)
+def _blocks(path: Path) -> None:
+    suffix = path.suffix
+    if suffix == ".npy":
+        np.save(path.with_name("y.npy"), np.nan_to_num(Y))
+        blocks = RowBlocks.from_npy(path, path.with_name("y.npy"))
+    elif suffix == ".npz":
+        blocks = RowBlocks.from_npz(path)
+    elif suffix == ".svm":
+        blocks = RowBlocks.from_svmlight(path, n_features=D, labels=[0, 1, 2])
+    elif suffix == ".parquet":
+        blocks = RowBlocks.from_parquet(path, "t_*")
+    else:
+        blocks = RowBlocks.from_csv(path, "t_*", drop=["phase", "note"])
+    for block in blocks:
+        np.asarray(block.X.sum())
 
 
-# ---------------------------------------------------------------------- models, journals, sums
+# ---------------------------------------------------------------------- models, journals, stores
 
 
 def _models(folder: Path) -> list[Path]:
+    rows = sp.csr_array(X)
     made = {
-        "kernel": DM2LClassifier(kernel="rbf", calibration="isotonic", cv=2).fit(
-            sp.csr_array(X), Y
-        ),
-        "linear": DM2LClassifier(
-            calibration="sigmoid", cv=2, random_state=np.random.RandomState(0)
-        ),
-        "parts": OneVsRestMasked(KNeighborsClassifier(2)).fit(sp.csr_array(X), Y),
+        "kernel": DM2LClassifier(kernel="rbf", calibration="isotonic", cv=2).fit(rows, Y),
+        "linear": DM2LClassifier(calibration="sigmoid", random_state=np.random.RandomState(0)),
+        "parts": OneVsRestMasked(KNeighborsClassifier(2)).fit(rows, Y),
     }
     made["linear"].fit(X, Y)
     for name, model in made.items():
-        save_model(model, folder / f"{name}.dm2l")
-    return [folder / f"{name}.dm2l" for name in made]
+        save_model(model, folder / f"seed-{name}.dm2l")
+    return [folder / f"seed-{name}.dm2l" for name in made]
 
 
 def _use(path: Path) -> None:
-    """A model that loads has to predict, or say that it cannot by a usual error."""
-    load_model(path)
+    """Load, and ask: what a file holds can be no model at all, but cannot end the process."""
+    model = load_model(path)
+    rows = X if path.name.endswith("linear.dm2l") else sp.csr_array(X)
+    try:
+        model.predict_proba(rows)
+    except FAULTS as error:
+        raise ValueError("its answers are those of whoever wrote it") from error
 
 
 def _bundles(folder: Path) -> list[Path]:
-    model = fit_table(
-        read_table(_csv(folder), "t_*"), Wishes("linear", 0.1, 1.0, folds=2), estimate_folds=2
-    )
-    save_bundle(model, folder / "bundle.dm2l")
-    return [folder / "bundle.dm2l"]
+    table = read_table(CORPUS / "table.csv", "t_*")
+    path = folder / "seed-bundle.dm2l"
+    save_bundle(fit_table(table, Wishes("linear", 0.1, 1.0, folds=2), estimate_folds=2), path)
+    return [path]
 
 
 def _answer(path: Path) -> None:
     model = load_bundle(path)
-    model.answer(model.inputs(read_table(_csv(path.parent), "t_*"))[0])
-
-
-def _journals(folder: Path) -> list[Path]:
-    with Journal(folder / "answers.jsonl", read_table(_csv(folder), "t_*")) as journal:
-        for i in range(2, N, 3):
-            journal.add(i + 1, "t_a", ("yes", "no", "skip")[i % 3], 0.25)
-        journal.own(folder / "out.csv")
-    return [folder / "answers.jsonl"]
-
-
-def _lines(content: bytes, rng: random.Random) -> bytes:
-    """Half of the time a changed line with a right seal."""
-    if rng.random() < 0.5:
-        return mutate(content, rng)
-    lines = content.splitlines()
-    k = rng.randrange(1, len(lines))
-    previous = json.loads(lines[k - 1])["seal"]
-    line = json.loads(lines[k])
-    del line["seal"]
-    line[rng.choice([*line, "output", "probability"])] = rng.choice(
-        [None, [], {}, [[]], -1, 10**20, "x", "t_b", float("nan"), True, {"a": [1]}]
-    )
-    text = json.dumps(line)
-    seal = hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()[:16]
-    lines[k:] = [f'{text[:-1]}, "seal": "{seal}"}}'.encode()]
-    return b"\n".join(lines) + b"\n"
+    model.answer(model.inputs(read_table(CORPUS / "table.csv", "t_*"))[0])
 
 
 def _open(path: Path) -> None:
-    with Journal(path, read_table(_csv(path.parent), "t_*")):
+    with Journal(path, read_table(CORPUS / "table.csv", "t_*")):
         pass
 
 
-def _statistics(folder: Path) -> list[Path]:
-    signs = np.where(np.isnan(Y), 0, 2 * np.nan_to_num(Y) - 1).astype(np.int8)
-    SufficientStatistics(D, C).add(X, signs).save(folder / "s.npz")
-    return [folder / "s.npz"]
+def _stores(folder: Path) -> list[Path]:
+    path = folder / "seed-store.sqlite"
+    with Store(path) as store:
+        store.merge(CORPUS / "rows.csv")
+    return [path]
 
 
-# ---------------------------------------------------------------------------------- estimators
+def _query(path: Path) -> None:
+    """Look at a store, then open it to write, as a run that goes on does."""
+    for side in ("-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{side}").unlink(missing_ok=True)
+    with Store(path, read_only=True) as store:
+        store.states()
+        store.durations("p")
+        store.frame()
+    with Store(path) as store:
+        store.merge(CORPUS / "rows.csv")
 
 
-def _settings(folder: Path) -> list[Path]:
-    (folder / "fit.txt").write_bytes(b"0")
-    return [folder / "fit.txt"]
+def _tables_of_rows(folder: Path) -> list[Path]:
+    with Store(":memory:") as store:
+        store.merge(CORPUS / "rows.csv")
+        for suffix in ("csv", "parquet"):
+            store.export(folder / f"seed-rows.{suffix}")
+    return [folder / "seed-rows.csv", folder / "seed-rows.parquet"]
 
 
-def _seed(_: bytes, rng: random.Random) -> bytes:
+def _merge(path: Path) -> None:
+    with Store(":memory:") as store:
+        store.merge(path)
+        store.frame()
+
+
+# ------------------------------------------------------------------------------------ estimators
+
+
+def _numbers(folder: Path) -> list[Path]:
+    (folder / "seed-fit").write_bytes(b"0")
+    return [folder / "seed-fit"]
+
+
+def _draw(_: bytes, rng: random.Random) -> bytes:
     return str(rng.randrange(10**9)).encode()
 
 
-ESTIMATORS = (
-    DM2LClassifier(),
-    DM2LClassifier(kernel="rbf"),
-    DM2LClassifier(solver="cccp", max_iter=20),
-    DM2LClassifier(calibration="sigmoid", cv=2),
-    MaskedRidgeClassifier(),
-    MaskedRidgeClassifier(alpha=1e6),
-    MaskedRidgeClassifier(alpha=0.0),
-    dm2l.baselines.LEMLClassifier(),
-    dm2l.baselines.MLLRCClassifier(),
-    dm2l.baselines.GLOCALClassifier(),
-    dm2l.baselines.LSMLClassifier(),
-)
-
-
-def _fit(path: Path) -> None:
-    rng = np.random.default_rng(int(path.read_bytes()))
-    n, d, c = rng.integers(12, 40), rng.integers(1, 9), rng.integers(2, 5)
-    inputs = rng.standard_normal((n, d))
-    scales = 10.0 ** rng.uniform(-300, rng.choice([300, 75]), d if rng.random() < 0.5 else 1)
-    inputs = inputs * scales if rng.random() < 0.7 else 1e6 * (1 + 1e-12 * inputs)
-    if rng.random() < 0.3:
-        inputs[rng.integers(n), rng.integers(d)] = 10.0 ** rng.uniform(0, 300)
-    labels = (rng.standard_normal((n, c)) > 0).astype(float)
-    labels[rng.random((n, c)) < 0.3] = np.nan
-    form = sp.csr_array if rng.random() < 0.3 else np.asarray
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = clone(ESTIMATORS[rng.integers(len(ESTIMATORS))]).fit(form(inputs), labels)
-        if not np.isfinite(model.decision_function(form(inputs))).all():
-            raise AssertionError("scores are not finite")
-
-
+ARCHIVES = ("table.csv.gz", "table.csv.bz2", "table.csv.xz", "table.csv.zip")
 TARGETS = {
-    "table": Target(_tables, _read),
-    "matrix": Target(_matrices, _read),
+    "table": Target(_kept("table.csv", "table.tsv", "quoted.csv", "table.parquet"), _read),
+    "numbers": Target(_kept("table.csv", "table.parquet", "quoted.csv"), _read_typed),
+    "archive": Target(_kept(*ARCHIVES), _read, unpacked),
+    "arff": Target(_kept("m.arff", "s.arff"), _read),
+    "svmlight": Target(_kept("m.svm"), _read),
+    "npz": Target(_kept("m.npz", "dense.npz"), _read),
+    "matlab": Target(_kept("m.mat", "dense.mat"), _read),
+    "blocks": Target(_kept("table.csv", "numbers.parquet", "m.svm", "dense.npz", "x.npy"), _blocks),
+    "statistics": Target(_kept("sums.npz"), SufficientStatistics.load),
+    "journal": Target(_kept("answers.jsonl"), _open, change_journal),
+    "store": Target(_stores, _query, change_store),
+    "rows": Target(_tables_of_rows, _merge, change_rows),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),
-    "journal": Target(_journals, _open, _lines),
-    "statistics": Target(_statistics, SufficientStatistics.load),
-    "fit": Target(_settings, _fit, _seed),
+    "fit": Target(_numbers, fit_extreme, _draw, (ValueError,)),
+    "input": Target(_numbers, fit_odd, _draw, (ValueError, TypeError)),
 }

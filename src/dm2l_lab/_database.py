@@ -19,6 +19,16 @@ _NAMELESS = 2  # the first version whose keys do not name modules
 _APPLICATION = 0x444D324C  # "DM2L": tells a store from other SQLite files
 _PATIENCE = 120.0  # seconds to wait for another process that writes
 
+_REQUIRED = (*KEY, "status", "run")
+_RESULTS = [
+    f"{name} {type_.replace('JSON', 'TEXT')}{' NOT NULL' if name in _REQUIRED else ''}"
+    for name, type_ in COLUMNS.items()
+]
+_TABLES = {
+    "runs": "id TEXT PRIMARY KEY, started TEXT, versions TEXT, machine TEXT",
+    "results": f"{', '.join(_RESULTS)}, UNIQUE ({', '.join(KEY)})",
+}
+
 
 class Database:
     """A connection to the file of a store, with its tables made.
@@ -47,6 +57,11 @@ class Database:
         tables = self._one("SELECT count(*) FROM sqlite_master")
         if tables and self._one("PRAGMA application_id") != _APPLICATION:
             raise ValueError(f"{self.path} is a SQLite file, but not a store of results.")
+        # A view or a computed column is a program, which may never end.
+        ours = {f"CREATE TABLE {name} ({columns})".encode() for name, columns in _TABLES.items()}
+        found = self._db.execute("SELECT CAST(sql AS BLOB) FROM sqlite_master").fetchall()
+        if tables and {sql for (sql,) in found if sql} != ours:
+            raise ValueError(f"{self.path} does not have the tables of a store of results.")
         version = self._one("PRAGMA user_version")
         if version > SCHEMA_VERSION:
             raise ValueError(
@@ -70,18 +85,9 @@ class Database:
             self._update(version)
 
     def _update(self, version: int) -> None:
-        types = {name: type_.replace("JSON", "TEXT") for name, type_ in COLUMNS.items()}
-        required = (*KEY, "status", "run")
-        columns = [f"{c} {t}{' NOT NULL' if c in required else ''}" for c, t in types.items()]
         with self.transaction():  # the pragmas take part in it: all or nothing
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS runs"
-                " (id TEXT PRIMARY KEY, started TEXT, versions TEXT, machine TEXT)"
-            )
-            self._db.execute(
-                f"CREATE TABLE IF NOT EXISTS results ({', '.join(columns)},"
-                f" UNIQUE ({', '.join(KEY)}))"
-            )
+            for name, columns in _TABLES.items():
+                self._db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
             if 0 < version < _NAMELESS:
                 self._rekey()
             self._db.execute(f"PRAGMA application_id = {_APPLICATION}")

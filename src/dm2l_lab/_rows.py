@@ -10,6 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from dm2l.extras import require
+from dm2l.files import DataFileError, reading
+from dm2l.readers.parquet_file import read_arrow
 from dm2l_lab._protocol import Cell
 from dm2l_lab._settings import rekeyed
 
@@ -86,16 +89,15 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nested(flat: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
     if missing := set(table_types()) - set(flat):
-        raise ValueError(f"{path} lacks the columns {sorted(missing)} of a table of results.")
+        raise DataFileError(path, f"it lacks the columns {sorted(missing)} of a table of results")
     row: dict[str, Any] = {}
     for column, type_ in table_types().items():
         value = flat[column]
         try:
             row[column] = None if value in (None, "") else _CASTS[type_](value)
         except ValueError as error:
-            raise ValueError(
-                f"{path}, row {number}, column {column}: {value!r} is no {_WORDS[type_]}."
-            ) from error
+            place = f"row {number}, column {column}"
+            raise DataFileError(path, f"{value!r} is no {_WORDS[type_]}", place=place) from error
     values = {column: row.pop(column) for column in METRIC_COLUMNS}
     row["metrics"] = None
     if row["status"] == "done":
@@ -135,33 +137,21 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8") as file, reading(path, "a table of results"):
         return [_nested(row, path, number) for number, row in enumerate(csv.DictReader(file), 1)]
 
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    pa, parquet = _pyarrow()
+    pa, parquet = require("pyarrow", "io"), require("pyarrow.parquet", "io")
     types = {"REAL": pa.float64(), "INTEGER": pa.int64(), "JSON": pa.string(), "TEXT": pa.string()}
     schema = pa.schema([(name, types[type_]) for name, type_ in table_types().items()])
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
-    _, parquet = _pyarrow()
-    rows = parquet.read_table(path).to_pylist()
-    return [_nested(row, path, number) for number, row in enumerate(rows, 1)]
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Parquet files need pyarrow: pip install 'dm2l[io]'. A .csv file needs nothing.",
-            name="pyarrow",
-        ) from error
-    return pa, parquet
+    table, _ = read_arrow(path)
+    with reading(path, "a table of results"):
+        return [_nested(row, path, number) for number, row in enumerate(table.to_pylist(), 1)]
 
 
 WRITERS = {".csv": _write_csv, ".parquet": _write_parquet}

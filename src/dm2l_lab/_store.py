@@ -10,7 +10,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
-from dm2l.files import whole_file
+from dm2l.files import reading, whole_file
 from dm2l_lab._database import Database
 from dm2l_lab._protocol import Cell, Protocol
 from dm2l_lab._rows import (
@@ -264,13 +264,14 @@ class Store:
             f" WHERE {' AND '.join(where)} ORDER BY {_ORDER}",
             [value for values in chosen.values() for value in values],
         )
-        rows = [
-            {
-                column: json.loads(value) if type_ == "JSON" and value is not None else value
-                for (column, type_), value in zip(columns.items(), found, strict=True)
-            }
-            for found in stored
-        ]
+        with reading(self.path, "a store of results"):
+            rows = [
+                {
+                    column: json.loads(value) if type_ == "JSON" and value is not None else value
+                    for (column, type_), value in zip(columns.items(), found, strict=True)
+                }
+                for found in stored
+            ]
         if not isinstance(protocol, Protocol):
             return rows
         cells = set(protocol.cells())
@@ -294,10 +295,11 @@ class Store:
         """
         import pandas as pd  # only this method needs it
 
-        lines = [flat(row) for row in self.rows(protocol, **selection)]
-        frame = pd.DataFrame(lines, columns=list(table_types()))
         numbers = [c for c, type_ in table_types().items() if type_ == "REAL"]
-        return frame.astype(dict.fromkeys(numbers, "float64"))  # even where all are missing
+        rows = self.rows(protocol, **selection)
+        with reading(self.path, "a store of results"):
+            frame = pd.DataFrame([flat(row) for row in rows], columns=list(table_types()))
+            return frame.astype(dict.fromkeys(numbers, "float64"))  # even where all are missing
 
     # -- tables ---------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dm2l.memory import check_room
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import FEWER
 
-__all__ = ["PARQUET", "open_parquet", "parquet_faults", "read_frame"]
+__all__ = ["PARQUET", "open_parquet", "parquet_faults", "read_arrow", "read_frame"]
 
 PARQUET = (".parquet", ".pq")
 _FACTOR = 4.0  # bytes in memory for a byte of the unpacked table, as for text
@@ -38,9 +38,8 @@ def open_parquet(path: str | os.PathLike[str], **options: Any) -> Iterator[Any]:
         yield file
 
 
-def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -> Any:
-    """All of a file as a pandas data frame; what pandas noted in it can be ignored."""
-    require("pandas", "io")
+def read_arrow(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
+    """All of a file as a pyarrow table, if memory can hold it, and which columns are text."""
     types = require("pyarrow", "io").types
     with open_parquet(path) as file, parquet_faults(path):
         metadata, schema = file.metadata, file.schema_arrow
@@ -52,7 +51,15 @@ def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -
     check_room(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns", FEWER)
     # A text that is stored once is kept once: 3 KB of file became 4 GB.
     with open_parquet(path, read_dictionary=texts) as file, parquet_faults(path):
-        frame = file.read().to_pandas(ignore_metadata=ignore_metadata)
+        return file.read(), texts
+
+
+def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -> Any:
+    """All of a file as a pandas data frame; what pandas noted in it can be ignored."""
+    require("pandas", "io")
+    table, texts = read_arrow(path)
+    with parquet_faults(path):
+        frame = table.to_pandas(ignore_metadata=ignore_metadata)
         for name in texts:
             if name in frame:  # and not the index
                 frame[name] = frame[name].astype(object)

@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 
 from dm2l.files import FAULTS, whole_file
 from dm2l.labels import Signs
+from dm2l.readers.npz_file import read_members
 from dm2l.scale._grams import Array, Cover, add_label_grams
 from dm2l.scale._sample import MOST, RowSample
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
-_FAULTS: tuple[type[Exception], ...] = (*FAULTS, MemoryError)
+_COVERS = tuple(
+    f"{rows}_{part}"
+    for rows in ("rows", "positive_rows")
+    for part in ("gram", "counted", "patterns", "pending")
+)
+_MEMBERS = ("facts", "positives", "negatives", "offset", "peaks", "H", "G", *_COVERS)
 
 
 class SufficientStatistics(Tally):
@@ -225,8 +231,7 @@ class SufficientStatistics(Tally):
             The same numbers, to the last digit.
         """
         try:
-            with np.load(Path(path), allow_pickle=False) as archive:
-                arrays = {name: np.asarray(archive[name]) for name in archive.files}
+            arrays = read_members(path, _MEMBERS)
             state = json.loads(str(arrays.pop("facts")))
             if state["format"] != _FORMAT:
                 raise ValueError(f"its format is {state['format']}, this dm2l reads {_FORMAT}")
@@ -234,7 +239,7 @@ class SufficientStatistics(Tally):
             for name, value in arrays.items():
                 state[name] = _whole(value, size) if _symmetric(name) else value
             return cls.from_state(state)._checked()
-        except _FAULTS as error:
+        except FAULTS as error:
             raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error
 
     def _checked(self) -> Self:
@@ -262,6 +267,8 @@ def _symmetric(name: str) -> bool:
 
 def _whole(triangle: Array, size: int) -> Array:
     """Symmetric matrices of their upper triangles."""
+    if triangle.shape[-1:] != (size * (size + 1) // 2,):  # before anything of this size is made
+        raise ValueError(f"a triangle of {size} rows has shape {triangle.shape}")
     upper = np.triu_indices(size)
     whole = np.zeros((*triangle.shape[:-1], size, size))
     whole[..., upper[0], upper[1]] = triangle
