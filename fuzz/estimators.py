@@ -26,7 +26,7 @@ def fit_extreme(path: Path) -> None:
     """Any finite numbers: finite scores, or an error that LAPACK has no part in."""
     rng = np.random.default_rng(int(path.read_bytes()))
     estimator = ALL[rng.integers(len(ALL))]
-    n, d, c = rng.integers(12, 40), rng.integers(1, 9), rng.integers(2, 5)
+    n, d, c = rng.integers(10, 26), rng.integers(1, 7), rng.integers(2, 5)
     X, Y = _extreme(rng, n, d), _labels(rng, n, c)
     if rng.random() < 0.3:
         X = sp.csr_array(X)

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,18 @@ def _bundles(folder: Path) -> list[Path]:
     return [path]
 
 
+@cache
+def _table() -> Any:
+    return read_table(CORPUS / "table.csv", "t_*")
+
+
 def _answer(path: Path) -> None:
     model = load_bundle(path)
-    model.answer(model.inputs(read_table(CORPUS / "table.csv", "t_*"))[0])
+    model.answer(model.inputs(_table())[0])
 
 
 def _open(path: Path) -> None:
-    with Journal(path, read_table(CORPUS / "table.csv", "t_*")):
+    with Journal(path, _table()):
         pass
 
 

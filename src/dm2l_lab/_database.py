@@ -130,9 +130,9 @@ class Database:
         """What SQLite has to say, with the path."""
         try:
             yield
+        except sqlite3.ProgrammingError:  # a store that is closed
+            raise
         except sqlite3.DatabaseError as error:
-            if not hasattr(error, "sqlite_errorcode"):  # not of SQLite: a store that is closed
-                raise
             raise _explained(error, self.path) from error
 
     def execute(self, sql: str, values: Iterable[Any] = ()) -> sqlite3.Cursor:
@@ -164,7 +164,8 @@ def _log(file: Path) -> str | None:
 
 def _explained(error: sqlite3.DatabaseError, path: str) -> Exception:
     """The same as an error of Python, with the path and what can be done."""
-    kind = error.sqlite_errorcode & 0xFF  # the rest are details of it
+    # Text that is not UTF-8 has no number. Of one, the higher bits are details.
+    kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     file = Path(path).resolve()
     if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return ValueError(f"{path} is not a store of results, or it is damaged: {error}.")

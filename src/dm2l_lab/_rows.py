@@ -111,7 +111,7 @@ def _nested(flat: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
 def _whole(value: Any) -> int:
     """A whole number, spelled 24.0 too, as pandas does in a column with holes."""
     number = float(value)
-    if not number.is_integer():
+    if not number.is_integer() or abs(number) >= 2**63:  # SQLite has no longer ones
         raise ValueError
     return int(number)
 

@@ -231,7 +231,7 @@ def test_export_that_breaks_leaves_the_file_as_it_was(store, tmp_path, monkeypat
 
 def test_parquet_says_what_it_needs(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ModuleNotFoundError, match=r"dm2l\[io\]"):
+    with pytest.raises(ImportError, match=r"dm2l\[io\]"):
         store.export(tmp_path / "t.parquet")
     assert list(tmp_path.glob("*.parquet*")) == []
 

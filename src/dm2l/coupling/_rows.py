@@ -120,12 +120,11 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
     >>> len(np.unique(row_digests(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))))
     2
     """
+    X = X.tocsr() if sp.issparse(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     if sp.issparse(X):
-        X = X.tocsr()
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(X.data) * keys[X.indices])])
         return sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # differences are right modulo 2^64
-    X = to_numpy(X)
     step, found = _BLOCK // X.shape[1] + 1, np.empty(len(X), dtype=np.uint64)
     for start in range(0, len(X), step):
         part = slice(start, start + step)

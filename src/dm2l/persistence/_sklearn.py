@@ -153,18 +153,28 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
         ) from error
     if type(parts) is not list:
         raise ModelFileError("its scikit-learn objects are not a list.")
-    swap(parts, _check_reading, {})
+    swap(parts, _check_vectoriser, {})
     return parts
 
 
-def _check_reading(value: Any) -> None:
-    """Refuse a vectoriser that takes cells for names of files, and would open them."""
-    vectoriser = type(value).__module__ == "sklearn.feature_extraction.text"
-    if vectoriser and vars(value).get("input", "content") != "content":
+def _check_vectoriser(value: Any) -> None:
+    """Refuse a vectoriser that would open files, or put words outside of its columns."""
+    if type(value).__module__ != "sklearn.feature_extraction.text":
+        return
+    what, state = f"its {type(value).__name__}", vars(value)
+    if state.get("input", "content") != "content":
         raise ModelFileError(
-            f"its {type(value).__name__} has input={brief(vars(value)['input'])} and would open "
-            "the files that data name. Give it texts, and save it with input='content'."
+            f"{what} has input={brief(state['input'])} and would open the files that data name. "
+            "Give it texts, and save it with input='content'."
         )
+    words = state.get("vocabulary_", {})
+    if type(words) is not dict or sorted(map(_place, words.values())) != list(range(len(words))):
+        raise ModelFileError(f"{what} has a vocabulary that does not number its words from 0 on.")
+
+
+def _place(number: Any) -> int:
+    """A column; none where it is not an integer."""
+    return int(number) if isinstance(number, (int, np.integer)) else -1
 
 
 def _skops() -> Any:

@@ -187,7 +187,7 @@ def _check_model(model: TableModel) -> None:
             known = np.full((1, n_labels), np.nan)
             known[0, 0] = 1.0
             filled = model.fill(row, known).probabilities
-            n_features = len(model.features)
+            n_features, taken = len(model.features), model.classifier.n_features_in_
             names = [str(name) for name in model.classifier.label_names_]
     except _FAULTS as error:
         raise ModelFileError(f"its parts do not fit together ({error!r:.200}).") from error
@@ -196,7 +196,7 @@ def _check_model(model: TableModel) -> None:
         and len(pipeline.steps) == 2
         and type(model.classifier) is DM2LClassifier
         and names == model.label_names
-        and n_features == model.classifier.n_features_in_
+        and n_features == taken
         and all(np.shape(part) == (1, n_labels) for part in (*answer, filled))
         and all(np.isfinite(part).all() for part in (*answer, filled))
     )

@@ -31,7 +31,7 @@ LOCAL = {
 }
 
 # What a wrong argument can raise further down. What methods raise is stored, not raised.
-_MISUSE = (ValueError, OSError, ModuleNotFoundError)
+_MISUSE = (ValueError, OSError, ImportError)
 
 
 def _rates(
