@@ -9,7 +9,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -26,7 +26,8 @@ from dm2l_lab import Method, Protocol, Store, run
 from fuzz.corpus import CORPUS
 
 TABLE = CORPUS / "table.csv"
-FIT = ["--labels", "t_*", "--estimate-folds", "0", "--folds", "2"]
+FIT = ["--labels", "t_*", "--estimate-folds", "0", "--folds", "2", "--kernel", "linear"]
+FIT += ["--lambda-d", "0.1"]
 
 
 def tell(pipe: int, **said: Any) -> None:
@@ -50,9 +51,9 @@ class Killed:
         """Tell what is there."""
         raise NotImplementedError
 
-    def sizes(self) -> tuple[int, int]:
-        """Bytes between which a file that is being written has its end."""
-        raise NotImplementedError
+    def sizes(self) -> tuple[int, int] | None:
+        """Bytes between which a file that is being written has its end; None for a journal."""
+        return None
 
     def check(self, seen: list[Any], told: list[Any]) -> tuple[int, int]:
         """How much is lost, and how much is half."""
@@ -90,13 +91,17 @@ class Overwritten(Killed):
         """Whether what is there is a file of its kind."""
         return True
 
+    def is_new(self, found: bytes) -> bool:
+        """Whether this is what an undisturbed command writes."""
+        return found == self.new
+
     def sizes(self) -> tuple[int, int]:
         return 1, len(self.new)
 
     def check(self, seen: list[Any], told: list[Any]) -> tuple[int, int]:
         found = self.target.read_bytes() if self.target.exists() else b""
         self.new = self.new or found  # of the first, which nobody disturbs
-        proper = found == self.old or (seen and seen[0]["whole"] and found == self.new)
+        proper = found == self.old or (seen and seen[0]["whole"] and self.is_new(found))
         self.reset()
         return int(not found), int(bool(found) and not proper)
 
@@ -110,7 +115,7 @@ class Fit(Overwritten):
     """``dm2l fit``: an old model, or a new one that loads."""
 
     name = "model.dm2l"
-    arguments = ("fit", TABLE, *FIT)
+    arguments = ("fit", TABLE, *FIT, "--alpha", "1")
 
     def prepared(self) -> bytes:
         fitted = self.folder / "old.dm2l"
@@ -118,8 +123,11 @@ class Fit(Overwritten):
         return fitted.read_bytes()
 
     def whole(self) -> bool:
-        load_bundle(self.target)
+        load_bundle(self.target)  # which compares hashes of all that is in it
         return True
+
+    def is_new(self, found: bytes) -> bool:
+        return True  # the time is in it
 
 
 class Complete(Overwritten):
@@ -129,7 +137,7 @@ class Complete(Overwritten):
 
     def prepared(self) -> bytes:
         model = self.folder / "model.dm2l"
-        in_child(lambda: cli(["fit", str(TABLE), *FIT, "-o", str(model)]))
+        in_child(lambda: cli(["fit", str(TABLE), *FIT, "--alpha", "1", "-o", str(model)]))
         self.arguments = ("complete", model, TABLE)
         return b"old\n"
 
@@ -201,7 +209,7 @@ class Review(Killed):
         self.table = folder / "table.csv"
         rows = TABLE.read_text().splitlines()
         self.table.write_text("\n".join([rows[0], *(rows[1:] * 8)]))
-        in_child(lambda: cli(["fit", str(self.table), *FIT, "-o", str(folder / "model.dm2l")]))
+        in_child(lambda: cli(["fit", str(self.table), *FIT, "--alpha", "1", "-o", str(folder / "model.dm2l")]))
         self.answered: dict[str, str] = {}
 
     def act(self, pipe: int) -> None:
@@ -216,20 +224,23 @@ class Review(Killed):
         cli([*map(str, [*files, *options])], standalone_mode=False)
 
     def _answer(self, page: int, pipe: int) -> None:
-        with os.fdopen(page) as lines:
-            base = json.loads(lines.readline())["url"]
-        for k in range(12):
-            entry = _ask(base, "state")["entry"]
-            if entry is None:
-                break
-            word = ("yes", "no", "skip")[k % 3]
-            about = {"row": entry["row"], "label": entry["label"], "answer": word}
-            tell(pipe, tried=f"{about['row']} {about['label']}", answer=word)
-            _ask(base, "answer", about)
-            tell(pipe, key=f"{about['row']} {about['label']}", answer=word)
-            if k % 4 == 3:
-                _ask(base, "export", {})
-        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            with os.fdopen(page) as lines:
+                base = json.loads(lines.readline())["url"]
+            for k in range(12):
+                entry = _ask(base, "state")["entry"]
+                if entry is None:
+                    break
+                key, word = f"{entry['row']} {entry['label']}", ("yes", "no", "skip")[k % 3]
+                tell(pipe, tried=key, answer=word)
+                _ask(base, "answer", {"row": entry["row"], "label": entry["label"], "answer": word})
+                tell(pipe, key=key, answer=word)
+                if k % 4 == 3:
+                    _ask(base, "export", {})
+        except Exception as error:
+            tell(pipe, failed=repr(error))
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
 
     def look(self, pipe: int) -> None:
         with Journal(self.journal, read_table(self.table, "t_*")) as journal:
@@ -237,14 +248,11 @@ class Review(Killed):
         rows = read_table(self.output, "t_*").n_rows if self.output.exists() else None
         tell(pipe, decisions=found, rows=rows, size=self.journal.stat().st_size)
 
-    def sizes(self) -> tuple[int, int]:
-        """Amid one of the next lines, or amid the table where that is longer."""
-        size = self.journal.stat().st_size if self.journal.exists() else 0
-        return size + 1, size + 1500
-
     def check(self, seen: list[Any], told: list[Any]) -> tuple[int, int]:
         if not seen:
             return 1, 1  # the journal or the table cannot be read
+        if failed := [one["failed"] for one in told if "failed" in one]:
+            raise RuntimeError(f"the page does not answer: {failed}")
         found = seen[0]["decisions"]
         safe = self.answered | {one["key"]: one["answer"] for one in told if "key" in one}
         tried = {one["tried"]: one["answer"] for one in told if "tried" in one}
@@ -283,7 +291,8 @@ def in_child(action: Callable[[], Any]) -> None:
     if not child:
         code = 1
         try:
-            with suppress(SystemExit):  # that is how click ends
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            with suppress(SystemExit), redirect_stderr(None):  # that is how click ends
                 action()
             code = 0
         finally:

@@ -2,8 +2,9 @@
 
 Of the kills of a command, two of five are inside a write. Half of these come from the kernel: files
 may grow to a number of bytes and no further, and the write that would cross it ends the process
-after the bytes that still fit (SIGXFSZ, as final as SIGKILL). The others come when a file is about
-to be synced or renamed, or has just been. The remaining ones come at any moment.
+after the bytes that still fit (SIGXFSZ, as final as SIGKILL); a journal, which would take that for a
+full disk, is killed after some letters of a line. The others come when a file is about to be synced
+or renamed, or has just been. The remaining ones come at any moment.
 
 Lost is what was there before, or what the command had said to be safe. Half is a file under its
 name, or a row of a store, that is neither the old nor the new one.
@@ -12,6 +13,7 @@ name, or a row of a store, that is neither the old nor the new one.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -28,7 +30,7 @@ from typing import Any, NamedTuple
 from benchmarks.record import write
 from fuzz.killed import COMMANDS, Killed
 
-POINTS = ("fsync", "before rename", "after rename")
+AT_RENAMES = ("fsync", "before rename", "after rename")
 
 
 class Kill(NamedTuple):
@@ -62,7 +64,7 @@ def start(action: Callable[[int], None], kill: Kill) -> tuple[int, int]:
 
 def _end_at(point: str) -> None:
     """Have this process end itself where the point is reached."""
-    fsync, replace = os.fsync, os.replace
+    fsync, replace, fdopen = os.fsync, os.replace, os.fdopen
 
     def ending_fsync(file: int) -> None:
         if point == "fsync":
@@ -76,7 +78,28 @@ def _end_at(point: str) -> None:
         if point == "after rename":
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os.fsync, os.replace = ending_fsync, ending_replace
+    def ending_fdopen(file: int, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        torn = point.startswith("after letter") and mode == "r+b"
+        return Torn(file, mode, point) if torn else fdopen(file, mode, *arguments, **options)
+
+    os.fsync, os.replace, os.fdopen = ending_fsync, ending_replace, ending_fdopen
+
+
+class Torn(io.FileIO):
+    """A journal, whose second line from now on is begun and not ended."""
+
+    def __init__(self, file: int, mode: str, point: str) -> None:
+        super().__init__(file, mode)
+        self._letter, self._lines = int(point.split()[-1]), 0
+
+    def write(self, line: Any) -> int:
+        """A line, or the beginning of one."""
+        self._lines += 1
+        if self._lines < 2:
+            return super().write(line)
+        super().write(line[: min(self._letter, len(line) - 1)])
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
 
 
 def finish(child: int, pipe: int, kill: Kill) -> tuple[bool, list[Any]]:
@@ -102,7 +125,9 @@ def finish(child: int, pipe: int, kill: Kill) -> tuple[bool, list[Any]]:
 def undisturbed(action: Callable[[int], None]) -> tuple[float, list[Any]]:
     """Seconds that it takes in a process of its own, and what it tells."""
     began = time.monotonic()
-    told = finish(*start(action, Kill()), Kill())[1]
+    killed, told = finish(*start(action, Kill()), Kill(seconds=120.0))
+    if killed:
+        raise RuntimeError("what nobody disturbs does not come to its end")
     return time.monotonic() - began, told
 
 
@@ -110,10 +135,12 @@ def draw(command: Killed, inside: bool, seconds: float, rng: random.Random) -> K
     """A kill of the wanted sort."""
     if not inside:
         return Kill(seconds=rng.uniform(0.0, seconds))
-    if rng.random() < 0.5 or not command.renames:
-        low, high = command.sizes()
-        return Kill(bytes=rng.randrange(low, high))
-    return Kill(point=rng.choice(POINTS))
+    if rng.random() < 0.5 and command.renames:
+        return Kill(point=rng.choice(AT_RENAMES))
+    sizes = command.sizes()
+    if sizes is None:
+        return Kill(point=f"after letter {rng.randrange(1, 140)}")
+    return Kill(bytes=rng.randrange(*sizes))
 
 
 def try_command(make: Callable[[Path], Killed], kills: int, seed: int) -> dict[str, Any]:
@@ -122,8 +149,8 @@ def try_command(make: Callable[[Path], Killed], kills: int, seed: int) -> dict[s
     figures: dict[str, Any] = {"kills": 0, "inside_a_write": 0, "lost": 0, "half": 0, "ended": 0}
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         command = make(Path(name))
-        seconds = undisturbed(command.act)[0]
-        command.check(undisturbed(command.look)[1], [])
+        seconds, told = undisturbed(command.act)
+        command.check(undisturbed(command.look)[1], told)
         command.reset()
         while figures["kills"] < kills:
             inside = figures["inside_a_write"] < 0.4 * (figures["kills"] + 1)
@@ -137,8 +164,8 @@ def try_command(make: Callable[[Path], Killed], kills: int, seed: int) -> dict[s
             figures["half"] += half
             command.after(rng)
         command.reset()
-        undisturbed(command.act)
-        lost, half = command.check(undisturbed(command.look)[1], [])
+        told = undisturbed(command.act)[1]
+        lost, half = command.check(undisturbed(command.look)[1], told)
         figures["lost"] += lost
         figures["half"] += half
     return figures

@@ -51,12 +51,13 @@ def sparse_from_parts(
         raise ValueError(
             f"indptr has to rise from 0 to the number of values, {len(data)}, without falling"
         )
-    if len(indices):
-        low, high = int(indices.min()), int(indices.max())
-        if low < 0 or high >= minor:
-            raise ValueError(
-                f"indices go from {low} to {high}, but the matrix has {minor} {across}"
-            )
+    # Without a sign, those below 0 are the largest: one pass finds them as well.
+    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
+    if len(indices) and int(unsigned.max()) >= minor:
+        raise ValueError(
+            f"indices go from {indices.min()} to {indices.max()}, but the matrix has {minor} "
+            f"{across}"
+        )
     integers = np.int32 if max(minor, len(data)) < 2**31 else np.int64
     parts = (data, indices.astype(integers, copy=False), indptr.astype(integers, copy=False))
     made = sp.csr_array if layout == "csr" else sp.csc_array

@@ -14,7 +14,7 @@ LOW = -(2**31)
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc"])
-@pytest.mark.parametrize("integers", [np.int32, np.int64, np.uint64, np.uint8])
+@pytest.mark.parametrize("integers", [np.int32, np.int64, np.uint64, np.uint8, ">i4"])
 def test_a_sound_matrix_comes_through_unchanged(layout, integers):
     known = sp.random(7, 5, density=0.4, format=layout, random_state=0)
     made = sparse_from_parts(

@@ -166,7 +166,7 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
 
 
 def _labels(Y: NDArray[Any], path: str | Path) -> NDArray[Any]:
-    if Y.dtype == np.int8 and Y.ndim == 2 and ((Y == 0) | (Y == 1)).all():
+    if Y.dtype == np.int8 and Y.ndim == 2 and not Y.min(initial=0) and Y.max(initial=0) <= 1:
         return Y  # as it is written here, without the way through float64
     return label_targets(_numbers(Y, "Y", path), None, str(path))
 

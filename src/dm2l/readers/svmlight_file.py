@@ -166,9 +166,8 @@ class SvmlightRows(io.RawIOBase):
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         labels = iter(found)
         listed = [() if nothing else next(labels) for nothing in self._blank]
-        for i, numbers in enumerate(listed):
-            if not all(map(math.isfinite, numbers)):
-                raise self._wrong(i, f"a label is not a number: {numbers[:5]}")
+        if (row := _odd_labels(listed)) is not None:
+            raise self._wrong(row, f"a label is not a number: {listed[row][:5]}")
         indices, zero_based = self._from_zero(read.indices, indptr)
         width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
         check_width(self._path, width)
@@ -217,3 +216,10 @@ class SvmlightRows(io.RawIOBase):
                 f"(zero_based={zero_based})",
             )
         return indices - base, bool(zero_based)
+
+
+def _odd_labels(listed: list[tuple[float, ...]]) -> int | None:
+    """The first row with a label that is not finite; None where there is none."""
+    if math.isfinite(sum(map(sum, listed))):  # most often, and in a third of the time
+        return None
+    return next((i for i, row in enumerate(listed) if not all(map(math.isfinite, row))), None)
