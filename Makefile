@@ -32,11 +32,13 @@ endif
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
               BLIS_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
+FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
+
 # The interpreter's version is part of the stamp's name, so that another PYTHON rebuilds.
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest fuzz lint docs docs-source docs-links bench reproduce-quick lock clean
+.PHONY: help demo test test-oldest fuzz fits kills lint docs docs-source docs-links bench reproduce-quick lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +53,14 @@ test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (
 	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 fuzz: .venv/test/$(READY)  ## damaged and hostile input for all that reads, for MINUTES
-	$(TEST_ENV) PYTHONPATH=src:. .venv/test/bin/python -m fuzz --minutes $(MINUTES) --keep build/fuzz
+	$(FUZZ) fuzz --minutes $(MINUTES) --keep build/fuzz -o fuzz/results/last.json
+
+# A hundred thousand take twenty minutes of a core.
+fits: .venv/test/$(READY)  ## random fits of all estimators: finite scores or a ValueError
+	$(FUZZ) fuzz --kinds fit --cases 100000 --minutes 240 --keep build/fuzz -o fuzz/results/fits.json
+
+kills: .venv/test/$(READY)  ## commands are ended amid their work, and what they leave is looked at
+	$(FUZZ) fuzz.kills -o fuzz/results/kills.json
 
 lint: .venv/lint/$(READY)  ## style, format, types, import contract
 	.venv/lint/bin/ruff check

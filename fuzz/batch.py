@@ -1,8 +1,8 @@
 """Cases in a forked process with limits: what comes of each is told line by line.
 
-A process that has imported everything forks one for a few seconds of cases; that takes milliseconds,
-where to start and import takes seconds. Should the child die, the case after the last one told did
-it, and it is tried once more alone.
+A process that has imported everything forks one for a few seconds of cases; that takes
+milliseconds, where to start and import takes seconds. Should the child die, the case after the last
+one told did it, and it is tried once more alone.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _odd(values: Any, rng: np.random.Generator) -> Any:
         lambda: rng.choice(["coo", "csc", "lil", "dok", "bsr", "dia"]),
         lambda: None,
         lambda: "text",
-        lambda: {},
+        dict,
         lambda: 3.5,
         lambda: np.full(values.shape, np.datetime64("2020-01-01")),
         lambda: np.array([[{}] * 3] * 14),

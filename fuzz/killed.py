@@ -27,7 +27,7 @@ from fuzz.corpus import CORPUS
 
 TABLE = CORPUS / "table.csv"
 FIT = ["--labels", "t_*", "--estimate-folds", "0", "--folds", "2", "--kernel", "linear"]
-FIT += ["--lambda-d", "0.1"]
+FIT += ["--lambda-d", "0.1", "--alpha", "1"]
 
 
 def tell(pipe: int, **said: Any) -> None:
@@ -115,7 +115,7 @@ class Fit(Overwritten):
     """``dm2l fit``: an old model, or a new one that loads."""
 
     name = "model.dm2l"
-    arguments = ("fit", TABLE, *FIT, "--alpha", "1")
+    arguments = ("fit", TABLE, *FIT)
 
     def prepared(self) -> bytes:
         fitted = self.folder / "old.dm2l"
@@ -137,7 +137,7 @@ class Complete(Overwritten):
 
     def prepared(self) -> bytes:
         model = self.folder / "model.dm2l"
-        in_child(lambda: cli(["fit", str(TABLE), *FIT, "--alpha", "1", "-o", str(model)]))
+        in_child(lambda: cli(["fit", str(TABLE), *FIT, "-o", str(model)]))
         self.arguments = ("complete", model, TABLE)
         return b"old\n"
 
@@ -209,7 +209,7 @@ class Review(Killed):
         self.table = folder / "table.csv"
         rows = TABLE.read_text().splitlines()
         self.table.write_text("\n".join([rows[0], *(rows[1:] * 8)]))
-        in_child(lambda: cli(["fit", str(self.table), *FIT, "--alpha", "1", "-o", str(folder / "model.dm2l")]))
+        in_child(lambda: cli(["fit", str(self.table), *FIT, "-o", str(folder / "model.dm2l")]))
         self.answered: dict[str, str] = {}
 
     def act(self, pipe: int) -> None:

@@ -2,9 +2,9 @@
 
 Of the kills of a command, two of five are inside a write. Half of these come from the kernel: files
 may grow to a number of bytes and no further, and the write that would cross it ends the process
-after the bytes that still fit (SIGXFSZ, as final as SIGKILL); a journal, which would take that for a
-full disk, is killed after some letters of a line. The others come when a file is about to be synced
-or renamed, or has just been. The remaining ones come at any moment.
+after the bytes that still fit (SIGXFSZ, as final as SIGKILL); a journal, which would take that for
+a full disk, is killed after some letters of a line. The others come when a file is about to be
+synced or renamed, or has just been. The remaining ones come at any moment.
 
 Lost is what was there before, or what the command had said to be safe. Half is a file under its
 name, or a row of a store, that is neither the old nor the new one.
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.record import write
+
 from fuzz.killed import COMMANDS, Killed
 
 AT_RENAMES = ("fsync", "before rename", "after rename")

@@ -15,7 +15,22 @@ from pathlib import Path
 from fuzz.mutations import mutate
 
 WORDS = [None, [], {}, [[]], -1, 10**20, "x", "t_b", float("nan"), True, {"a": [1]}]
-VALUES = [None, -1, 2**62, 1e308, 1.5, "", "x", "{", "[]", "null", "NaN", "1e400", b"\xff", "9" * 40]
+VALUES = [
+    None,
+    -1,
+    2**62,
+    1e308,
+    1.5,
+    "",
+    "x",
+    "{",
+    "[]",
+    "null",
+    "NaN",
+    "1e400",
+    b"\xff",
+    "9" * 40,
+]
 VALUES += ['{"published": []}', '{"published": {"coverage": {}}}', "[" * 5000, "done", "failed"]
 # What whoever writes a file can have SQLite do when it is read.
 STATEMENTS = [

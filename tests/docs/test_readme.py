@@ -12,7 +12,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    "program", [[str(ROOT / "benchmarks/readme.py")], ["-m", "dm2l_lab.paper.document"]]
+    "program",
+    [
+        [str(ROOT / "benchmarks/readme.py")],
+        [str(ROOT / "fuzz/figures.py")],
+        ["-m", "dm2l_lab.paper.document"],
+    ],
 )
 def test_tables_match_the_stored_results(program):
     command = [sys.executable, *program, "--check"]
