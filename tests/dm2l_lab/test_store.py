@@ -408,6 +408,69 @@ def test_rows_of_another_split_or_other_data_are_not_mixed_in(tmp_path, column, 
         store.check([{"protocol": "new", "dataset": "Arts", **facts, column: value}], "a test")
 
 
+ENDLESS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE results RENAME TO old;"
+        f"CREATE VIEW results AS {ENDLESS} SELECT old.* FROM old, n",
+        f"DROP TABLE runs; CREATE VIEW runs AS {ENDLESS} SELECT i AS id, i AS started FROM n",
+        "ALTER TABLE runs DROP COLUMN machine; ALTER TABLE runs ADD COLUMN machine TEXT AS (id)",
+        "CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM runs; END",
+    ],
+)
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_store_with_a_program_in_it_is_refused_before_it_runs(tmp_path, change, read_only):
+    path = tmp_path / "store.db"
+    with Store(path) as store:
+        store.add(CELL, done())
+    with sqlite3.connect(path) as connection:
+        connection.executescript(change)
+    connection.close()
+    with pytest.raises(ValueError, match="does not have the tables of a store"):
+        Store(path, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'{'",
+        "'[1'",
+        f"'{'[' * 100_000}'",
+        "CAST(x'ff7b' AS TEXT)",
+        "x'ff'",
+        "7",
+        "'{\"default\": 1}'",
+    ],
+)
+def test_damaged_values_of_a_store_are_told_with_its_path(tmp_path, value):
+    path = tmp_path / "store.db"
+    with Store(path) as store:
+        store.add(CELL, done())
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE results SET metrics = {value}")
+    connection.close()
+    with Store(path) as store, pytest.raises(ValueError, match=r"store\.db"):
+        store.frame()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("n_train", "9" * 30), ("n_train", "x"), ("chosen", "[" * 100_000)]
+)
+def test_tables_with_values_that_no_store_takes_are_refused(store, tmp_path, column, value):
+    store.add(CELL, done())
+    store.export(tmp_path / "t.csv")
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()))
+    with (tmp_path / "t.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerow(rows[0] | {column: value})
+    with Store(":memory:") as other, pytest.raises(ValueError, match=r"t\.csv"):
+        other.merge(tmp_path / "t.csv")
+
+
 # -- several processes --------------------------------------------------------------------------
 
 # One process that becomes four when all is imported, so that they open the file at the same time.

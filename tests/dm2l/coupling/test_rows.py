@@ -22,6 +22,7 @@ def test_digests_tell_rows_apart_whatever_holds_them(seed, dtype):
     X = (rng.integers(0, 2, (40, 9)) * rng.choice([1.0, -0.0, 0.5], (40, 9))).astype(dtype)
     found = row_digests(X)
     np.testing.assert_array_equal(found, row_digests(sp.csr_array(X)))
+    np.testing.assert_array_equal(found, row_digests(X.tolist()))
     np.testing.assert_array_equal(found[3:7], row_digests(X[3:7]))
     assert len(np.unique(found)) == len(np.unique(X + 0.0, axis=0))
 

@@ -237,6 +237,20 @@ def test_a_vectoriser_that_opens_files_is_refused(made, tmp_path):
             load_model(path)
 
 
+@pytest.mark.parametrize("made", [CountVectorizer, TfidfVectorizer])
+@pytest.mark.parametrize("place", [2, -1, 5_000_000, 2**40, 1.0, None])
+def test_a_vectoriser_that_puts_words_outside_of_its_columns_is_refused(made, place, tmp_path):
+    pytest.importorskip("skops", reason="skops is an extra")
+    path = tmp_path / "texts.dm2l"
+    vectoriser = made().fit(["some words", "words"])
+    save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+    assert load_model(path)[0].vocabulary_ == {"some": 0, "words": 1}
+    vectoriser.vocabulary_["some"] = place
+    save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+    with pytest.raises(ModelFileError, match="does not number its words from 0 on"):
+        load_model(path)
+
+
 def test_ten_thousand_labels_with_curves_load(tmp_path):
     """What real models need is far from what is refused."""
     made = DM2LClassifier(calibration="sigmoid", cv=2).fit(X, Y)

@@ -29,6 +29,7 @@ from dm2l.readers import (
 )
 from dm2l.scale import RowBlocks
 from dm2l.tables import read_table
+from dm2l_lab import Store
 
 GIB = 2**30
 
@@ -231,6 +232,7 @@ def test_svmlight_with_many_labels_is_refused_before_they_are_made(write, monkey
 
 
 def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
+    """On a machine of which little is free, so that a small file suffices to see both refusals."""
     values = ",".join(f"v{i}" for i in range(3000))
     head = f"@relation r\n@attribute f {{{values}}}\n@attribute y {{0,1}}\n@data\n"
     dense = write(head + "v1,1\n" * 3000, "dense.arff")
@@ -240,6 +242,17 @@ def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
     refused(read_arff, holes, 1, match=r"line \d+: its values, a column each, do not fit")
     monkeypatch.undo()
     assert read_arff(dense, 1).data.shape == (3000, 3000)
+
+
+def test_half_a_megabyte_of_arff_that_announces_thirty_gigabytes_is_refused(write, monkeypatch):
+    """With sixteen gigabytes free, whatever this machine has: it might really make the table."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 16 * GIB)
+    n = 60_000
+    head = f"@relation r\n@attribute f {{{','.join(map(str, range(n)))}}}\n@attribute y {{0,1}}\n"
+    path = write(f"{head}@data\n" + "7,1\n" * n, "set.arff")
+    assert path.stat().st_size < 900_000
+    with pytest.raises(DataFileError, match=r"60000 features and 1 labels takes about 30\.\d GiB"):
+        read_arff(path, 1)
 
 
 def test_an_encoding_that_is_none_is_refused(write):
@@ -254,7 +267,24 @@ def test_an_encoding_that_is_none_is_refused(write):
 # ------------------------------------------------------------------------------- Parquet and text
 
 
+def test_four_hundred_million_rows_in_a_small_parquet_file_are_refused(tmp_path, monkeypatch):
+    """With sixteen gigabytes free, whatever this machine has: it might really make the table."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 16 * GIB)
+    path, n = tmp_path / "set.parquet", 2**22
+    group = pa.table({"x": pa.nulls(n, pa.float64()), "y": pa.nulls(n, pa.bool_())})
+    with pq.ParquetWriter(path, group.schema) as writer:
+        for _ in range(96):
+            writer.write_table(group, row_group_size=n)
+    assert path.stat().st_size < 3_000_000
+    match = "a table of 402653184 rows and 2 columns takes about 24.0 GiB"
+    refused(read_parquet, path, 1, match=match)
+    refused(read_table, path, 1, match=match)
+    with Store(":memory:") as store:
+        refused(store.merge, path, match=match)
+
+
 def test_a_parquet_file_of_repeated_rows_is_refused_unread(tmp_path, two_gigabytes):
+    """On a machine with two gigabytes free: values that are there, not only announced."""
     path = tmp_path / "set.parquet"
     group = pa.table({"x": pa.repeat(1.5, 2**20), "y": pa.repeat(True, 2**20)})
     with pq.ParquetWriter(path, group.schema) as writer:

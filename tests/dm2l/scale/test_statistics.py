@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tracemalloc
 from functools import partial
@@ -240,6 +241,20 @@ def test_files_give_back_every_digit(tmp_path_factory, problem):
         np.testing.assert_array_equal(again.state()[name], value)
     again.add(X, T)
     check_against_brute_force(again, np.tile(X, (2, 1)), np.tile(T, (2, 1)))
+
+
+def test_statistics_that_announce_more_features_than_they_have_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    gather(np.eye(2), np.array([[1], [-1]], dtype=np.int8)).save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    facts = json.loads(str(arrays["facts"])) | {"n_features": 2**16}
+    np.savez(path, **arrays | {"facts": np.array(json.dumps(facts))})
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="no statistics of dm2l: a triangle of 65537 rows"):
+        SufficientStatistics.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**22  # and not 32 GiB
+    tracemalloc.stop()
 
 
 def test_what_is_no_file_of_statistics_is_refused(tmp_path):
