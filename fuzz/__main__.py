@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -14,7 +15,7 @@ from typing import Any
 
 from benchmarks.record import write
 
-from fuzz.batch import SECONDS, Outcome, changed, no_return, run, seeds_of
+from fuzz.batch import SECONDS, Outcome, no_return, run, seeds_of
 from fuzz.targets import TARGETS
 
 BATCH = 4.0  # seconds
@@ -82,12 +83,19 @@ def serve(place: int, arguments: argparse.Namespace, until: float, folder: Path)
                         sys.stdout.write(f"{kind}\t{tally.findings[-1]}\n")
                         sys.stdout.flush()
                         if len(tally.findings) <= KEPT:
-                            name, content = changed(kind, target, seeds[kind], one.number)
-                            arguments.keep.mkdir(parents=True, exist_ok=True)
-                            (arguments.keep / f"{kind}-{one.number}-{name}").write_bytes(content)
+                            keep(kind, one, folder / kind, arguments.keep)
                 figures = {kind: vars(tally) for kind, tally in tallies.items()}
                 (folder / "part").write_text(json.dumps(figures))
                 (folder / "part").replace(folder / "figures.json")
+
+
+def keep(kind: str, outcome: Outcome, folder: Path, target: Path) -> None:
+    """Copy the file of a finding; of a process that died it is the last one."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in (f"{outcome.number}-{outcome.name}", outcome.name):
+        if (folder / name).exists():
+            shutil.copy(folder / name, target / f"{kind}-{outcome.number}-{outcome.name}")
+            break
 
 
 def joined(folders: list[Path], kinds: list[str]) -> dict[str, Tally]:

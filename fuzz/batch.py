@@ -14,6 +14,7 @@ import random
 import resource
 import select
 import signal
+import sqlite3
 import time
 import traceback
 import warnings
@@ -22,8 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dm2l import memory
+from dm2l.files import FAULTS
 from dm2l.readers import _mat
 from fuzz.matlab import Forked
+from fuzz.mutations import flip
 from fuzz.targets import Target
 
 SECONDS = 10.0  # for one case
@@ -77,7 +80,11 @@ def changed(kind: str, target: Target, seeds: Any, number: int) -> tuple[str, by
     """Name and content of a case, which follow from its number."""
     rng = random.Random(f"{kind} {number}")
     name, content = seeds[rng.randrange(len(seeds))]
-    return name.replace("seed", "case"), target.change(content, rng)
+    try:
+        content = target.change(content, rng)
+    except (*FAULTS, OSError, MemoryError, sqlite3.Error):  # changed beyond further changes
+        content = flip(content, rng)
+    return name.replace("seed", "case"), content
 
 
 def run(
@@ -107,7 +114,8 @@ def run(
     status = os.waitpid(child, 0)[1]
     if status and (number := next(numbers_left, None)) is not None:
         said = "it did not return" if not ready else f"the process ended with {_word(status)}"
-        name = changed(kind, target, seeds, number)[0]
+        rng = random.Random(f"{kind} {number}")  # as above, without the change
+        name = seeds[rng.randrange(len(seeds))][0].replace("seed", "case")
         yield Outcome(number, name, "death", 2 * SECONDS if not ready else 0.0, 0, said)
 
 
@@ -136,6 +144,8 @@ def _try_cases(
         name, content = changed(kind, target, seeds, number)
         (folder / name).write_bytes(content)
         outcome = _try(target, number, folder / name)
+        if outcome.finding:
+            (folder / f"{number}-{name}").write_bytes(content)
         os.write(pipe, json.dumps(outcome).encode() + b"\n")
         if time.monotonic() > until:
             break
