@@ -18,7 +18,7 @@ from benchmarks.record import write
 from fuzz.batch import SECONDS, Outcome, no_return, run, seeds_of
 from fuzz.targets import TARGETS
 
-BATCH = 4.0  # seconds
+BATCH = 10.0  # seconds
 KEPT = 50  # files of a kind, at most
 ALSO = ("pandas", "pyarrow", "skops")
 

@@ -8,6 +8,7 @@ one told did it, and it is tried once more alone.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import resource
 import select
 import signal
 import sqlite3
+import sys
 import time
 import traceback
 import warnings
@@ -52,15 +54,26 @@ class TooLong(BaseException):
 
 
 def seeds_of(target: Target, folder: Path) -> list[tuple[str, bytes]]:
-    """Good files of a target, made in a process of their own: threads do not survive a fork."""
+    """Good files of a target, made in a process of their own: threads do not survive a fork.
+
+    They are read there as well, and what was imported meanwhile is imported here: every process
+    that is forked for cases would have to, again and again.
+    """
     child = os.fork()
     if not child:
         with no_return():
-            (folder / "seeds").write_text(json.dumps([p.name for p in target.seeds(folder)]))
+            made = target.seeds(folder)
+            for path in made:
+                _try(target, 0, path)
+            told = {"names": [path.name for path in made], "modules": list(sys.modules)}
+            (folder / "told").write_text(json.dumps(told))
     if os.waitpid(child, 0)[1]:
         raise RuntimeError("the good files cannot be made")
-    names = json.loads((folder / "seeds").read_text())
-    return [(name, (folder / name).read_bytes()) for name in names]
+    told = json.loads((folder / "told").read_text())
+    for module in told["modules"]:
+        with contextlib.suppress(ImportError, ValueError):  # names of no file
+            importlib.import_module(module)
+    return [(name, (folder / name).read_bytes()) for name in told["names"]]
 
 
 @contextlib.contextmanager
@@ -137,7 +150,6 @@ def _try_cases(
     _mat.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
-    signal.signal(signal.SIGALRM, _late)
     warnings.simplefilter("ignore")
     until = time.monotonic() + seconds
     for number in numbers:
@@ -155,6 +167,7 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     result, finding = "read", ""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now
+    signal.signal(signal.SIGALRM, _late)
     before, start = _peak(), time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:

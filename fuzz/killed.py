@@ -143,7 +143,7 @@ class Complete(Overwritten):
 
 
 class Experiment(Killed):
-    """``dm2l experiment run``: every row that was told, and all of them as if never killed."""
+    """What ``dm2l experiment run`` calls: every row that was told, as if never killed."""
 
     renames = False  # SQLite does not ask Python
 
