@@ -61,7 +61,7 @@ def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floa
         0 where a label is known.
     """
     gains = np.zeros(T.shape)
-    mean, variance = condition(coupling.covariance, T, F)
+    mean = condition(coupling.covariance, T, F)[0]
     signs = np.zeros(T.shape)
     if coupling.combiner.with_labels_:
         signs = T @ coupling.combiner.weights_[:, SCORES:].T
@@ -76,10 +76,9 @@ def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floa
         at = np.argsort(-doubt[rows], axis=1, kind="stable")[:, :width]
         here = np.arange(width) < count[rows][:, None]
         V = _joint(coupling.covariance, T[rows] != 0, at)
-        part = [np.take_along_axis(a[rows], at, axis=1) for a in (F, mean, signs, p)]
-        yes, no = (_moved(coupling.combiner, at, V, *part[:3], sign) for sign in (1.0, -1.0))
-        chance = part[3][:, None, :]
-        spared = _spared(part[3][:, :, None], chance, yes, no)
+        f, m, known, q = (np.take_along_axis(a[rows], at, axis=1) for a in (F, mean, signs, p))
+        yes, no = (_moved(coupling.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
+        spared = _spared(q[:, :, None], q[:, None, :], yes, no)
         spared *= here[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
         gains[rows[:, None], at] += spared.sum(axis=1)
     return gains

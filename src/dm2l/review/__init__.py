@@ -5,12 +5,13 @@ from dm2l.review._question import Belief, Column, OtherLabel, Question
 from dm2l.review._refit import Quality, Refitting
 from dm2l.review._server import ReviewServer, serve
 from dm2l.review._server import check_host as check_host
-from dm2l.review._session import Progress, ReviewSession
+from dm2l.review._session import Doubting, Progress, ReviewSession
 
 __all__ = [
     "Belief",
     "Column",
     "Decision",
+    "Doubting",
     "Journal",
     "OtherLabel",
     "Progress",

@@ -56,8 +56,8 @@ class TableBeliefs:
         X = self._X[np.full(len(cases), row)]
         return row_values(self.model.classifier, X, cases, 0.0)[0]
 
-    def of(self, row: int, label: int) -> Belief:
-        """What is believed of an entry."""
+    def of(self, row: int, label: int, left: NDArray[np.bool_]) -> Belief:
+        """What is believed of an entry, and its rank among those that are left."""
         values = self.values
         total = values.total
         numbers = (
@@ -65,14 +65,16 @@ class TableBeliefs:
             for part in (values.probability, total, values.own, values.row, values.others)
         )
         p, value, own, gain, others = numbers
-        rank = 1 + int(np.sum(total > total[row, label], where=self.open))
+        rank = 1 + int(np.sum(total > total[row, label], where=left))
         return Belief(p, value, rank, own, gain, others)
 
     def best(self, left: NDArray[np.bool_]) -> tuple[int, int] | None:
         """The most valuable of the entries that are left; None if none is."""
         if not left.any():
             return None
-        row, label = np.unravel_index(np.argmax(np.where(left, self.values.total, -1.0)), left.shape)
+        row, label = np.unravel_index(
+            np.argmax(np.where(left, self.values.total, -1.0)), left.shape
+        )
         return int(row), int(label)
 
     def best_row(self, left: NDArray[np.bool_]) -> int | None:

@@ -184,7 +184,7 @@ class Journal:
                 "the table read with other marks of missing labels?"
             )
 
-    def _observed(self, row: int, label: str) -> str:
+    def _observed(self, row: Any, label: Any) -> str:
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
 

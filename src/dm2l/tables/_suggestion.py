@@ -1,18 +1,18 @@
 r"""Which holes a person should answer first.
 
-The value of an answer to the hole of row :math:`i` in label :math:`k` is the number of mistakes that
-it is expected to spare, of which there are three kinds. The hole itself would be filled wrongly with
-probability :math:`\min(p_{ik}, 1 - p_{ik})`. The other holes of the row are believed otherwise once
-it is known (:func:`dm2l.coupling.row_gains`), as far as such promises have come true on known entries
-(:func:`dm2l.coupling.trust`). And the model learns: for ridge on the observed rows :math:`O_k` (DM2L
-without its nuclear norms), with features :math:`\phi`,
+The value of an answer to the hole of row :math:`i` in label :math:`k` is the number of mistakes
+that it is expected to spare, of three kinds. The hole itself would be filled wrongly with
+probability :math:`\min(p_{ik}, 1 - p_{ik})`. The other holes of the row are believed otherwise
+once it is known (:func:`dm2l.coupling.row_gains`), as far as such promises come true on known
+entries (:func:`dm2l.coupling.trust`). And the model learns: for ridge on the observed rows
+:math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`,
 :math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
-:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by exactly
+:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
 
-With the slope :math:`g_j` of the probability of hole :math:`j`, the share :math:`r_k` of the label's
-variance that scores of unseen rows explain, and the variance :math:`4p(1-p)` of the answer,
+With the slope :math:`g_j` of the probability of hole :math:`j`, the share :math:`r_k` of the
+label's variance that scores of unseen rows explain, and the variance :math:`4p(1-p)` of the answer,
 
 .. math:: 4 p_{ik} (1 - p_{ik}) \cdot \frac{2 r_k}{(1 + h_{ik})^2}
           \sum_{j \ne i} g_j^2 (\phi_j' H_k^{-1} \phi_i)^2
