@@ -34,6 +34,7 @@ from dm2l.tables._settings import fit_pipeline as fit_pipeline
 from dm2l.tables._suggestion import RowSuggestions, Suggestions, suggest_entries, suggest_rows
 from dm2l.tables._suggestion import answer_values as answer_values
 from dm2l.tables._suggestion import row_values as row_values
+from dm2l.tables._suggestion import suggested as suggested
 from dm2l.tables._suggestion import table_values as table_values
 from dm2l.tables._table import Table, table_from_frame
 

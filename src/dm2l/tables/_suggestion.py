@@ -161,11 +161,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     values, warnings = table_values(model, table)
     holes = np.isnan(table.Y)
     rows, labels = np.nonzero(holes)
-    # What is told about a row's other holes is told once: after the first answer of the row they
-    # are what is asked for.
-    first = np.argmax(np.where(holes, values.total, -1.0), axis=1)
-    again = np.where(labels == first[rows], 0.0, values.row[rows, labels])
-    found = values.total[rows, labels] - again
+    found = suggested(values, holes)[rows, labels]
     order = np.argsort(-found, kind="stable")[:top]
     return Suggestions(
         row=rows[order] + 1,
@@ -174,6 +170,16 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
         value=found[order],
         warnings=warnings,
     )
+
+
+def suggested(values: AnswerValues, holes: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values of holes that are asked for together.
+
+    What is told about a row's other holes is told once: only the best of a row counts it.
+    """
+    total = np.where(holes, values.total, -1.0)
+    best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
+    return values.total - np.where(best, 0.0, values.row)
 
 
 def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> RowSuggestions:
