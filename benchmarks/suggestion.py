@@ -3,10 +3,10 @@
     python benchmarks/suggestion.py --out suggestion.jsonl --seeds 10 --jobs 16
     python benchmarks/suggestion.py --summary suggestion.jsonl
 
-Half of the labels are hidden. 200 holes are answered, 20 at a time, each way by its own model, which
-is fitted again in between; then the holes that are left are filled. "uncertainty" asks for what is
-nearest one half by the probabilities that `complete` gives, with the known labels of the row;
-"features" by those of the features alone. A run that is stopped goes on where it was.
+Half of the labels are hidden. 200 holes are answered, 20 at a time, each way by its own model,
+which is fitted again in between; then the holes that are left are filled. "uncertainty" asks for
+what is nearest one half by the probabilities that `complete` gives, with the known labels of the
+row; "features" by those of the features alone. A run that is stopped goes on where it was.
 """
 
 from __future__ import annotations

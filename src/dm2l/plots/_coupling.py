@@ -134,14 +134,9 @@ class CouplingDisplay:
         np.fill_diagonal(picture, np.nan)  # says nothing, and would outshine the rest
         # One scale on both sides of 0: white is "nothing to do with each other".
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
-        self.image_ = panel.imshow(
-            np.ma.masked_invalid(picture),
-            cmap="RdBu_r",
-            vmin=-top,
-            vmax=top,
-            interpolation="nearest",
-        )
-        self.image_.cmap.set_bad("#bbbbbb")
+        panel.patch.set_facecolor("#bbbbbb")
+        look: dict[str, Any] = {"cmap": "RdBu_r", "interpolation": "nearest"}
+        self.image_ = panel.imshow(np.ma.masked_invalid(picture), vmin=-top, vmax=top, **look)
         tidy(panel, "", "", grid=False)
         self.colorbar_ = panel.figure.colorbar(self.image_, ax=panel, shrink=0.7)
         self.colorbar_.set_label("correlation of residuals", fontsize=FONT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -472,7 +474,7 @@ def test_two_hundred_labels_are_readable():
     display.figure_.canvas.draw()
     written = [t.get_window_extent() for t in display.ax_.get_yticklabels()]
     tops = sorted((box.y0, box.y1) for box in written)
-    assert all(high <= low + 1 for (_, high), (low, _) in zip(tops, tops[1:], strict=False))
+    assert all(high <= low + 1 for (_, high), (low, _) in pairwise(tops))
     assert len(written) > 40
 
 
