@@ -64,7 +64,12 @@ class CouplingDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, max_labels: int = 200, ax: Axes | None = None
+        cls,
+        estimator: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        max_labels: int = 200,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the coupling of a fitted estimator.
 
@@ -72,6 +77,8 @@ class CouplingDisplay:
         ----------
         estimator : estimator
             Fitted with ``coupling``, two labels or more.
+        label_names : sequence of str, default=None
+            None: those of the data frame that it was fitted to, or y0, y1, ...
         max_labels : int, default=200
             Of more labels those with the strongest coupling are drawn.
         ax : matplotlib.axes.Axes, default=None
@@ -91,8 +98,9 @@ class CouplingDisplay:
         correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
         strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
         kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
-        names = [str(estimator.label_names_[k]) for k in kept]
-        return cls(correlation[np.ix_(kept, kept)], label_names=names).plot(ax)
+        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        chosen = [names[k] for k in kept]
+        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
 
     def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
         """Pairs of labels with the strongest correlations.

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
-from dm2l.review._session import ReviewSession, export_name
+from dm2l.review._session import ReviewSession
 from dm2l.tables import MEASURES, plain_values
 
 _PAGE = {

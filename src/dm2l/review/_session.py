@@ -2,88 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.readers.csv_file import TEXT
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.unpacking import form, unpacked_name
+from dm2l.review._answers import Answers, make_question
 from dm2l.review._beliefs import TableBeliefs
-from dm2l.review._journal import Decision, Journal, table_digest
-from dm2l.review._question import (
-    MOST_COLUMNS,
-    Belief,
-    Key,
-    OtherLabel,
-    Question,
-    arranged,
-    row_columns,
-)
+from dm2l.review._export import export_answers
+from dm2l.review._journal import Journal
+from dm2l.review._progress import Doubting, Progress, count
+from dm2l.review._question import Key, Question
 from dm2l.review._refit import Refit, Refitting
-from dm2l.tables import (
-    Completion,
-    Table,
-    TableModel,
-    audit_table,
-    save_bundle,
-    write_completion,
-)
+from dm2l.tables import Table, TableModel, audit_table, save_bundle
 
 Made = TypeVar("Made")
 # Doubtful labels that are shown.
 MOST_DOUBTS = 200
-
-
-class Progress(NamedTuple):
-    """How far a review is.
-
-    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
-    none. Of the ``believed`` answers to which the model gave a probability when it asked,
-    ``foreseen`` lie on its side of one half: it had not learnt from them yet. Of the ``checked``
-    labels, which were observed, ``corrected`` are said to be wrong.
-    """
-
-    suggested: int
-    answered: int
-    skipped: int
-    foreseen: int
-    believed: int
-    checked: int = 0
-    corrected: int = 0
-
-    @property
-    def decided(self) -> int:
-        """Entries that were answered or skipped."""
-        return self.answered + self.skipped
-
-
-class Doubting(NamedTuple):
-    """Whether doubtful labels are being looked for, how many were found, and why that failed."""
-
-    running: bool = False
-    found: int = 0
-    error: str = ""
-    done: bool = False
-
-
-def _count(decisions: Mapping[Key, Decision], suggested: int) -> Progress:
-    """Sum up what was decided."""
-    answered = [made for made in decisions.values() if made.answer != "skip"]
-    known = [(answer == "yes", p) for answer, p in answered if p is not None]
-    return Progress(
-        suggested=suggested,
-        answered=len(answered),
-        skipped=len(decisions) - len(answered),
-        foreseen=sum((p > 0.5) == yes for yes, p in known),
-        believed=len(known),
-    )
 
 
 class ReviewSession:
@@ -174,6 +113,7 @@ class ReviewSession:
         decided = len(journal.decisions)
         self._suggested = holes if top is None else min(holes, max(top, decided))
         # Every hole has a belief, also those that were decided: a person may go back to them.
+        self._answers = Answers(table, journal)
         self._beliefs = TableBeliefs(model, table, table.Y)
         self.warnings = self._beliefs.warnings
         if decided or journal.checks:
@@ -187,8 +127,8 @@ class ReviewSession:
         with self._lock:
             checks = self.journal.checks
             said = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            wrong = sum(answer != self._observed(key) for key, answer in said)
-            found = _count(self.journal.decisions, self._suggested)
+            wrong = sum(answer != self._answers.observed(*key) for key, answer in said)
+            found = count(self.journal.decisions, self._suggested)
             return found._replace(checked=len(checks), corrected=wrong)
 
     def entry(self, position: int | None = None) -> Question | None:
@@ -206,17 +146,17 @@ class ReviewSession:
         """
         with self._lock:
             key = _at(self.journal.decisions, position)
-            best = None if key or self._enough else self._beliefs.best(self._left())
+            best = None if key or self._enough else self._beliefs.best(self._answers.left())
             if best is not None:
                 key = best[0] + 1, self.table.label_names[best[1]]
             if key is None:
                 return None
             row, k = key[0], self.table.label_names.index(key[1])
             # What the row would know after either answer.
-            cases = np.tile(self._row(row), (2, 1))
+            cases = np.tile(self._answers.row(row), (2, 1))
             cases[:, k] = 1, 0
-            belief = self._beliefs.of(row - 1, k, self._left())
-            return self._question(key, cases, belief=belief, made=self.journal.decisions)
+            belief = self._beliefs.of(row - 1, k, self._answers.left())
+            return self._ask(key, cases=cases, belief=belief, made=self.journal.decisions)
 
     def row_entry(self, position: int | None = None) -> Question | None:
         """All holes of a row at once; positions are those of rows with something decided.
@@ -233,11 +173,11 @@ class ReviewSession:
             Without a label; None if nothing is left to ask.
         """
         with self._lock:
-            row = _at(self._rows(), position)
-            best = None if row or self._enough else self._beliefs.best_row(self._left())
+            row = _at(self._answers.rows(), position)
+            best = None if row or self._enough else self._beliefs.best_row(self._answers.left())
             if best is not None:
                 row = best + 1
-            return None if row is None else self._question((row, ""), None)
+            return None if row is None else self._ask((row, ""))
 
     def doubt(self, position: int | None = None) -> Question | None:
         """A label that was observed and may be wrong, see :meth:`start_doubts`.
@@ -257,7 +197,7 @@ class ReviewSession:
             key = _at(checks, position) or next((k for k in self._doubts if k not in checks), None)
             if key is None:
                 return None
-            return self._question(key, None, made=checks, doubt=self._doubts.get(key, 0.0))
+            return self._ask(key, made=checks, doubt=self._doubts.get(key, 0.0))
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer, or change one; it is on disk when this returns.
@@ -285,7 +225,7 @@ class ReviewSession:
             believed = float(self._beliefs.values.probability[row - 1, k])
             p = None if doubted else round(believed, 6)
             self.journal.add(row, label, answer, p, check=doubted)
-            self._beliefs.learn(row - 1, self._row(row))
+            self._beliefs.learn(row - 1, self._answers.row(row))
             made = self.journal.checks if doubted else self.journal.decisions
             return list(made).index((row, label)) + 1
 
@@ -305,13 +245,10 @@ class ReviewSession:
             The position after that of this row, as :meth:`row_entry` counts.
         """
         with self._lock:
-            if not answers:
-                raise ValueError("There is no answer.")
-            for label, answer in answers.items():
-                self.journal.check(row, label, answer)
+            self._check_row(row, answers)
             for label, answer in answers.items():
                 self.answer(row, label, answer)
-            return self._rows().index(row) + 1
+            return self._answers.rows().index(row) + 1
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
         """Probabilities of the other holes of a row if these were the answers; nothing is kept.
@@ -327,116 +264,41 @@ class ReviewSession:
             By label.
         """
         with self._lock:
-            names = self.table.label_names
-            known = self._row(row) if type(row) is int and 1 <= row <= self.table.n_rows else None
-            for label, answer in answers.items():
-                self.journal.check(row, label, answer)
-            if known is None:
-                raise ValueError(f"{row!r} is not a row of {self.table.path}.")
+            self._check_row(row, answers)
+            known, names = self._answers.row(row), self.table.label_names
             for label, answer in answers.items():
                 known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
             p = self._beliefs.supposing(row - 1, known[None])[0]
             return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
 
+    def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
+        if not answers:
+            raise ValueError("There is no answer.")
+        for label, answer in answers.items():
+            self.journal.check(row, label, answer)
+
     def labels(self) -> NDArray[np.float64]:
         """The labels of the table with the answers in them."""
         with self._lock:
-            Y = self.table.Y.copy()
-            for (row, label), (answer, _) in self._said():
-                Y[row - 1, self.table.label_names.index(label)] = answer == "yes"
-            return Y
-
-    def _said(self) -> list[tuple[Key, Decision]]:
-        made = [*self.journal.decisions.items(), *self.journal.checks.items()]
-        return [(key, decision) for key, decision in made if decision.answer != "skip"]
-
-    def _row(self, row: int) -> NDArray[np.float64]:
-        """What a row knows now."""
-        known = self.table.Y[row - 1].copy()
-        for (r, label), (answer, _) in self._said():
-            if r == row:
-                known[self.table.label_names.index(label)] = answer == "yes"
-        return known
+            return self._answers.labels()
 
     @property
     def n_rows(self) -> int:
         """Rows of which something was decided."""
         with self._lock:
-            return len(self._rows())
-
-    def _rows(self) -> list[int]:
-        return list(dict.fromkeys(row for row, _ in self.journal.decisions))
+            return len(self._answers.rows())
 
     @property
     def _enough(self) -> bool:
         return len(self.journal.decisions) >= self._suggested
 
-    def _left(self) -> NDArray[np.bool_]:
-        """Holes that nobody has decided."""
-        left = np.isnan(self.table.Y)
-        for row, label in self.journal.decisions:
-            left[row - 1, self.table.label_names.index(label)] = False
-        return left
-
-    def _observed(self, key: Key) -> str:
-        value = self.table.Y[key[0] - 1, self.table.label_names.index(key[1])]
-        return "" if np.isnan(value) else "yes" if value else "no"
+    def _ask(self, key: Key, **what: Any) -> Question:
+        return make_question(self._answers, self._beliefs, self._used, key, **what)
 
     def _doubted(self, row: Any, label: Any) -> bool:
         if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
             return False
         return (row, label) in self._doubts or (row, label) in self.journal.checks
-
-    def _question(
-        self,
-        key: Key,
-        cases: NDArray[np.float64] | None,
-        *,
-        belief: Belief | None = None,
-        made: Mapping[Key, Decision] | None = None,
-        doubt: float = 0.0,
-    ) -> Question:
-        row, label = key
-        names = self.table.label_names
-        asked = [names.index(label)] if label else np.flatnonzero(np.isnan(self._row(row))).tolist()
-        spoken = self._beliefs.speak(row - 1, asked or list(range(len(names))))
-        columns, n_first = arranged(row_columns(self.table, row, self._used, spoken))
-        made = made or {}
-        return Question(
-            row=row,
-            label=label,
-            answer=made[key].answer if key in made else None,
-            belief=belief,
-            observed=self._observed(key) if label else "",
-            doubt=doubt,
-            columns=columns[:MOST_COLUMNS],
-            n_first=n_first,
-            n_left_out=max(0, len(columns) - MOST_COLUMNS),
-            others=self._others(row, label, cases),
-        )
-
-    def _others(self, row: int, label: str, cases: NDArray[np.float64] | None) -> list[OtherLabel]:
-        """The labels of a row but one, those first that its answer settles."""
-        known, found = self._row(row), []
-        moved = None if cases is None else self._beliefs.supposing(row - 1, cases).tolist()
-        for k, name in enumerate(self.table.label_names):
-            if name == label:
-                continue
-            key = row, name
-            observed, answer = self._observed(key), "yes" if known[k] == 1 else "no"
-            if np.isnan(known[k]):
-                p = float(self._beliefs.values.probability[row - 1, k])
-                after = (None, None) if moved is None else (moved[0][k], moved[1][k])
-                found.append(OtherLabel(name, "open", "", p, *after))
-            else:
-                state = "observed" if observed == answer else "answered"
-                found.append(OtherLabel(name, state, answer, None))
-        if moved is None:
-            return found
-        return sorted(
-            found,
-            key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))),
-        )
 
     # -------------------------------------------------------------------------- doubtful labels
 
@@ -505,8 +367,8 @@ class ReviewSession:
             with self._lock:
                 self.model = model
                 # Answers that were given meanwhile are conditioned on, not learnt from.
-                for row in sorted({key[0] for key, _ in self._said()}):
-                    found.learn(row - 1, self._row(row))
+                for row in sorted({key[0] for key, _ in self._answers.said()}):
+                    found.learn(row - 1, self._answers.row(row))
                 self._beliefs = found
                 done = replace(done, error="", quality=quality)
                 self._save()
@@ -559,42 +421,7 @@ class ReviewSession:
             self.journal.close()
 
 
-def export_answers(
-    table: Table, Y: NDArray[np.float64], output: Path, marks: Sequence[str], digest: str
-) -> int:
-    """Write a table with what ``Y`` fills and corrects; returns how many entries these are."""
-    if not table.path.is_file():
-        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
-    if table_digest(table) != digest:
-        raise ValueError(
-            f"{table.path} has changed since the review began, so that answers may not belong to "
-            "its rows any more. Restore it as it was; the answers are kept."
-        )
-    given = ~np.isnan(Y) & (table.Y != Y)
-    completion = Completion(
-        label_names=table.label_names,
-        holes=given,
-        positive=given & (Y == 1),
-        look=np.zeros_like(given),
-        probabilities=np.zeros(given.shape),
-        warnings=[],
-    )
-    # Details in a file of their own keep the table free of further columns; nobody asked for them.
-    with tempfile.TemporaryDirectory() as folder:
-        write_completion(
-            completion, table, output, missing=marks, details=Path(folder, "details.csv")
-        )
-    return int(given.sum())
-
-
 def _at(made: Iterable[Made], position: int | None) -> Made | None:
     """What was decided at a position; None for what comes next."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None
-
-
-def export_name(table: Table) -> str:
-    """A name for the table with answers, of the form in which it is written."""
-    name = unpacked_name(table.path)
-    suffix = name.suffix if form(name) in (*TEXT, *PARQUET) else ".npz"
-    return f"{name.stem}-reviewed{suffix}"

@@ -380,8 +380,9 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     page.keyboard.press("n")
     wait_for(page, "said", f"{asked[3][1]} in row {asked[3][0]}.")
     page.keyboard.press("ArrowRight")
-    wait_for(page, "said", f"{following[1]} in row {following[0]}.")
-    assert shown(page) == following
+    page.wait_for_function("() => document.getElementById('earlier').textContent === '.'")
+    following = shown(page)  # another one, perhaps: beliefs about the row have changed
+    assert following not in asked
     page.keyboard.press("r")
     page.wait_for_selector("#quality:visible")
     assert "with 4 answers" in page.inner_text("#quality-text")
@@ -452,8 +453,9 @@ def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, pag
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         back = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         assert back == colours[scheme]
-    assert '<img src=x onerror="document.title=' in page.inner_text("#columns")
-    assert page.locator("#columns img, #columns b").count() == 0
+    page.click("#rest-head")
+    assert '<img src=x onerror="document.title=' in page.inner_text("#about")
+    assert page.locator("#about img, #about b").count() == 0
     assert "Review tickets.csv" in page.title()
     own = [url for url in page.asked_for if not url.startswith("data:")]
     assert own

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.readers import read_npz
-from dm2l.review import Journal, ReviewSession, _refit, _session
+from dm2l.review import Journal, ReviewSession, _refit
+from dm2l.review._export import export_answers
 from dm2l.review._question import Column, arranged, row_columns
 from dm2l.tables import (
     Table,
@@ -97,7 +98,7 @@ def test_entries_are_asked_in_the_order_of_their_value(case, begin):
     for word in ("no", "skip", "yes", "no"):
         entry = session.entry()
         values = session._beliefs.values.total
-        left = session._left()
+        left = session._answers.left()
         best = values[left].max()
         assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.belief.value
         assert entry.belief.rank == 1
@@ -606,7 +607,7 @@ def test_an_export_read_again_has_the_answers(tmp_path_factory, data, spelling, 
             journal.add(row, label, word)
         digest = journal.digest
     output = folder / "out.csv"
-    assert _session.export_answers(table, Y, output, [], digest) == given_answers
+    assert export_answers(table, Y, output, [], digest) == given_answers
     again = read_table(output, ["y1", "y2"])
     np.testing.assert_array_equal(again.Y, Y)
     if not given_answers:
