@@ -374,11 +374,11 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     page.keyboard.press("ArrowLeft")
     wait_for(page, "earlier", "said yes")
     page.keyboard.press("u")
-    wait_for(page, "said", f"{asked[2][1]} in row {asked[2][0]}.")
+    wait_for(page, "said", f"{asked[2][1]}\u2069 in row {asked[2][0]}.")
     assert shown(page) == asked[2]
     assert page.get_attribute("#say-yes", "aria-pressed") == "true"
     page.keyboard.press("n")
-    wait_for(page, "said", f"{asked[3][1]} in row {asked[3][0]}.")
+    wait_for(page, "said", f"{asked[3][1]}\u2069 in row {asked[3][0]}.")
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.getElementById('earlier').textContent === '.'")
     following = shown(page)  # another one, perhaps: beliefs about the row have changed
@@ -456,7 +456,7 @@ def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, pag
     page.click("#rest-head")
     assert '<img src=x onerror="document.title=' in page.inner_text("#about")
     assert page.locator("#about img, #about b").count() == 0
-    assert "Review tickets.csv" in page.title()
+    assert "Review \u2068tickets.csv" in page.title()
     own = [url for url in page.asked_for if not url.startswith("data:")]
     assert own
     assert all(url.startswith(running.url) for url in own)
