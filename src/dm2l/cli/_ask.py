@@ -15,7 +15,6 @@ from dm2l.cli._table_options import say
 from dm2l.tables import (
     MARGIN,
     Table,
-    TableModel,
     check_form,
     check_suffix,
     complete_table,
@@ -23,6 +22,7 @@ from dm2l.tables import (
     load_bundle,
     read_cells,
     suggest_entries,
+    suggest_rows,
     write_columns,
     write_completion,
 )
@@ -148,16 +148,19 @@ def complete_command(
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
 
 
-@click.command("predict")
-@shared.model_argument
-@shared.table_argument
-@shared.output_option("SCORES", "A .csv, .tsv or .parquet file for the predictions.")
-@click.option(
+_keep_option = click.option(
     "--keep",
     multiple=True,
     metavar="COLUMN",
     help="A column of TABLE to copy as it is, such as its key.",
 )
+
+
+@click.command("predict")
+@shared.model_argument
+@shared.table_argument
+@shared.output_option("SCORES", "A .csv, .tsv or .parquet file for the predictions.")
+@_keep_option
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -186,10 +189,10 @@ def predict_command(
         check_suffix(output)
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, labels=False, **reading)
-        _check_columns(model, table, keep)
+        ends = ("", _PROBABILITY, _SCORE)
+        _check_columns(table, keep, [name + end for name in model.label_names for end in ends])
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
-        if keep:
-            columns |= read_cells(table, keep)
+        columns |= read_cells(table, keep) if keep else {}
         tell("predicting")
         inputs, warnings = model.inputs(table)
         answer = model.answer(inputs)
@@ -207,11 +210,10 @@ def predict_command(
         say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
 
 
-def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None:
+def _check_columns(table: Table, keep: Sequence[str], names: Sequence[str]) -> None:
     """Refuse columns to keep that are not there, and columns of one name."""
-    names = [name + end for name in model.label_names for end in ("", _PROBABILITY, _SCORE)]
     count = Counter(["row", *names])
-    twice = next((name for name in model.label_names if count[name] > 1), None)
+    twice = next((name for name in names if count[name] > 1), None)
     if twice is not None:
         raise ValueError(
             f"The label {twice!r} is named like another column of the predictions; rename it in "
@@ -222,7 +224,7 @@ def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None
             raise click.UsageError(f"{table.path} has no column {name!r} to keep.")
         if name in count:
             raise click.UsageError(
-                f"{name!r} cannot be kept: predictions have a column named so. Rename it in "
+                f"{name!r} cannot be kept: the output has a column named so. Rename it in "
                 f"{table.path}."
             )
 
@@ -232,6 +234,13 @@ def _check_columns(model: TableModel, table: Table, keep: Sequence[str]) -> None
 @shared.table_argument
 @shared.output_option("FILE", "A .csv, .tsv or .parquet file for the ranking.")
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
+@click.option(
+    "--rows",
+    "by_row",
+    is_flag=True,
+    help="Rank rows by what answering all their holes would bring, for who reads whole rows.",
+)
+@_keep_option
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -241,45 +250,50 @@ def suggest_command(
     path: Path,
     output: Path,
     top: int | None,
+    by_row: bool,
+    keep: tuple[str, ...],
     safe_csv: bool,
     force: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Rank the holes of TABLE by how much a person's answer would help MODEL.
+    """Rank the holes of TABLE by how much a person's answer would help.
 
-    The value of a hole is the uncertainty of its answer times the effect that the answer would
-    have on the other holes of its label. Row 1 is the first row below the header.
+    The value of a hole is the number of mistakes about holes that its answer is expected to spare:
+    in itself, in the other holes of its row, and in other rows. Row 1 is the first row below the
+    header.
 
-    Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50
+    Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
     shared.check_outputs(force, output)
+    keep = tuple(dict.fromkeys(keep))
     with shared.data_problems(), shared.progress() as tell:
         check_suffix(output)
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
+        names = ["open", "value"] if by_row else ["label", "probability", "value"]
+        _check_columns(table, keep, names)
+        cells = read_cells(table, keep) if keep else {}
         tell("ranking")
-        found = suggest_entries(model, table, top)
-        columns = {
-            "row": found.row.tolist(),
-            "label": found.label,
-            "probability": found.probability.round(4).tolist(),
-            "value": [float(f"{value:.6g}") for value in found.value],
-        }
+        found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
+        columns: dict[str, Any] = {"row": found.row.tolist()}
+        columns |= {name: [values[i - 1] for i in found.row] for name, values in cells.items()}
+        if by_row:
+            columns["open"] = found.n_open.tolist()
+        else:
+            columns |= {"label": found.label, "probability": found.probability.round(4).tolist()}
+        columns["value"] = [float(f"{value:.6g}") for value in found.value]
         write_columns(output, columns, safe=safe_csv)
     shared.warn(found.warnings)
-    lines = list(zip(*columns.values(), strict=True))
+    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     if as_json:
-        shared.echo_json(
-            {
-                "output": output,
-                "suggestions": [dict(zip(columns, line, strict=True)) for line in lines],
-            }
-        )
+        shared.echo_json({"output": output, "suggestions": lines})
         return
-    for row, label, probability, value in lines[:_SHOWN]:
-        say(f"row {row:>6}  {label}  probability {probability:.2f}  value {value:.3g}")
-    say(f"{len(found.label)} holes: {output}")
+    for line in lines[:_SHOWN]:
+        what = f"{line['open']} open" if by_row else f"{line['label']}  probability "
+        what += "" if by_row else f"{line['probability']:.2f}"
+        say(f"row {line['row']:>6}  {what}  value {line['value']:.3g}")
+    say(f"{len(lines)} {'rows' if by_row else 'holes'}: {output}")
 
 
 @click.command("explain")

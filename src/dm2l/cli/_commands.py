@@ -16,7 +16,7 @@ COMMANDS = {
     "predict": "Write what MODEL says about every label of every row of TABLE.",
     "evaluate": "Hide some observed labels of TABLE, fill them in from the rest, and say how well "
     "that went.",
-    "suggest": "Rank the holes of TABLE by how much a person's answer would help MODEL.",
+    "suggest": "Rank the holes of TABLE by how much a person's answer would help.",
     "audit": "List observed labels of TABLE that everything else about their rows contradicts.",
     "review": "Answer the holes of TABLE that help MODEL most, on a page in the browser.",
     "explain": "Say which features carry the labels of MODEL, and which labels move together.",

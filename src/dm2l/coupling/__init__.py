@@ -24,6 +24,7 @@ from dm2l.coupling._leave_out import (
 from dm2l.coupling._moments import pairwise_covariance
 from dm2l.coupling._promise import Filling, Promise, check_max_wrong
 from dm2l.coupling._rows import TrainingRows, row_digests, row_keys, row_order
+from dm2l.coupling._value import row_gains, trust
 
 __all__ = [
     "Beliefs",
@@ -51,7 +52,9 @@ __all__ = [
     "quick_covariance",
     "residuals",
     "row_digests",
+    "row_gains",
     "row_keys",
     "row_order",
+    "trust",
     "unseen_scores",
 ]

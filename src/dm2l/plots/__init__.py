@@ -7,6 +7,7 @@ on new ones of pyplot. Nothing is shown until ``pyplot.show()``. They need the e
 
 from dm2l.plots._convergence import ConvergenceDisplay
 from dm2l.plots._cooccurrence import CooccurrenceDisplay
+from dm2l.plots._coupling import CouplingDisplay
 from dm2l.plots._critical_differences import CriticalDifferenceDisplay
 from dm2l.plots._missingness import MissingnessDisplay
 from dm2l.plots._path import PathDisplay
@@ -16,6 +17,7 @@ from dm2l.plots._singular_values import SingularValuesDisplay
 __all__ = [
     "ConvergenceDisplay",
     "CooccurrenceDisplay",
+    "CouplingDisplay",
     "CriticalDifferenceDisplay",
     "MissingnessDisplay",
     "PathDisplay",

@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
 
 class Journal:
-    """Answers to the holes of one table, in a file that is only ever added to.
+    """Answers about one table, in a file that is only ever added to.
 
     The file has JSON lines: the table and its labels, then a line an answer, and one for each file
     that the review writes. A line is on disk when :meth:`add` returns. What a crash leaves of a
@@ -49,6 +49,8 @@ class Journal:
     decisions : dict of (int, str) to Decision
         What holds now for each row (1 is the first below the header) and label, in the order in
         which entries were first decided.
+    checks : dict of (int, str) to Decision
+        The same for labels that were observed, which somebody has looked at again.
     outputs : set of str
         Full paths of the files that the review writes.
     dropped : str
@@ -89,6 +91,7 @@ class Journal:
         self.table = table
         self.digest = table_digest(table)
         self.decisions: dict[tuple[int, str], Decision] = {}
+        self.checks: dict[tuple[int, str], Decision] = {}
         self.outputs: set[str] = set()
         self.dropped = ""
         head = {
@@ -107,7 +110,15 @@ class Journal:
             self._file.close()
             raise
 
-    def add(self, row: int, label: str, answer: str, probability: float | None = None) -> None:
+    def add(
+        self,
+        row: int,
+        label: str,
+        answer: str,
+        probability: float | None = None,
+        *,
+        check: bool = False,
+    ) -> None:
         """Write an answer; it is on disk when this returns.
 
         Parameters
@@ -120,16 +131,20 @@ class Journal:
             A later answer to the same entry replaces it.
         probability : float, default=None
             Of a yes, as the model had it when it asked.
+        check : bool, default=False
+            Whether the label was observed, and the answer confirms or corrects it.
 
         Raises
         ------
         ValueError
-            If this is not an answer to a hole of the table.
+            If this is not an answer to a hole of the table, or to an observed label.
         OSError
             If the line cannot be written; the file is then as it was.
         """
-        self.check(row, label, answer)
+        self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
+        if check:
+            content["observed"] = self._observed(row, label)
         if probability is not None:
             content["probability"] = float(probability)
         self._append(content)
@@ -149,8 +164,8 @@ class Journal:
         if not self.owns(path):
             self._append({"output": str(Path(path).resolve())})
 
-    def check(self, row: Any, label: Any, answer: Any) -> None:
-        """Raise a ValueError that says why this is not an answer to a hole of the table."""
+    def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
+        """Raise a ValueError that says why this is no answer to a hole, or an observed label."""
         table = self.table
         if answer not in ANSWERS:
             raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}; got {answer!r}.")
@@ -160,11 +175,18 @@ class Journal:
             raise ValueError(
                 f"{row!r} is not a row of {table.path}, whose rows are 1 to {table.n_rows}."
             )
-        if not np.isnan(table.Y[row - 1, table.label_names.index(label)]):
+        hole = not self._observed(row, label)
+        if observed and hole:
+            raise ValueError(f"Label {label!r} of row {row} is a hole of {table.path}.")
+        if not observed and not hole:
             raise ValueError(
                 f"Label {label!r} of row {row} is not a hole of {table.path}: it was observed. Was "
                 "the table read with other marks of missing labels?"
             )
+
+    def _observed(self, row: Any, label: Any) -> str:
+        value = self.table.Y[row - 1, self.table.label_names.index(label)]
+        return "" if np.isnan(value) else "yes" if value else "no"
 
     def close(self) -> None:
         """Let another process have the file."""
@@ -235,7 +257,9 @@ class Journal:
         row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
         probability = line.content.get("probability", 0.5)
         try:
-            self.check(row, label, answer)
+            self.check(row, label, answer, "observed" in line.content)
+            if line.content.get("observed", "") != self._observed(row, label):
+                raise ValueError("what it says was observed does not stand in the table")
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
                 raise ValueError(f"{probability!r:.40} is not a probability")
         except ValueError as error:
@@ -247,10 +271,11 @@ class Journal:
             return
         key = content["row"], content["label"]
         probability = content.get("probability")
+        made = self.checks if "observed" in content else self.decisions
         # Who changes an answer may have seen the model learn from it: the first belief counts.
-        if key in self.decisions:
-            probability = self.decisions[key].probability
-        self.decisions[key] = Decision(content["answer"], probability)
+        if key in made:
+            probability = made[key].probability
+        made[key] = Decision(content["answer"], probability)
 
     # --------------------------------------------------------------------------------- writing
 

@@ -7,116 +7,112 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dm2l.review._journal import Decision
-from dm2l.tables import Suggestions, Table
+from dm2l.tables import Table
 
 # Of a row with more columns, and of a longer text, the rest is left out and counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
+# Columns that are not folded away: those that a row may be known by, and those that say most.
+KNOWN_BY, FIRST = 2, 8
 
 Key = tuple[int, str]
 
 
 class Belief(NamedTuple):
-    """What the model says about a hole.
+    """What the model says about a hole, given what its row knows.
 
-    ``probability`` is that of a yes; ``value`` that of an answer, see
-    :func:`dm2l.tables.suggest_entries`; ``rank`` counts from 1, the most valuable.
+    ``probability`` is that of a yes. ``value`` are the mistakes that an answer is expected to
+    spare, see :func:`dm2l.tables.suggest_entries`: ``own`` about the hole, ``row`` about others
+    of its row, ``others`` in other rows. ``rank`` counts from 1, the most valuable.
     """
 
     probability: float
     value: float
     rank: int
+    own: float
+    row: float
+    others: float
 
 
 class Column(NamedTuple):
-    """A column of the row as text, and whether the model uses it."""
+    """A column of the row as text, whether the model uses it, and how it speaks for a yes.
+
+    ``weight`` is the movement of the score against a row with the mean of this column; for a whole
+    row, that of all its open labels, without sign.
+    """
 
     name: str
     text: str
     used: bool
+    weight: float
 
 
 class OtherLabel(NamedTuple):
-    """A further label of the row: observed, answered, or open with the probability of a yes."""
+    """A label of the row: observed, answered, or open with the probability of a yes.
+
+    ``if_yes`` and ``if_no`` are what that would be after either answer to what is asked.
+    """
 
     name: str
     state: str
     answer: str
     probability: float | None
+    if_yes: float | None = None
+    if_no: float | None = None
 
 
 @dataclass(frozen=True)
 class Question:
-    """A hole of the table, as a person is asked about it.
+    """An entry of the table, or all open labels of a row, as a person is asked about it.
 
     Attributes
     ----------
     row : int
         Row number; 1 is the first row below the header.
     label : str
-        Name of the label.
+        Name of the label; blank if all labels of the row are asked for, which then are ``others``.
     answer : str or None
         "yes", "no" or "skip" if it was decided already.
-    belief : Belief
-        What the model says.
-    n_open : int
-        Further holes of this label without an answer, which this answer bears on.
+    belief : Belief or None
+        What the model says; None for a whole row, and for a label that was observed.
+    observed : str
+        What stands there ("yes" or "no") if this is a doubtful label; blank else.
+    doubt : float
+        Probability that it is wrong.
     columns : list of Column
-        The row; of a sparse one what is not zero.
+        The row; of a sparse one what is not zero. First come those that it may be known by and
+        those that speak loudest.
+    n_first : int
+        How many these are.
     n_left_out : int
         Columns that are not among these because there are too many.
     others : list of OtherLabel
-        The row's other labels.
+        The row's other labels; open ones first, those first that the answer settles most.
     """
 
     row: int
     label: str
     answer: str | None
-    belief: Belief
-    n_open: int
+    belief: Belief | None
+    observed: str
+    doubt: float
     columns: list[Column]
+    n_first: int
     n_left_out: int
     others: list[OtherLabel]
 
 
-def beliefs(found: Suggestions) -> dict[Key, Belief]:
-    """What a ranking says, by row and label, the most valuable first."""
-    rows, *numbers = (part.tolist() for part in (found.row, found.probability, found.value))
-    keys = zip(rows, found.label, strict=True)
-    ranks = range(1, len(rows) + 1)
-    return dict(zip(keys, map(Belief, *numbers, ranks), strict=True))
+def arranged(columns: list[Column]) -> tuple[list[Column], int]:
+    """Columns with those first that matter, and how many these are."""
+    known_by = [column for column in columns if not column.used][:KNOWN_BY]
+    loud = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
+    first = [*known_by, *loud[:FIRST]] or columns[:FIRST]
+    chosen = {column.name for column in first}
+    return [*first, *(c for c in columns if c.name not in chosen)], len(first)
 
 
-def make_question(
-    table: Table,
-    key: Key,
-    believed: dict[Key, Belief],
-    decisions: dict[Key, Decision],
-    used: frozenset[str] | None,
-) -> Question:
-    """Gather what is shown; ``used`` are the columns that the model takes, None for all."""
-    row, label = key
-    columns = row_columns(table, row, used)
-    mine = table.label_names.index(label)
-    holes = 1 + np.flatnonzero(np.isnan(table.Y[:, mine]))
-    answered = {r for (r, name), made in decisions.items() if name == label and made[0] != "skip"}
-    return Question(
-        row=row,
-        label=label,
-        answer=decisions[key].answer if key in decisions else None,
-        belief=believed[key],
-        n_open=len(set(holes.tolist()) - answered - {row}),
-        columns=columns[:MOST_COLUMNS],
-        n_left_out=max(0, len(columns) - MOST_COLUMNS),
-        others=[
-            _other(table, (row, name), believed, decisions)
-            for name in table.label_names
-            if name != label
-        ],
-    )
-
-
-def row_columns(table: Table, row: int, used: frozenset[str] | None) -> list[Column]:
+def row_columns(
+    table: Table, row: int, used: frozenset[str] | None, weights: dict[str, float] | None = None
+) -> list[Column]:
     """The features of a row as text; of a sparse one those that are not zero."""
     values: list[tuple[str, Any]]
     if table.frame is None:
@@ -131,19 +127,11 @@ def row_columns(table: Table, row: int, used: frozenset[str] | None) -> list[Col
             for name in table.feature_names
             for column in [frame[name]]
         ]
-    return [Column(name, _text(value), used is None or name in used) for name, value in values]
-
-
-def _other(
-    table: Table, key: Key, believed: dict[Key, Belief], decisions: dict[Key, Decision]
-) -> OtherLabel:
-    row, name = key
-    observed = table.Y[row - 1, table.label_names.index(name)]
-    if not np.isnan(observed):
-        return OtherLabel(name, "observed", "yes" if observed else "no", None)
-    if key in decisions and decisions[key].answer != "skip":
-        return OtherLabel(name, "answered", decisions[key].answer, None)
-    return OtherLabel(name, "open", "", believed[key].probability)
+    weights = weights or {}
+    return [
+        Column(name, _text(value), used is None or name in used, weights.get(name, 0.0))
+        for name, value in values
+    ]
 
 
 def _text(value: Any) -> str:

@@ -90,6 +90,7 @@ class Refit:
         )
         self._kept_back: list[tuple[Labels, Labels]] = []
         self._before: list[dict[str, float]] = []
+        self._wrong = np.zeros(table.Y.shape, dtype=bool)
 
     def fit(self, Y: Labels) -> TableModel:
         """The model fitted to other labels."""
@@ -108,11 +109,18 @@ class Refit:
         if not kept_back:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
-        if not self._before:
+        # A label that was corrected is no truth to measure by, and with it no longer one to learn.
+        wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
+        kept_back = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in kept_back]
+        if not self._before or (wrong != self._wrong).any():
             self._before = [self._measure(left, hidden) for left, hidden in kept_back]
-        after = [self._measure(np.where(given, Y, left), hidden) for left, hidden in kept_back]
+            self._wrong = wrong
+        after = [
+            self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
+            for left, hidden in kept_back
+        ]
         return Quality(
-            n_answers=int(given.sum()),
+            n_answers=int((given | wrong).sum()),
             n_entries=int((~np.isnan(kept_back[0][1])).sum()),
             repetitions=len(kept_back),
             before=intervals(self._before, KEPT_BACK),

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
-from dm2l.review._session import ReviewSession, export_name
+from dm2l.review._session import ReviewSession
 from dm2l.tables import MEASURES, plain_values
 
 _PAGE = {
@@ -46,7 +47,8 @@ class Replies:
         """What is there to read under a name; None if nothing is."""
         if name == "state":
             at = query.get("at", "")
-            return self._state(int(at) if at.isascii() and at.isdecimal() else None)
+            at_number = int(at) if at.isascii() and at.isdecimal() else None
+            return self._state(at_number, query.get("queue", "holes"))
         if name == "download":
             return self._download()
         return self._static.get(name)
@@ -56,7 +58,19 @@ class Replies:
         if name == "answer":
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer has row, label and answer, and nothing else.")
-            return self._state(self.session.answer(body["row"], body["label"], body["answer"]))
+            following = self.session.answer(body["row"], body["label"], body["answer"])
+            hole = (body["row"], body["label"]) in self.session.journal.decisions
+            return self._state(following, "holes" if hole else "doubts")
+        if name in ("answers", "suppose"):
+            answers = body.get("answers") if isinstance(body, dict) else None
+            if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
+                raise ValueError("Answers to a row have row and answers, and nothing else.")
+            if name == "suppose":
+                return Reply(_json(self.session.suppose(body["row"], answers)))
+            return self._state(self.session.answer_row(body["row"], answers), "rows")
+        if name == "doubts":
+            begun = self.session.start_doubts()
+            return Reply(_json({"begun": begun}), status=202 if begun else 409)
         if name == "refit":
             begun = self.session.start_refit()
             return Reply(_json({"begun": begun}), status=202 if begun else 409)
@@ -67,16 +81,23 @@ class Replies:
             return Reply(_json({"path": str(self.output), "n_answers": n_answers}))
         return None
 
-    def _state(self, at: int | None) -> Reply:
+    def _state(self, at: int | None, queue: str) -> Reply:
         session = self.session
+        asks = {"holes": session.entry, "rows": session.row_entry, "doubts": session.doubt}
+        if queue not in asks:
+            raise ValueError(f"There is no queue {queue!r:.40}.")
         progress, refitting = session.progress, session.refitting
-        decided, quality = progress.decided, refitting.quality
+        quality = refitting.quality
+        made = {"holes": progress.decided, "rows": session.n_rows, "doubts": progress.checked}
         state = {
             "table": session.table.path.name,
-            "position": decided if at is None else min(at, decided),
-            "progress": {**progress._asdict(), "decided": decided},
-            "entry": session.entry(at),
+            "queue": queue,
+            "position": made[queue] if at is None else min(at, made[queue]),
+            "made": made[queue],
+            "progress": {**progress._asdict(), "decided": progress.decided},
+            "entry": asks[queue](at),
             "refitting": {**vars(refitting), "quality": quality and _quality(quality)},
+            "doubting": session.doubting._asdict(),
             "output": None if self.output is None else str(self.output),
         }
         return Reply(_json(state))

@@ -19,8 +19,8 @@ from dm2l.review._session import ReviewSession
 
 # Names of this machine's own interface, and what a browser calls them.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# An answer takes a few hundred bytes, the most of it the name of the label.
-MOST_BYTES = 16384
+# An answer takes a few hundred bytes, the most of it the name of the label; a row has hundreds.
+MOST_BYTES = 2**18
 
 _HEADERS = {
     # Nothing but this package's own script and style may run, load or be sent anywhere.
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         known = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in self.headers
         self._length = int(length[:12]) if known else None
         # Also of who will be refused: to close with bytes unread can cost the sender the reply.
-        self._content = self.rfile.read(min(self._length or 0, 64 * MOST_BYTES))
+        self._content = self.rfile.read(min(self._length or 0, 4 * MOST_BYTES))
         self._handle(self._post)
 
     def _handle(self, reply_to: Callable[[str, dict[str, str]], Reply | None]) -> None:

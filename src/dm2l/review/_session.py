@@ -2,69 +2,34 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock, Thread
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.readers.csv_file import TEXT
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.unpacking import form, unpacked_name
-from dm2l.review._journal import Decision, Journal, table_digest
-from dm2l.review._question import Belief, Key, Question, beliefs, make_question
+from dm2l.review._answers import Answers, make_question
+from dm2l.review._beliefs import TableBeliefs
+from dm2l.review._export import export_answers
+from dm2l.review._journal import Journal
+from dm2l.review._progress import Doubting, Progress, count
+from dm2l.review._question import Key, Question
 from dm2l.review._refit import Refit, Refitting
-from dm2l.tables import (
-    Completion,
-    Table,
-    TableModel,
-    save_bundle,
-    suggest_entries,
-    write_completion,
-)
+from dm2l.tables import Table, TableModel, audit_table, save_bundle
 
-
-class Progress(NamedTuple):
-    """How far a review is.
-
-    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
-    none. Of the ``believed`` answers to which the model gave a probability when it asked,
-    ``foreseen`` lie on its side of one half: it had not learnt from them yet.
-    """
-
-    suggested: int
-    answered: int
-    skipped: int
-    foreseen: int
-    believed: int
-
-    @property
-    def decided(self) -> int:
-        """Entries that were answered or skipped."""
-        return self.answered + self.skipped
-
-
-def _count(decisions: Mapping[Key, Decision], suggested: int) -> Progress:
-    """Sum up what was decided."""
-    answered = [made for made in decisions.values() if made.answer != "skip"]
-    known = [(answer == "yes", p) for answer, p in answered if p is not None]
-    return Progress(
-        suggested=suggested,
-        answered=len(answered),
-        skipped=len(decisions) - len(answered),
-        foreseen=sum((p > 0.5) == yes for yes, p in known),
-        believed=len(known),
-    )
+Made = TypeVar("Made")
+# Doubtful labels that are shown.
+MOST_DOUBTS = 200
 
 
 class ReviewSession:
     """A model's questions about the holes of a table, and a person's answers.
 
-    Entries have positions: those that were decided come first, in the order in which that
+    Three queues ask: single holes, whole rows, and observed labels that may be wrong. In each of
+    them entries have positions: those that were decided come first, in the order in which that
     happened, then the one to be asked next. All methods may be called from several threads.
 
     Parameters
@@ -88,6 +53,8 @@ class ReviewSession:
         The model as it was fitted last.
     refitting : Refitting
         The state of :meth:`start_refit`.
+    doubting : Doubting
+        The state of :meth:`start_doubts`.
     saved : bool
         Whether ``save_model`` was written.
     warnings : list of str
@@ -137,20 +104,20 @@ class ReviewSession:
         self._lock = RLock()
         self._refit = Refit(model, table)
         self._thread: Thread | None = None
+        self._doubting_thread: Thread | None = None
+        self.doubting = Doubting()
+        self._doubts: dict[Key, float] = {}
         uses = model.uses
         self._used = None if uses is None else frozenset(use.name for use in uses if use.used)
         holes = int(np.isnan(table.Y).sum())
-        if not holes:
-            raise ValueError(f"{table.path}: no label has a hole; there is nothing to answer.")
         decided = len(journal.decisions)
         self._suggested = holes if top is None else min(holes, max(top, decided))
         # Every hole has a belief, also those that were decided: a person may go back to them.
-        found = suggest_entries(model, table)
-        self.warnings = found.warnings
-        self._beliefs = beliefs(found)
-        self._queue = list(self._beliefs)
-        if decided:
-            self._ask(self._rank(model, self.labels()))
+        self._answers = Answers(table, journal)
+        self._beliefs = TableBeliefs(model, table, table.Y)
+        self.warnings = self._beliefs.warnings
+        if decided or journal.checks:
+            self._beliefs = TableBeliefs(model, table, self.labels(), self._beliefs)
 
     # -------------------------------------------------------------------------- entries, answers
 
@@ -158,7 +125,11 @@ class ReviewSession:
     def progress(self) -> Progress:
         """How far this is."""
         with self._lock:
-            return _count(self.journal.decisions, self._suggested)
+            checks = self.journal.checks
+            said = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
+            wrong = sum(answer != self._answers.observed(*key) for key, answer in said)
+            found = count(self.journal.decisions, self._suggested)
+            return found._replace(checked=len(checks), corrected=wrong)
 
     def entry(self, position: int | None = None) -> Question | None:
         """The entry at a position; the one to be asked next if there is none given.
@@ -174,25 +145,71 @@ class ReviewSession:
             None if nothing is left to ask.
         """
         with self._lock:
-            decisions = self.journal.decisions
-            if position is not None and 0 <= position < len(decisions):
-                key = list(decisions)[position]
-            else:
-                left = self._next()
-                if left is None:
-                    return None
-                key = left
-            return make_question(self.table, key, self._beliefs, decisions, self._used)
+            key = _at(self.journal.decisions, position)
+            best = None if key or self._enough else self._beliefs.best(self._answers.left())
+            if best is not None:
+                key = best[0] + 1, self.table.label_names[best[1]]
+            if key is None:
+                return None
+            row, k = key[0], self.table.label_names.index(key[1])
+            # What the row would know after either answer.
+            cases = np.tile(self._answers.row(row), (2, 1))
+            cases[:, k] = 1, 0
+            belief = self._beliefs.of(row - 1, k, self._answers.left())
+            return self._ask(key, cases=cases, belief=belief, made=self.journal.decisions)
+
+    def row_entry(self, position: int | None = None) -> Question | None:
+        """All holes of a row at once; positions are those of rows with something decided.
+
+        Parameters
+        ----------
+        position : int, default=None
+            0 for the row of which something was decided first; beyond the last it is the one most
+            worth reading.
+
+        Returns
+        -------
+        Question or None
+            Without a label; None if nothing is left to ask.
+        """
+        with self._lock:
+            row = _at(self._answers.rows(), position)
+            best = None if row or self._enough else self._beliefs.best_row(self._answers.left())
+            if best is not None:
+                row = best + 1
+            return None if row is None else self._ask((row, ""))
+
+    def doubt(self, position: int | None = None) -> Question | None:
+        """A label that was observed and may be wrong, see :meth:`start_doubts`.
+
+        Parameters
+        ----------
+        position : int, default=None
+            0 for the one that was checked first; beyond the last it is the most doubtful.
+
+        Returns
+        -------
+        Question or None
+            None if none is left, or none was looked for.
+        """
+        with self._lock:
+            checks = self.journal.checks
+            key = _at(checks, position) or next((k for k in self._doubts if k not in checks), None)
+            if key is None:
+                return None
+            return self._ask(key, made=checks, doubt=self._doubts.get(key, 0.0))
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer, or change one; it is on disk when this returns.
+
+        Beliefs about the other holes of the row change with it.
 
         Parameters
         ----------
         row : int
             Row number; 1 is the first row below the header.
         label : str
-            Name of the label.
+            Name of the label: a hole, or a doubtful label, which is confirmed or corrected.
         answer : {"yes", "no", "skip"}
             What the person says.
 
@@ -202,35 +219,119 @@ class ReviewSession:
             The position after that of this entry.
         """
         with self._lock:
+            doubted = self._doubted(row, label)
+            self.journal.check(row, label, answer, doubted)
+            k = self.table.label_names.index(label)
+            believed = float(self._beliefs.values.probability[row - 1, k])
+            p = None if doubted else round(believed, 6)
+            self.journal.add(row, label, answer, p, check=doubted)
+            self._beliefs.learn(row - 1, self._answers.row(row))
+            made = self.journal.checks if doubted else self.journal.decisions
+            return list(made).index((row, label)) + 1
+
+    def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
+        """Take answers to several holes of a row; all are checked before the first is written.
+
+        Parameters
+        ----------
+        row : int
+            Row number.
+        answers : mapping of str to {"yes", "no", "skip"}
+            By label.
+
+        Returns
+        -------
+        int
+            The position after that of this row, as :meth:`row_entry` counts.
+        """
+        with self._lock:
+            self._check_row(row, answers)
+            for label, answer in answers.items():
+                self.answer(row, label, answer)
+            return self._answers.rows().index(row) + 1
+
+    def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
+        """Probabilities of the other holes of a row if these were the answers; nothing is kept.
+
+        Parameters
+        ----------
+        row, answers
+            As in :meth:`answer_row`.
+
+        Returns
+        -------
+        dict of str to float
+            By label.
+        """
+        with self._lock:
+            self._check_row(row, answers)
+            known, names = self._answers.row(row), self.table.label_names
+            for label, answer in answers.items():
+                known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
+            p = self._beliefs.supposing(row - 1, known[None])[0]
+            return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
+
+    def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
+        if not answers:
+            raise ValueError("There is no answer.")
+        for label, answer in answers.items():
             self.journal.check(row, label, answer)
-            probability = round(self._beliefs[row, label].probability, 6)
-            self.journal.add(row, label, answer, probability)
-            return list(self.journal.decisions).index((row, label)) + 1
 
     def labels(self) -> NDArray[np.float64]:
         """The labels of the table with the answers in them."""
         with self._lock:
-            Y = self.table.Y.copy()
-            for (row, label), (answer, _) in self.journal.decisions.items():
-                if answer != "skip":
-                    Y[row - 1, self.table.label_names.index(label)] = answer == "yes"
-            return Y
+            return self._answers.labels()
 
-    def _next(self) -> Key | None:
-        decisions = self.journal.decisions
-        if len(decisions) >= self._suggested:
-            return None
-        return next((key for key in self._queue if key not in decisions), None)
-
-    def _rank(self, model: TableModel, Y: NDArray[np.float64]) -> dict[Key, Belief]:
-        """Holes of these labels, the most valuable first."""
-        return beliefs(suggest_entries(model, replace(self.table, Y=Y)))
-
-    def _ask(self, found: dict[Key, Belief]) -> None:
-        """Ask in this order from now on; what was answered keeps the belief it was asked with."""
+    @property
+    def n_rows(self) -> int:
+        """Rows of which something was decided."""
         with self._lock:
-            self._queue = list(found)
-            self._beliefs |= found
+            return len(self._answers.rows())
+
+    @property
+    def _enough(self) -> bool:
+        return len(self.journal.decisions) >= self._suggested
+
+    def _ask(self, key: Key, **what: Any) -> Question:
+        return make_question(self._answers, self._beliefs, self._used, key, **what)
+
+    def _doubted(self, row: Any, label: Any) -> bool:
+        if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
+            return False
+        return (row, label) in self._doubts or (row, label) in self.journal.checks
+
+    # -------------------------------------------------------------------------- doubtful labels
+
+    def start_doubts(self) -> bool:
+        """Look for observed labels that may be wrong, in the background; once is enough.
+
+        Returns
+        -------
+        bool
+            False if that is going on or was done already.
+        """
+        with self._lock:
+            if self.doubting.running or self.doubting.done:
+                return False
+            self.doubting = Doubting(running=True)
+            self._doubting_thread = Thread(target=self._doubt_all, daemon=True)
+            self._doubting_thread.start()
+            return True
+
+    def _doubt_all(self) -> None:
+        ended = Doubting(error="The search broke off; see the terminal.")
+        try:
+            found = audit_table(self.model, self.table, MOST_DOUBTS)
+            keys = zip(found.row.tolist(), found.label, strict=True)
+            doubts = dict(zip(keys, found.probability.tolist(), strict=True))
+            ended = Doubting(found=len(doubts), done=True)
+            with self._lock:
+                self._doubts = doubts
+        except (ValueError, ArithmeticError, MemoryError) as error:
+            ended = Doubting(error=str(error))
+        finally:
+            with self._lock:
+                self.doubting = ended
 
     # ---------------------------------------------------------------------------------- refitting
 
@@ -252,19 +353,23 @@ class ReviewSession:
             return True
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for the refit to end, if one is going on."""
-        if self._thread is not None:
-            self._thread.join(seconds)
+        """Wait for what goes on in the background to end."""
+        for thread in (self._thread, self._doubting_thread):
+            if thread is not None:
+                thread.join(seconds)
 
     def _fit_again(self, Y: NDArray[np.float64]) -> None:
         done = replace(self.refitting, running=False, error="The fit broke off; see the terminal.")
         try:
             model = self._refit.fit(Y)
-            found = self._rank(model, Y)
+            found = TableBeliefs(model, self.table, Y, self._beliefs)
             quality = self._refit.quality(Y)
             with self._lock:
                 self.model = model
-                self._ask(found)
+                # Answers that were given meanwhile are conditioned on, not learnt from.
+                for row in sorted({key[0] for key, _ in self._answers.said()}):
+                    found.learn(row - 1, self._answers.row(row))
+                self._beliefs = found
                 done = replace(done, error="", quality=quality)
                 self._save()
         except (ValueError, ArithmeticError, MemoryError, OSError) as error:
@@ -299,7 +404,7 @@ class ReviewSession:
         Returns
         -------
         int
-            The number of answers (yes or no) in it.
+            The number of answers (yes or no) in it that the table has not.
 
         Raises
         ------
@@ -316,36 +421,7 @@ class ReviewSession:
             self.journal.close()
 
 
-def export_answers(
-    table: Table, Y: NDArray[np.float64], output: Path, marks: Sequence[str], digest: str
-) -> int:
-    """Write a table with those holes filled that ``Y`` fills; returns how many these are."""
-    if not table.path.is_file():
-        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
-    if table_digest(table) != digest:
-        raise ValueError(
-            f"{table.path} has changed since the review began, so that answers may not belong to "
-            "its rows any more. Restore it as it was; the answers are kept."
-        )
-    given = np.isnan(table.Y) & ~np.isnan(Y)
-    completion = Completion(
-        label_names=table.label_names,
-        holes=given,
-        positive=given & (Y == 1),
-        look=np.zeros_like(given),
-        probabilities=np.zeros(given.shape),
-        warnings=[],
-    )
-    # Details in a file of their own keep the table free of further columns; nobody asked for them.
-    with tempfile.TemporaryDirectory() as folder:
-        write_completion(
-            completion, table, output, missing=marks, details=Path(folder, "details.csv")
-        )
-    return int(given.sum())
-
-
-def export_name(table: Table) -> str:
-    """A name for the table with answers, of the form in which it is written."""
-    name = unpacked_name(table.path)
-    suffix = name.suffix if form(name) in (*TEXT, *PARQUET) else ".npz"
-    return f"{name.stem}-reviewed{suffix}"
+def _at(made: Iterable[Made], position: int | None) -> Made | None:
+    """What was decided at a position; None for what comes next."""
+    keys = list(made)
+    return keys[position] if position is not None and 0 <= position < len(keys) else None

@@ -18,6 +18,9 @@ const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 let state = null;
 let shown = null;
 let busy = false;
+let queue = "holes";
+let given = {}; // answers to the row on the page that are not saved yet
+let here = 0;
 
 // --------------------------------------------------------------------------------- the server
 
@@ -63,55 +66,159 @@ async function during(work) {
 function show(next) {
   state = next;
   shown = next.entry;
+  queue = next.queue;
   showAround(next);
-  $("question").hidden = $("about").hidden = !shown;
+  $("question").hidden = $("about").hidden = $("beside").hidden = !shown;
   $("end").hidden = Boolean(shown);
   $("back").disabled = next.position <= 0;
-  $("forward").disabled = next.position >= next.progress.decided;
+  $("forward").disabled = next.position >= next.made;
+  for (const button of document.querySelectorAll("[data-queue]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.queue === queue));
+  }
   if (shown) showEntry(shown);
 }
 
 // What does not belong to the entry; a refit that ends changes this and leaves the entry alone.
-function showAround({ table, progress, refitting, output }) {
+function showAround({ table, progress, refitting, doubting, output }) {
   document.title = `${progress.decided}/${progress.suggested} Review ${apart(table)}`;
   text("table", table);
-  $("bar").max = progress.suggested;
+  $("bar").max = Math.max(1, progress.suggested);
   $("bar").value = progress.decided;
   text("count", `${progress.decided} of ${progress.suggested}` + (progress.skipped ? ` (${progress.skipped} skipped)` : ""));
   const further = "The same command with a larger --top asks for more.";
-  text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. Go back to change an answer, refit, or take the table. ${further}`);
+  const looking = doubting.running ? "Looking for labels that everything else about their rows contradicts; go on meanwhile." : doubting.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
+  if (queue === "doubts") text("end-text", looking);
+  else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. Go back to change an answer, refit, or take the table. ${further}`);
   text("foreseen", progress.believed ? `The model foresaw ${progress.foreseen} of ${many(progress.believed, "answer", "answers")}.` : "Answer a few, then refit: the model learns from them and asks anew.");
   $("export").hidden = !output;
   showRefit(refitting);
 }
 
 function showEntry(entry) {
-  const { probability, value, rank } = entry.belief;
-  text("label", entry.label);
-  text("row", `row ${entry.row}`);
-  text("probability", `yes: ${percent(probability)}`);
-  $("yes").style.width = `${100 * probability}%`;
+  const whole = queue === "rows";
+  text("label", whole ? `Row ${entry.row}` : entry.label);
+  text("row", whole ? "" : `row ${entry.row}`);
+  $("single").hidden = whole;
+  $("whole").hidden = !whole;
   text("earlier", entry.answer ? `; you said ${entry.answer}.` : ".");
-  const doubt = 4 * probability * (1 - probability);
-  text("why", `Why it is asked: rank ${rank}, value ${number(value)}. The answer is uncertain (${percent(doubt)} of the most it can be) and bears on ${many(entry.n_open, "other hole", "other holes")} of this label.`);
+  if (entry.belief) showBelief(entry.belief);
+  else if (!whole) showDoubt(entry);
   for (const button of document.querySelectorAll("[data-answer]")) {
     button.setAttribute("aria-pressed", String(button.dataset.answer === entry.answer));
   }
-  $("columns").replaceChildren(...entry.columns.flatMap(({ name, text: words, used }) => {
+  showColumns(entry);
+  const asked = whole ? entry.others.filter(({ state: kind }) => kind !== "observed") : [];
+  showHoles(asked);
+  showOthers(entry.others.filter((other) => !asked.includes(other)));
+}
+
+function showBelief({ probability, value, rank, own, row, others }) {
+  text("believed", "The model believes ");
+  text("probability", `yes: ${percent(probability)}`);
+  $("yes").style.width = `${100 * probability}%`;
+  text("why", `Why it is asked: rank ${rank}. An answer is expected to spare ${number(value, 2)} mistakes: ${number(own, 2)} here, ${number(row, 2)} in other holes of this row, ${number(others, 2)} in other rows.`);
+}
+
+function showDoubt({ observed, doubt }) {
+  text("believed", "The table says ");
+  text("probability", observed);
+  $("yes").style.width = `${100 * doubt}%`;
+  text("why", `With a probability of ${percent(doubt)} this is wrong, going by the features and the other labels of the row. What is right?`);
+}
+
+function showColumns({ columns, n_first: first, n_left_out: left, label }) {
+  const lines = columns.map(({ name, text: words, used, weight }) => {
     const head = make("dt", "");
     head.append(make("bdi", name));
-    if (!used) head.append(make("small", "not used by the model"));
+    const speaks = label ? `${weight > 0 ? "for yes" : "for no"}: ${number(Math.abs(weight), 2)}` : `weight ${number(weight, 2)}`;
+    const note = !used ? "not used by the model" : weight ? speaks : "";
+    if (note) head.append(make("small", note, label && used ? (weight > 0 ? "good" : "bad") : ""));
     return [head, make("dd", words || "blank", words ? "" : "quiet")];
-  }));
-  text("left-out", entry.n_left_out ? `${many(entry.n_left_out, "further column is", "further columns are")} not shown.` : "");
-  $("others-head").hidden = !entry.others.length;
-  $("others").replaceChildren(...entry.others.map(({ name, state: kind, answer, probability: p }) => {
-    const item = make("li", "", kind === "open" ? "open" : answer);
-    item.append(make("bdi", name), make("b", kind === "open" ? percent(p) : answer));
+  });
+  $("columns").replaceChildren(...lines.slice(0, first).flat());
+  $("more").replaceChildren(...lines.slice(first).flat());
+  $("rest").hidden = lines.length <= first;
+  text("rest-head", many(lines.length - first, "further column", "further columns"));
+  text("left-out", left ? `${many(left, "column is", "columns are")} not shown.` : "");
+}
+
+function showOthers(others) {
+  $("others-head").hidden = !others.length;
+  const open = others.filter(({ state: kind }) => kind === "open");
+  const moves = open.some(({ if_yes: yes }) => yes !== null);
+  text("settles", moves ? "Open ones: probability of a yes now; then if you say yes, and if you say no." : "");
+  const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no }) => {
+    const item = make("li", "", kind === "open" ? "open" : word);
+    const after = kind === "open" && yes !== null ? ` → ${percent(yes)} / ${percent(no)}` : "";
+    item.append(make("bdi", name), make("b", kind === "open" ? percent(p) + after : word));
     item.title = { observed: "observed", answered: "answered by you", open: "open; probability of a yes" }[kind];
     return item;
-  }));
+  };
+  $("open").replaceChildren(...open.map(chip));
+  const known = others.filter(({ state: kind }) => kind !== "open");
+  known.sort((a, b) => (a.answer < b.answer) - (a.answer > b.answer)); // yes first
+  $("others").replaceChildren(...known.map(chip));
 }
+
+// The open labels of a row, each with its belief and three answers.
+function showHoles(asked) {
+  given = Object.fromEntries(asked.filter(({ answer: word }) => word).map(({ name, answer: word }) => [name, word]));
+  here = 0;
+  $("holes").replaceChildren(...asked.map(({ name, probability: p }, place) => {
+    const line = document.createElement("tr");
+    line.dataset.name = name;
+    const head = make("th", "");
+    head.scope = "row";
+    head.append(make("bdi", name));
+    const buttons = make("td", "");
+    for (const word of ["yes", "no", "skip"]) {
+      const button = make("button", word);
+      button.type = "button";
+      button.dataset.word = word;
+      button.addEventListener("click", () => { here = place; mark(word); });
+      buttons.append(button);
+    }
+    line.append(head, make("td", p === null ? "" : percent(p), "quiet"), buttons);
+    return line;
+  }));
+  showGiven();
+}
+
+function showGiven() {
+  [...$("holes").children].forEach((line, place) => {
+    line.classList.toggle("here", place === here);
+    for (const button of line.querySelectorAll("[data-word]")) {
+      button.setAttribute("aria-pressed", String(given[line.dataset.name] === button.dataset.word));
+    }
+  });
+}
+
+const mark = (word) => during(async () => {
+  const lines = [...$("holes").children];
+  if (!lines.length) return;
+  given[lines[here].dataset.name] = word;
+  here = Math.min(here + 1, lines.length - 1);
+  showGiven();
+  const believed = await ask("suppose", { row: shown.row, answers: given });
+  for (const line of lines) {
+    const p = believed[line.dataset.name];
+    line.children[1].textContent = p === undefined ? "" : percent(p);
+  }
+});
+
+const saveRow = () => during(async () => {
+  if (queue !== "rows" || !shown) return;
+  const { row } = shown;
+  const answers = Object.fromEntries([...$("holes").children].map(({ dataset: { name } }) => [name, given[name] || "skip"]));
+  show(await ask("answers", { row, answers }));
+  text("said", `Saved: ${many(Object.keys(answers).length, "label", "labels")} of row ${row}.`);
+  scrollTo({ top: 0 });
+});
+
+const move = (by) => {
+  here = Math.max(0, Math.min($("holes").children.length - 1, here + by));
+  showGiven();
+};
 
 function showRefit({ running, number: times, error, quality }) {
   $("refit").setAttribute("aria-disabled", String(running));
@@ -137,19 +244,26 @@ function showRefit({ running, number: times, error, quality }) {
 
 // --------------------------------------------------------------------------------------- doing
 
-const answer = (word) => during(async () => {
+const answer = (word) => (queue === "rows" ? mark(word) : during(async () => {
   if (!shown) return;
   const { row, label } = shown;
   show(await ask("answer", { row, label, answer: word }));
   text("said", `Saved: ${word} for ${apart(label)} in row ${row}.` + (shown ? ` Next: ${apart(shown.label)} in row ${shown.row}.` : ""));
   scrollTo({ top: 0 });
-});
+}));
 
 const step = (by) => during(async () => {
   const at = state.position + by;
-  if (at < 0 || at > state.progress.decided) return;
-  show(await ask(`state?at=${at}`));
-  text("said", shown ? `${apart(shown.label)} in row ${shown.row}.` : "");
+  if (at < 0 || at > state.made) return;
+  show(await ask(`state?queue=${queue}&at=${at}`));
+  text("said", shown ? `${shown.label ? apart(shown.label) : "All"} in row ${shown.row}.` : "");
+});
+
+const turnTo = (name) => during(async () => {
+  queue = name;
+  if (name === "doubts" && !state.doubting.done && !state.doubting.running) await ask("doubts", {});
+  show(await ask(`state?queue=${name}`));
+  if (state.doubting.running) watch();
 });
 
 const refit = () => during(async () => {
@@ -160,10 +274,11 @@ const refit = () => during(async () => {
 
 async function watch() {
   try {
-    const next = await ask("state");
-    state = { ...state, progress: next.progress, refitting: next.refitting };
-    showAround({ ...next, progress: state.progress });
-    if (next.refitting.running) setTimeout(watch, 400);
+    const next = await ask(`state?queue=${queue}`);
+    state = { ...state, progress: next.progress, refitting: next.refitting, doubting: next.doubting };
+    showAround(next);
+    if (queue === "doubts" && !shown && next.entry && !busy) show(next);
+    if (next.refitting.running || next.doubting.running) setTimeout(watch, 400);
   } catch (error) {
     text("problem", error.message);
     $("problem").hidden = false;
@@ -185,6 +300,12 @@ const keys = {
   arrowright: () => step(1),
   r: refit,
   e: exportTable,
+  1: () => turnTo("holes"),
+  2: () => turnTo("rows"),
+  3: () => turnTo("doubts"),
+  arrowup: () => move(-1),
+  arrowdown: () => move(1),
+  enter: saveRow,
 };
 addEventListener("keydown", (event) => {
   // A key that is held down answers once; on a button with the focus, too.
@@ -192,6 +313,8 @@ addEventListener("keydown", (event) => {
   if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
   const act = keys[event.key.toLowerCase()];
   if (!act || !state) return;
+  // Arrows scroll and Enter presses the button with the focus, but where a row is answered.
+  if (event.key.length > 2 && /Enter|Up|Down/.test(event.key) && (queue !== "rows" || (event.key === "Enter" && event.target.closest("button, a, summary")))) return;
   event.preventDefault();
   act();
 });
@@ -200,10 +323,14 @@ for (const button of document.querySelectorAll("[data-answer]")) {
 }
 $("back").addEventListener("click", () => step(-1));
 $("forward").addEventListener("click", () => step(1));
+for (const button of document.querySelectorAll("[data-queue]")) {
+  button.addEventListener("click", () => turnTo(button.dataset.queue));
+}
+$("save").addEventListener("click", saveRow);
 $("refit").addEventListener("click", refit);
 $("export").addEventListener("click", exportTable);
 
 during(async () => {
   show(await ask("state"));
-  if (state.refitting.running) watch();
+  if (state.refitting.running || state.doubting.running) watch();
 });

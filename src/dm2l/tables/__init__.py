@@ -7,6 +7,7 @@ from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
 from dm2l.tables._evaluation import LabelQuality, TableEvaluation, evaluate_table
 from dm2l.tables._explanation import Explanation, explain_model
+from dm2l.tables._explanation import column_weights as column_weights
 from dm2l.tables._filled import check_form as check_form
 from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import Inspection, LabelCount, Ranks, inspect_table
@@ -30,7 +31,11 @@ from dm2l.tables._reading import read_cells as read_cells
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Wishes
 from dm2l.tables._settings import fit_pipeline as fit_pipeline
-from dm2l.tables._suggestion import Suggestions, suggest_entries
+from dm2l.tables._suggestion import RowSuggestions, Suggestions, suggest_entries, suggest_rows
+from dm2l.tables._suggestion import answer_values as answer_values
+from dm2l.tables._suggestion import row_values as row_values
+from dm2l.tables._suggestion import suggested as suggested
+from dm2l.tables._suggestion import table_values as table_values
 from dm2l.tables._table import Table, table_from_frame
 
 __all__ = [
@@ -44,6 +49,7 @@ __all__ = [
     "LabelCount",
     "LabelQuality",
     "Ranks",
+    "RowSuggestions",
     "Settings",
     "Suggestions",
     "Table",
@@ -62,6 +68,7 @@ __all__ = [
     "read_table",
     "save_bundle",
     "suggest_entries",
+    "suggest_rows",
     "table_from_frame",
     "write_completion",
 ]

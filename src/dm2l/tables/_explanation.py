@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from dm2l.readers.columns import ColumnRequestError
 from dm2l.tables._model import TableModel
 
 SAMPLE, SHUFFLES = 300, 5
+# Of the rows that say what each column of a row does to a kernel model.
+MOST_NUMBERS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,48 @@ def _by_shuffling(model: TableModel, seed: int) -> tuple[list[str], NDArray[np.f
             shuffled[:, places] = X[rng.permutation(len(X))][:, places]
             moved[:, j] += ((classifier.decision_function(shuffled) - scores) ** 2).mean(axis=0)
     return columns, np.sqrt(moved / SHUFFLES)
+
+
+def column_weights(
+    model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
+) -> tuple[list[str], NDArray[np.float64]] | None:
+    """How far the columns of a row move scores, against a row with their means, (n_columns, k).
+
+    Parameters
+    ----------
+    model : TableModel
+        A fitted model.
+    sources : sequence of str
+        The raw column of each feature.
+    X : array or sparse matrix of shape (n_rows, n_features)
+        Prepared features.
+    row : int
+        Which row.
+    labels : sequence of int
+        Which labels.
+
+    Returns
+    -------
+    tuple or None
+        Names of raw columns, and weights; None for a kernel model with too many columns.
+    """
+    columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
+    place = np.array([columns[name] for name in sources])
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+    x = X[row : row + 1]
+    x = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64).ravel()
+    classifier: Any = model.classifier
+    weights = np.zeros((len(columns), len(labels)))
+    if classifier.kernel == "linear":
+        moved = (x - mean)[:, None] * to_numpy(classifier.coef_)[list(labels)].T
+        np.add.at(weights, place, moved)
+    elif len(columns) * len(x) > MOST_NUMBERS:
+        return None
+    else:
+        without = np.where(place == np.arange(len(columns))[:, None], mean, x)
+        scores = classifier.decision_function(np.vstack([x, without]))[:, list(labels)]
+        weights = to_numpy(scores[:1] - scores[1:])
+    return list(columns), weights
 
 
 def _strongest(names: list[str], values: NDArray[np.float64], top: int) -> list[tuple[str, float]]:

@@ -183,7 +183,7 @@ def _text_writer(
     for row, i in enumerate(rows):
         cells = lines[i].cells
         for k in np.flatnonzero(completion.holes[row]).tolist():
-            if plain(cells[places[k]]) not in marks:
+            if np.isnan(table.Y[row, k]) and plain(cells[places[k]]) not in marks:
                 raise ValueError(
                     f"{table.path}: row {row + 1} was not read as it is written: label "
                     f"{table.label_names[k]!r} holds {cells[places[k]]!r}. Name the separator with "

@@ -1,20 +1,24 @@
 r"""Which holes a person should answer first.
 
-An answer :math:`t \in \{-1, +1\}` to the hole of row :math:`i` in label :math:`k` moves the scores
-of that label. For ridge on the observed rows :math:`O_k` (DM2L without its nuclear norms), with
-features :math:`\phi`, :math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
-:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, the score of row :math:`j` moves by exactly
+The value of an answer to the hole of row :math:`i` in label :math:`k` is the number of mistakes
+that it is expected to spare, of three kinds. The hole itself would be filled wrongly with
+probability :math:`\min(p_{ik}, 1 - p_{ik})`. The other holes of the row are believed otherwise
+once it is known (:func:`dm2l.coupling.row_gains`), as far as such promises come true on known
+entries (:func:`dm2l.coupling.trust`). And the model learns: for ridge on the observed rows
+:math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`,
+:math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
+:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
 
-The value of asking is the uncertainty of the answer times its effect on the *other* holes
-:math:`M_k` of the label, each of which would be decided better:
+With the slope :math:`g_j` of the probability of hole :math:`j`, the share :math:`r_k` of the
+label's variance that scores of unseen rows explain, and the variance :math:`4p(1-p)` of the answer,
 
-.. math:: v_{ik} = 4 p_{ik} (1 - p_{ik}) \cdot
-          \frac{1}{(1 + h_{ik})^2} \sum_{j \in M_k, j \ne i} (\phi_j' H_k^{-1} \phi_i)^2 .
+.. math:: 4 p_{ik} (1 - p_{ik}) \cdot \frac{2 r_k}{(1 + h_{ik})^2}
+          \sum_{j \ne i} g_j^2 (\phi_j' H_k^{-1} \phi_i)^2
 
-:math:`4p(1-p)` is the variance of an answer of probability :math:`p`, so that :math:`v` is the
-expected squared movement of the label's other holes where scores are what probabilities say.
+is what the holes of the label lose of :math:`2 p_j (1 - p_j)`, the chance that two draws from a
+belief differ, which near one half is that of a mistake.
 """
 
 from __future__ import annotations
@@ -28,13 +32,52 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import randomized_svd
 
+from dm2l.arrays import to_numpy
+from dm2l.coupling import condition, row_gains, trust
 from dm2l.features import ridge_value
 from dm2l.kernels import NystroemMap
-from dm2l.tables._model import TableModel
+from dm2l.tables._model import TableModel, fill_holes
 from dm2l.tables._table import Table
 
 # Directions in which features are compared; of more columns the strongest ones.
 DIRECTIONS = 500
+
+
+@dataclass(frozen=True)
+class AnswerValues:
+    """Mistakes that an answer to each entry is expected to spare; arrays (n_rows, n_labels).
+
+    Attributes
+    ----------
+    probability : ndarray
+        That the answer is yes, given what the row knows; 0 or 1 where it was observed.
+    row : ndarray
+        Mistakes spared in the row's other holes.
+    effect : ndarray
+        Those spared in other rows, for an answer that is entirely uncertain.
+    trust : float
+        Share of what answers promise about their rows that counts.
+    """
+
+    probability: NDArray[np.float64]
+    row: NDArray[np.float64]
+    effect: NDArray[np.float64]
+    trust: float
+
+    @property
+    def own(self) -> NDArray[np.float64]:
+        """The chance that the entry itself would be filled wrongly."""
+        return np.minimum(self.probability, 1 - self.probability)
+
+    @property
+    def others(self) -> NDArray[np.float64]:
+        """Mistakes spared in other rows."""
+        return 4 * self.probability * (1 - self.probability) * self.effect
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """All of them."""
+        return self.own + self.row + self.others
 
 
 @dataclass(frozen=True)
@@ -48,9 +91,9 @@ class Suggestions:
     label : list of str
         Labels.
     probability : ndarray
-        That the answer is yes, as the model has it.
+        That the answer is yes, as the model has it, given what the row knows.
     value : ndarray
-        Expected squared movement of the scores of the label's other holes.
+        Mistakes about holes of the table that the answer is expected to spare.
     warnings : list of str
         What was odd about the table.
     """
@@ -58,6 +101,28 @@ class Suggestions:
     row: NDArray[np.intp]
     label: list[str]
     probability: NDArray[np.float64]
+    value: NDArray[np.float64]
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class RowSuggestions:
+    """Rows of a table with holes, those most worth reading first.
+
+    Attributes
+    ----------
+    row : ndarray of int
+        Row numbers; 1 is the first row below the header.
+    n_open : ndarray of int
+        Holes of each.
+    value : ndarray
+        Mistakes that are expected to be spared when all of them are answered.
+    warnings : list of str
+        What was odd about the table.
+    """
+
+    row: NDArray[np.intp]
+    n_open: NDArray[np.intp]
     value: NDArray[np.float64]
     warnings: list[str]
 
@@ -93,28 +158,148 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     >>> len(found.label), bool(found.value[0] >= found.value[-1] > 0)
     (3, True)
     """
-    model.check_labels(table)
-    inputs, warnings = model.inputs(table)
-    X, classifier = model.pipeline[:-1].transform(inputs), model.classifier
-    p = classifier.predict_proba(X)
-    effect = answer_effects(_directions(classifier, X), table.Y, _ridge(classifier, X))
-    value = 4 * p * (1 - p) * effect
-    rows, labels = np.nonzero(np.isnan(table.Y))
-    found = value[rows, labels]
+    values, warnings = table_values(model, table)
+    holes = np.isnan(table.Y)
+    rows, labels = np.nonzero(holes)
+    found = suggested(values, holes)[rows, labels]
     order = np.argsort(-found, kind="stable")[:top]
     return Suggestions(
         row=rows[order] + 1,
         label=[table.label_names[k] for k in labels[order]],
-        probability=p[rows, labels][order],
+        probability=values.probability[rows, labels][order],
         value=found[order],
         warnings=warnings,
     )
 
 
+def suggested(values: AnswerValues, holes: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values of holes that are asked for together.
+
+    What is told about a row's other holes is told once: only the best of a row counts it.
+    """
+    total = np.where(holes, values.total, -1.0)
+    best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
+    return values.total - np.where(best, 0.0, values.row)
+
+
+def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> RowSuggestions:
+    """Rank rows by what answering all of their holes would bring, for who reads whole rows.
+
+    Parameters
+    ----------
+    model, table, top
+        As in :func:`suggest_entries`.
+
+    Returns
+    -------
+    RowSuggestions
+        Rows, how many holes they have, and values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import Wishes, fit_table, suggest_rows, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
+    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "tox_*")
+    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> found = suggest_rows(model, table, top=5)
+    >>> len(found.row), bool((found.n_open >= 1).all())
+    (5, True)
+    """
+    values, warnings = table_values(model, table)
+    holes = np.isnan(table.Y)
+    # What an answer tells about the row's other holes counts for nothing: they are answered too.
+    total = np.sum(values.own + values.others, axis=1, where=holes)
+    rows = np.flatnonzero(holes.any(axis=1))
+    order = rows[np.argsort(-total[rows], kind="stable")][:top]
+    return RowSuggestions(order + 1, holes.sum(axis=1)[order], total[order], warnings)
+
+
+def table_values(
+    model: TableModel, table: Table, Y: NDArray[np.float64] | None = None
+) -> tuple[AnswerValues, list[str]]:
+    """What answers to the holes of a table are worth, and what was odd about it.
+
+    ``Y`` are other labels than those of the table: a later state of them.
+    """
+    model.check_labels(table)
+    inputs, warnings = model.inputs(table)
+    X = model.pipeline[:-1].transform(inputs)
+    return answer_values(model.classifier, X, table.Y if Y is None else Y), warnings
+
+
+def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValues:
+    """What answers to the holes of labels are worth.
+
+    Parameters
+    ----------
+    classifier : DM2LClassifier
+        Fitted.
+    X : array or sparse matrix of shape (n_rows, n_features)
+        Inputs as the classifier takes them.
+    Y : ndarray of shape (n_rows, n_labels)
+        1, 0, and NaN for a hole.
+    """
+    coupling = getattr(classifier, "_coupling", None)
+    part, T, F = 0.0, *_scored(classifier, X, Y)
+    if coupling is not None and classifier._learnable.sum() > 1:
+        part = trust(coupling, T, F)
+    p, gains = row_values(classifier, X, Y, part)
+    # How far a probability moves with its score, and how far scores follow labels of rows that
+    # they were not fitted to: a label that cannot be learnt is not taught by one more answer.
+    slope = 2 * p * (1 - p)
+    if coupling is not None:
+        combiner, variance = coupling.combiner, condition(coupling.covariance, T, F)[1]
+        steep = combiner.scale_[0] * combiner.weights_[:, 1]
+        steep = steep + combiner.scale_[1] * combiner.weights_[:, 2]
+        slope = p * (1 - p) * steep / np.sqrt(variance)
+    known = T != 0
+    count = np.maximum(known.sum(axis=0), 1)
+    level = T.sum(axis=0) / count
+    left = np.sum((T - F) ** 2, axis=0, where=known)
+    spread = np.sum((T - level) ** 2, axis=0, where=known)
+    skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
+    effect = answer_effects(_directions(classifier, X), Y, _ridge(classifier, X), slope)
+    # Twice the squared movement of a probability is what 2 p (1 - p) falls by.
+    return AnswerValues(p, gains, 2 * skill * effect, part)
+
+
+def row_values(
+    classifier: Any, X: Any, Y: NDArray[np.float64], part: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Probabilities, and mistakes about other holes of its row that each answer spares."""
+    p = fill_holes(classifier, X, Y).probabilities
+    if not part:
+        return p, np.zeros(Y.shape)
+    gains = row_gains(classifier._coupling, *_scored(classifier, X, Y), p)
+    return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
+
+
+def _scored(
+    classifier: Any, X: Any, Y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Signs of labels that were learnt, and scores of all, honest where the model knows how."""
+    T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
+    F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
+    coupling = getattr(classifier, "_coupling", None)
+    if coupling is not None and coupling.rows is not None:
+        F = coupling.rows.honest(X, T, F)
+    return T, F
+
+
 def answer_effects(
-    Phi: NDArray[np.float64], Y: NDArray[np.float64], alpha: float
+    Phi: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    alpha: float,
+    slope: NDArray[np.float64] | float = 1.0,
 ) -> NDArray[np.float64]:
-    """Squared movement of a label's other holes for an answer one off the score; 0 if observed."""
+    """Squared movement of a label's other holes for an answer one off the score; 0 if observed.
+
+    What moves is a score, times ``slope``.
+    """
+    slope = np.broadcast_to(slope, Y.shape)
     effect = np.zeros(Y.shape)
     Phi = np.column_stack([Phi, np.ones(len(Phi))])
     # An intercept has no ridge; a touch of one keeps a label without answers solvable.
@@ -126,7 +311,9 @@ def answer_effects(
         solved = cho_solve(factor, asked.T).T
         leverage = np.einsum("ij,ij->i", asked, solved)
         # sum_j (phi_j' H^-1 phi_i)^2 over all holes is a quadratic form: no matrix of n x n.
-        moved = np.einsum("ij,ij->i", solved @ (asked.T @ asked), solved) - leverage**2
+        steep = slope[hole, k]
+        felt = steep[:, None] * asked
+        moved = np.einsum("ij,ij->i", solved @ (felt.T @ felt), solved) - (steep * leverage) ** 2
         effect[hole, k] = np.maximum(moved, 0.0) / (1 + leverage) ** 2
     return effect
 

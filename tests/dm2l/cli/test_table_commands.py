@@ -395,6 +395,28 @@ def test_suggest_writes_a_ranking_of_the_holes(journey, tmp_path):
     assert json.loads(result.stdout)["suggestions"] == found.to_dict("records")
 
 
+def test_suggest_ranks_rows_and_keeps_columns(journey, tmp_path):
+    paths, _, observed, _ = journey
+    table = pd.read_csv(paths["in.csv"], dtype=str)
+    usual = (paths["model.dm2l"], paths["in.csv"])
+    succeed(suggest_command, *usual, "-o", tmp_path / "a.csv", "--top", 5, "--keep", "ticket")
+    found = pd.read_csv(tmp_path / "a.csv")
+    assert list(found.columns) == ["row", "ticket", "label", "probability", "value"]
+    assert found["ticket"].tolist() == table["ticket"][found["row"] - 1].tolist()
+    result = succeed(suggest_command, *usual, "-o", tmp_path / "b.csv", "--rows", "--json")
+    rows = pd.read_csv(tmp_path / "b.csv")
+    assert json.loads(result.stdout)["suggestions"] == rows.to_dict("records")
+    assert rows["value"].is_monotonic_decreasing
+    holes = (~observed).sum(axis=1)
+    assert rows["open"].tolist() == holes[rows["row"] - 1].tolist()
+    assert sorted(rows["row"]) == (1 + np.flatnonzero(holes)).tolist()
+    for name in ("nothing", "value"):
+        result = CliRunner().invoke(
+            suggest_command, [*map(str, usual), "-o", str(tmp_path / "c.csv"), "--keep", name]
+        )
+        assert result.exit_code == 2, result.output
+
+
 def test_explain_names_words_and_labels(journey):
     result = succeed(explain_command, journey[0]["model.dm2l"], "--label", "topic_login", "--json")
     (found,) = json.loads(result.stdout)["labels"]

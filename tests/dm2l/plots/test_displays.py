@@ -11,6 +11,7 @@ import dm2l.plots
 from dm2l.plots import (
     ConvergenceDisplay,
     CooccurrenceDisplay,
+    CouplingDisplay,
     CriticalDifferenceDisplay,
     MissingnessDisplay,
     PathDisplay,
@@ -45,6 +46,12 @@ DISPLAYS = {
     "cooccurrence": lambda ax: CooccurrenceDisplay.from_labels(labels(), ax=ax),
     "arrows": lambda ax: CooccurrenceDisplay.from_labels(labels(), kind="arrows", ax=ax),
     "no arrows": lambda ax: CooccurrenceDisplay.from_labels(labels()[:, 2:], kind="arrows", ax=ax),
+    "coupling": lambda ax: CouplingDisplay(
+        np.array(
+            [[1.0, 0.2, -0.4, 0.0], [0.2, 1.0, 0.1, 0.6], [-0.4, 0.1, 1.0, 0.3], [0, 0.6, 0.3, 1]]
+        ),
+        label_names=NAMES,
+    ).plot(ax),
     "singular values": lambda ax: SingularValuesDisplay.from_labels(labels(), ax=ax),
     "convergence": lambda ax: ConvergenceDisplay({"a": np.array([3.0, 2.0, 1.5])}, lowest=1.0).plot(
         ax

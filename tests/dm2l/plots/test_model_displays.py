@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,7 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.plots import (
     ConvergenceDisplay,
+    CouplingDisplay,
     CriticalDifferenceDisplay,
     PathDisplay,
     ReliabilityDisplay,
@@ -429,3 +432,57 @@ def test_a_path_of_several_metrics_is_refused_by_name():
     results = {"param_lambda_d": [0.0, 1.0], "split0_test_ap": [0.5, 0.6]}
     with pytest.raises(ValueError, match="split0_test_score"):
         PathDisplay.from_results(results)
+
+
+# -- coupling -----------------------------------------------------------------------------------
+
+
+def test_coupling_is_the_correlation_of_the_covariance_with_like_beside_like(data):
+    X, Y = data
+    model = DM2LClassifier().fit(X, Y)
+    display = CouplingDisplay.from_estimator(model)
+    S = model.label_covariance_.matrix()
+    for j in range(len(S)):
+        for k in range(len(S)):
+            expected = S[j, k] / np.sqrt(S[j, j] * S[k, k])
+            assert display.correlation[j, k] == pytest.approx(expected)
+    assert sorted(display.order_) == list(range(len(S)))
+    drawn = np.ma.filled(display.image_.get_array(), NAN)
+    assert np.isnan(np.diag(drawn)).all()
+    assert drawn[0, 1] == display.correlation[display.order_[0], display.order_[1]]
+    first, second, value = display.strongest(1)[0]
+    best = np.abs(display.correlation - np.eye(len(S))).max()
+    assert abs(value) == pytest.approx(best)
+    assert first != second
+
+
+def test_blocks_of_labels_are_drawn_as_blocks():
+    block = np.arange(60) % 3
+    correlation = np.where(block[:, None] == block, 0.6, -0.1)
+    np.fill_diagonal(correlation, 1.0)
+    display = CouplingDisplay(correlation, label_names=[f"y{k}" for k in range(60)]).plot()
+    assert (np.diff(block[display.order_]) != 0).sum() == 2
+
+
+def test_two_hundred_labels_are_readable():
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(200, 3))
+    S = L @ L.T + np.eye(200)
+    scale = np.sqrt(np.diag(S))
+    names = [f"a label with a long name {k}" for k in range(200)]
+    display = CouplingDisplay(S / np.outer(scale, scale), label_names=names).plot()
+    display.figure_.canvas.draw()
+    written = [t.get_window_extent() for t in display.ax_.get_yticklabels()]
+    tops = sorted((box.y0, box.y1) for box in written)
+    assert all(high <= low + 1 for (_, high), (low, _) in pairwise(tops))
+    assert len(written) > 40
+
+
+def test_coupling_needs_a_model_that_couples_and_two_labels(data):
+    X, Y = data
+    with pytest.raises(AttributeError, match="label_covariance_"):
+        CouplingDisplay.from_estimator(DM2LClassifier(coupling=None).fit(X, Y))
+    with pytest.raises(ValueError, match="two labels or more, got 1"):
+        CouplingDisplay.from_estimator(DM2LClassifier().fit(X, Y[:, :1]))
+    few = CouplingDisplay.from_estimator(DM2LClassifier().fit(X, Y), max_labels=2)
+    assert len(few.label_names) == 2

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.review import Decision, Journal
+from dm2l.review._lines import write_line
 from dm2l.review._lock import hold
 from dm2l.tables import read_table, table_from_frame
 
@@ -83,6 +84,28 @@ def test_the_files_that_a_review_writes_are_noted_once(path, table, folder):
         assert journal.owns(folder / "out.csv")
         assert not journal.owns(folder / "other.csv")
         assert list(journal.decisions) == [(2, "tox_b"), (3, "tox_b")]
+
+
+def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observed(path, table):
+    with Journal(path, table) as journal:
+        journal.add(2, "tox_b", "yes", 0.25)
+        journal.add(1, "tox_b", "no", check=True)
+        with pytest.raises(ValueError, match="it was observed"):
+            journal.add(1, "tox_b", "no")
+        with pytest.raises(ValueError, match="is a hole"):
+            journal.add(2, "tox_b", "no", check=True)
+    with Journal(path, table) as journal:
+        assert journal.decisions == {(2, "tox_b"): Decision("yes", 0.25)}
+        assert journal.checks == {(1, "tox_b"): Decision("no", None)}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    content = json.loads(lines[2])
+    assert content["observed"] == "yes"
+    seal = json.loads(lines[1])["seal"]
+    del content["seal"]
+    forged = write_line(content | {"observed": "no"}, seal)[0]
+    path.write_bytes("".join(f"{line}\n" for line in lines[:2]).encode() + forged)
+    with pytest.raises(ValueError, match="line 3: what it says was observed does not stand"):
+        Journal(path, table)
 
 
 @patient

@@ -374,14 +374,15 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     page.keyboard.press("ArrowLeft")
     wait_for(page, "earlier", "said yes")
     page.keyboard.press("u")
-    wait_for(page, "said", f"{asked[2][1]} in row {asked[2][0]}.")
+    wait_for(page, "said", f"{asked[2][1]}\u2069 in row {asked[2][0]}.")
     assert shown(page) == asked[2]
     assert page.get_attribute("#say-yes", "aria-pressed") == "true"
     page.keyboard.press("n")
-    wait_for(page, "said", f"{asked[3][1]} in row {asked[3][0]}.")
+    wait_for(page, "said", f"{asked[3][1]}\u2069 in row {asked[3][0]}.")
     page.keyboard.press("ArrowRight")
-    wait_for(page, "said", f"{following[1]} in row {following[0]}.")
-    assert shown(page) == following
+    page.wait_for_function("() => document.getElementById('earlier').textContent === '.'")
+    following = shown(page)  # another one, perhaps: beliefs about the row have changed
+    assert following not in asked
     page.keyboard.press("r")
     page.wait_for_selector("#quality:visible")
     assert "with 4 answers" in page.inner_text("#quality-text")
@@ -400,6 +401,47 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     assert page.problems == []
 
 
+def test_a_row_is_answered_in_one_go_and_a_doubtful_label_is_corrected(files, review, page):
+    running = review()
+    page.goto(running.url)
+    page.wait_for_selector("#question:visible")
+    # The other labels stand beside the question, above the columns.
+    beside, about = (page.locator(place).bounding_box() for place in ("#beside", "#about"))
+    assert beside["y"] < about["y"]
+    assert "→" in page.inner_text("#open")
+    assert not page.locator("#more").is_visible()
+    page.keyboard.press("2")
+    page.wait_for_selector("#whole:visible")
+    row = int(page.inner_text("#label").removeprefix("Row "))
+    names = page.locator("#holes th").all_inner_texts()
+    before = page.locator("#holes tr td:nth-child(2)").all_inner_texts()
+    page.keyboard.press("y")
+    page.wait_for_function("() => !document.querySelector('#holes td:nth-child(2)').textContent")
+    after = page.locator("#holes tr td:nth-child(2)").all_inner_texts()
+    if len(names) > 1:
+        assert after[1:] != before[1:]
+    assert running.ask("state")["progress"]["decided"] == 0
+    page.keyboard.press("Enter")
+    wait_for(page, "said", f"of row {row}.")
+    words = ["yes", *["skip"] * (len(names) - 1)]
+    found = running.ask("state?queue=rows&at=0")["entry"]
+    assert found["row"] == row
+    assert running.ask("state")["progress"]["decided"] == len(names)
+    page.keyboard.press("3")
+    page.wait_for_function(
+        "() => document.getElementById('believed').textContent.includes('table')"
+    )
+    label, number = page.inner_text("#label"), int(page.inner_text("#row").removeprefix("row "))
+    said = page.inner_text("#probability")
+    page.keyboard.press("n" if said == "yes" else "y")
+    wait_for(page, "said", f"in row {number}.")
+    running.end(signal.SIGINT)
+    lines = [json.loads(line) for line in running.answers.read_text().splitlines()]
+    assert [line["answer"] for line in lines if line.get("row") == row][: len(names)] == words
+    assert (lines[-1]["row"], lines[-1]["label"], lines[-1]["observed"]) == (number, label, said)
+    assert page.problems == []
+
+
 def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, page):
     running = review()
     colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
@@ -411,9 +453,10 @@ def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, pag
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         back = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         assert back == colours[scheme]
-    assert '<img src=x onerror="document.title=' in page.inner_text("#columns")
-    assert page.locator("#columns img, #columns b").count() == 0
-    assert "Review tickets.csv" in page.title()
+    page.click("#rest-head")
+    assert '<img src=x onerror="document.title=' in page.inner_text("#about")
+    assert page.locator("#about img, #about b").count() == 0
+    assert "Review \u2068tickets.csv" in page.title()
     own = [url for url in page.asked_for if not url.startswith("data:")]
     assert own
     assert all(url.startswith(running.url) for url in own)

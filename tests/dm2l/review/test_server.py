@@ -138,7 +138,7 @@ def test_nothing_is_read_without_the_token(server, name):
 def test_nothing_is_written_without_the_token(server, session):
     entry = session.entry()
     body = {"row": entry.row, "label": entry.label, "answer": "yes"}
-    for name in ("answer", "refit", "export"):
+    for name in ("answer", "answers", "suppose", "doubts", "refit", "export"):
         assert send(server, "POST", f"/wrong/{name}", body)[0] == 403
     assert not session.journal.decisions
     assert session.refitting.number == 0
@@ -190,7 +190,7 @@ def test_a_preflight_of_another_origin_gets_no_permission(server):
         (b"{}", {"Content_Length": None}, 411),
         (b"{}", {"Content_Length": "two"}, 411),
         (b"{}", {"Content_Length": None, "Transfer_Encoding": "chunked"}, 411),
-        (b" " * 16385, {}, 413),
+        (b" " * (2**18 + 1), {}, 413),
         (b"{", {}, 400),
         (b"[" * 10000, {}, 400),
         (b"\xff", {}, 400),
@@ -218,7 +218,7 @@ def test_a_body_far_too_large_is_not_read_to_its_end(server):
         host = f"127.0.0.1:{server.server_port}"
         head = f"POST /{server.token}/answer HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {10**15}\r\n\r\n"
-        connection.sendall(head.encode() + bytes(64 * 16384))
+        connection.sendall(head.encode() + bytes(4 * 2**18))
         assert connection.recv(100).startswith(b"HTTP/1.0 413 ")
 
 
@@ -322,6 +322,39 @@ def test_the_state_tells_the_entry_and_its_place(server, session):
     )
     for odd in ("?at=-1", "?at=x", "?at=99", "?at=" + "9" * 50, "?at=%C2%B2"):
         assert state(server, odd)["entry"]["row"] == session.entry().row
+
+
+def test_rows_are_supposed_and_answered_and_doubts_have_a_queue_of_their_own(server, session):
+    entry = state(server, "?queue=rows")["entry"]
+    names = [o["name"] for o in entry["others"] if o["state"] == "open"]
+    body = {"row": entry["row"], "answers": {names[0]: "yes"}}
+    status, _, content = send(server, "POST", f"/{server.token}/suppose", body)
+    assert (status, set(json.loads(content))) == (200, set(names[1:]))
+    assert not session.journal.decisions
+    for odd in (
+        [],
+        {"row": 1},
+        {**body, "path": "/"},
+        {**body, "answers": []},
+        {**body, "row": "1"},
+    ):
+        for name in ("suppose", "answers"):
+            assert send(server, "POST", f"/{server.token}/{name}", odd)[0] == 400, (name, odd)
+    assert not session.journal.decisions
+    status, _, content = send(server, "POST", f"/{server.token}/answers", body)
+    found = json.loads(content)
+    assert (status, found["queue"], found["position"], found["made"]) == (200, "rows", 1, 1)
+    assert list(session.journal.decisions) == [(entry["row"], names[0])]
+    assert send(server, "GET", f"/{server.token}/state?queue=nothing")[0] == 400
+    assert state(server, "?queue=doubts")["entry"] is None
+    assert send(server, "POST", f"/{server.token}/doubts", {})[0] == 202
+    session.wait(120)
+    doubted = state(server, "?queue=doubts")["entry"]
+    body = {"row": doubted["row"], "label": doubted["label"], "answer": doubted["observed"]}
+    status, _, content = send(server, "POST", f"/{server.token}/answer", body)
+    found = json.loads(content)
+    assert (status, found["queue"], found["progress"]["checked"]) == (200, "doubts", 1)
+    assert json.loads(session.journal.path.read_bytes().splitlines()[-1])["observed"]
 
 
 def test_an_answer_is_in_the_file_when_the_reply_comes(server, session):

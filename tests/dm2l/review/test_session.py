@@ -14,16 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.readers import read_npz
-from dm2l.review import Belief, Journal, ReviewSession, _refit, _session
-from dm2l.review._question import make_question, row_columns
+from dm2l.review import Journal, ReviewSession, _refit
+from dm2l.review._export import export_answers
+from dm2l.review._question import Column, arranged, row_columns
 from dm2l.tables import (
     Table,
     Wishes,
+    audit_table,
+    complete_table,
     fit_table,
     load_bundle,
     read_table,
     suggest_entries,
+    suggest_rows,
     table_from_frame,
+    table_values,
 )
 from half_labelled import LABELS, as_csv, make_table, spell
 
@@ -87,8 +92,17 @@ def test_entries_are_asked_in_the_order_of_their_value(case, begin):
     found = suggest_entries(model, table)
     session = begin()
     assert session.progress[:3] == (len(found.label), 0, 0)
-    asked = say(session, ["yes", "no", "skip", "yes", "no"])
-    assert asked == list(zip(found.row.tolist(), found.label, strict=True))[:5]
+    asked = say(session, ["yes"])
+    ranked = list(zip(found.row.tolist(), found.label, strict=True))
+    assert asked == ranked[:1]
+    for word in ("no", "skip", "yes", "no"):
+        entry = session.entry()
+        values = session._beliefs.values.total
+        left = session._answers.left()
+        best = values[left].max()
+        assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.belief.value
+        assert entry.belief.rank == 1
+        session.answer(entry.row, entry.label, word)
     assert session.progress[:3] == (len(found.label), 4, 1)
 
 
@@ -102,28 +116,123 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_belief(case, begin):
     session.answer(row, other, "no")
     entry = session.entry(0)
     assert (entry.row, entry.label, entry.answer) == (row, label, "yes")
-    p = model.answer(model.inputs(table)[0]).probabilities[row - 1]
-    assert entry.belief.probability == pytest.approx(p[LABELS.index(label)])
-    assert entry.belief.rank == 1
-    holes = np.isnan(table.Y[:, LABELS.index(label)]).sum()
-    assert entry.n_open == holes - 1
+    first = complete_table(model, table).probabilities[row - 1]
+    assert entry.belief.probability == pytest.approx(first[LABELS.index(label)])
+    parts = entry.belief
+    assert parts.value == pytest.approx(parts.own + parts.row + parts.others)
+    assert parts.own == pytest.approx(min(parts.probability, 1 - parts.probability))
     shown = {column.name: column for column in entry.columns}
-    assert list(shown) == table.feature_names
+    assert set(shown) == set(table.feature_names)
     assert shown["text"].text == table.frame["text"][row - 1]
     assert not shown["ticket"].used
     assert shown["text"].used
+    assert entry.columns[0].name == "ticket"  # what the row may be known by
+    assert {"text", "ticket"} <= {column.name for column in entry.columns[: entry.n_first]}
     states = {o.name: o for o in entry.others}
     assert set(states) == set(LABELS) - {label}
+    # What is open is believed as `complete` does with all that the row knows now.
+    cases = []
+    for word in (1.0, 0.0):
+        Y = session.labels()
+        Y[row - 1, LABELS.index(label)] = word
+        cases.append(complete_table(model, replace(table, Y=Y)).probabilities[row - 1])
     for k, name in enumerate(LABELS):
         if name == label:
             continue
         observed = table.Y[row - 1, k]
         if not np.isnan(observed):
-            assert states[name][1:] == ("observed", "yes" if observed else "no", None)
+            assert states[name][1:4] == ("observed", "yes" if observed else "no", None)
         elif name == other:
-            assert states[name][1:] == ("answered", "no", None)
+            assert states[name][1:4] == ("answered", "no", None)
         else:
-            assert states[name][1:] == ("open", "", pytest.approx(p[k]))
+            assert states[name][1:] == pytest.approx(
+                ("open", "", cases[0][k], cases[0][k], cases[1][k])
+            )
+
+
+def test_an_answer_changes_beliefs_about_its_row_at_once_and_no_other(case, begin):
+    table, model, _, _ = case
+    session = begin()
+    before = session._beliefs.values.probability.copy()
+    entry = session.entry()
+    row, k = entry.row - 1, LABELS.index(entry.label)
+    session.answer(entry.row, entry.label, "yes")
+    after = session._beliefs.values.probability
+    others = np.arange(len(before)) != row
+    np.testing.assert_array_equal(after[others], before[others])
+    oracle = complete_table(model, replace(table, Y=session.labels())).probabilities[row]
+    holes = np.isnan(session.labels()[row])
+    assert holes.any()
+    np.testing.assert_allclose(after[row, holes], oracle[holes])
+    assert (after[row, holes] != before[row, holes]).any()
+    assert after[row, k] == before[row, k]  # with what it was asked
+    # Who takes it back has the beliefs of before.
+    session.answer(entry.row, entry.label, "skip")
+    np.testing.assert_allclose(session._beliefs.values.probability, before)
+
+
+def test_a_whole_row_is_answered_in_one_go(case, begin):
+    table, model, _, _ = case
+    session = begin()
+    entry = session.row_entry()
+    assert entry.row == suggest_rows(model, table, top=1).row[0]
+    assert (entry.label, entry.belief) == ("", None)
+    asked = [o.name for o in entry.others if o.state == "open"]
+    assert asked == [LABELS[k] for k in np.flatnonzero(np.isnan(table.Y[entry.row - 1]))]
+    first = {o.name: o.probability for o in entry.others if o.state == "open"}
+    supposed = session.suppose(entry.row, {asked[0]: "yes"})
+    assert set(supposed) == set(asked[1:])
+    assert not session.journal.decisions
+    if len(asked) > 1:
+        assert any(supposed[name] != first[name] for name in asked[1:])
+    words = {name: ("yes", "no", "skip")[k % 3] for k, name in enumerate(asked)}
+    assert session.answer_row(entry.row, words) == 1
+    assert {key[1]: d.answer for key, d in session.journal.decisions.items()} == words
+    assert session.row_entry(0).row == entry.row
+    assert session.row_entry().row != entry.row
+    with pytest.raises(ValueError, match="is not a label"):
+        session.answer_row(entry.row, {asked[0]: "no", "nothing": "no"})
+    assert session.journal.decisions[entry.row, asked[0]].answer == words[asked[0]]
+    with pytest.raises(ValueError, match="no answer"):
+        session.answer_row(entry.row, {})
+
+
+def test_doubtful_labels_are_confirmed_and_corrected(case, begin, tmp_path):
+    table, model, _, _ = case
+    session = begin()
+    assert session.doubt() is None
+    i, k = np.argwhere(~np.isnan(table.Y))[0].tolist()
+    with pytest.raises(ValueError, match="it was observed"):
+        session.answer(i + 1, LABELS[k], "no")
+    assert session.start_doubts()
+    session.wait(120)
+    assert session.doubting.done
+    assert not session.start_doubts()
+    found = audit_table(model, table, top=3)
+    corrected = {}
+    for n in range(3):
+        entry = session.doubt()
+        assert (entry.row, entry.label) == (found.row[n], found.label[n])
+        assert entry.observed == ("yes" if found.observed[n] else "no")
+        assert entry.doubt == found.probability[n]
+        word = entry.observed if n == 1 else {"yes": "no", "no": "yes"}[entry.observed]
+        assert session.answer(entry.row, entry.label, word) == n + 1
+        if n != 1:
+            corrected[entry.row, entry.label] = word
+    assert session.progress[5:] == (3, 2)
+    assert session.progress.decided == 0
+    Y = table.Y.copy()
+    for (row, label), word in corrected.items():
+        Y[row - 1, LABELS.index(label)] = word == "yes"
+    np.testing.assert_array_equal(session.labels(), Y)
+    assert session.export(tmp_path / "out.csv") == 2
+    np.testing.assert_array_equal(read_table(tmp_path / "out.csv", LABELS).Y, Y)
+    assert refit(session).n_answers == 2
+    path = session.journal.path
+    session.close()
+    again = begin(path)
+    np.testing.assert_array_equal(again.labels(), Y)
+    assert again.doubt(0).answer == corrected[again.doubt(0).row, again.doubt(0).label]
 
 
 def test_a_sparse_row_shows_what_is_not_zero_and_long_ones_are_cut(tmp_path):
@@ -140,9 +249,18 @@ def test_a_sparse_row_shows_what_is_not_zero_and_long_ones_are_cut(tmp_path):
     assert [(c.name, c.text) for c in columns] == [(f"x{j}", "1.5") for j in range(1, 400, 2)]
     texts = {f"x{j}": ["t" * 5000] for j in range(310)}
     wide = table_from_frame(pd.DataFrame(texts | {"y": [None]}), "y")
-    entry = make_question(wide, (1, "y"), {(1, "y"): Belief(0.5, 1.0, 1)}, {}, None)
-    assert (len(entry.columns), entry.n_left_out) == (300, 10)
-    assert entry.columns[0].text == "t" * 4000 + " ... (1000 more characters)"
+    columns = row_columns(wide, 1, None)
+    assert columns[0].text == "t" * 4000 + " ... (1000 more characters)"
+
+
+def test_columns_that_speak_loudest_come_first():
+    columns = [Column(f"x{j}", "", j > 2, weight) for j, weight in enumerate([0.0] * 3 + [0.1, -2])]
+    columns += [Column(f"z{j}", "", True, 0.0) for j in range(3)]
+    order, first = arranged(columns)
+    assert [c.name for c in order[:first]] == ["x0", "x1", "x4", "x3"]
+    assert [c.name for c in order[first:]] == ["x2", "z0", "z1", "z2"]
+    plain = [Column(f"x{j}", "", True, 0.0) for j in range(20)]
+    assert arranged(plain) == (plain, 8)
 
 
 def test_going_back_and_answering_again_changes_the_answer_and_nothing_else(begin):
@@ -155,8 +273,9 @@ def test_going_back_and_answering_again_changes_the_answer_and_nothing_else(begi
     assert [(made, d.answer) for made, d in session.journal.decisions.items()] == list(
         zip(asked, ["yes", "skip", "yes"], strict=True)
     )
-    assert session.entry() == following
-    assert session.entry(99) == following
+    # What is asked next is another thing only where the answer bears on it: in its row.
+    assert session.entry() == following or session.entry().row == asked[1][0]
+    assert session.entry(99) == session.entry()
     assert session.progress[1:3] == (2, 1)
 
 
@@ -210,17 +329,19 @@ def test_foreseen_counts_answers_on_the_models_side(begin):
         expected += (entry.belief.probability > 0.5) == (answer == "yes")
         session.answer(entry.row, entry.label, answer)
     say(session, ["skip"])
-    assert session.progress[3:] == (expected, 8)
+    assert session.progress[3:5] == (expected, 8)
 
 
-def test_a_table_without_holes_and_one_with_other_labels_are_refused(case, begin, tmp_path):
+def test_a_table_without_holes_can_be_checked_and_one_with_other_labels_is_refused(case, tmp_path):
     table, model, truth, _ = case
     whole = replace(table, Y=truth.astype(float))
-    with (
-        Journal(tmp_path / "a.jsonl", whole) as journal,
-        pytest.raises(ValueError, match="has a hole"),
-    ):
-        ReviewSession(model, whole, journal)
+    with Journal(tmp_path / "a.jsonl", whole) as journal:
+        session = ReviewSession(model, whole, journal)
+        assert session.entry() is None
+        assert session.row_entry() is None
+        session.start_doubts()
+        session.wait(120)
+        assert session.doubt() is not None
     few = read_table(table.path, LABELS[:3])
     with Journal(tmp_path / "b.jsonl", few) as journal, pytest.raises(ValueError, match="was read"):
         ReviewSession(model, few, journal)
@@ -249,10 +370,12 @@ def test_a_refit_is_the_fit_to_the_table_with_the_answers(case, begin):
         np.testing.assert_allclose(ours, theirs, atol=1e-8)
     np.testing.assert_allclose(session.model.correlation, oracle.correlation, atol=1e-8)
     # What is left comes in the order of the new model; what was skipped is not asked again.
-    found = suggest_entries(oracle, later)
-    ranked = list(zip(found.row.tolist(), found.label, strict=True))
-    left = [key for key in ranked if key not in session.journal.decisions]
-    assert say(session, ["yes"] * 10) == left[:10]
+    left = np.isnan(table.Y)
+    for row, label in session.journal.decisions:
+        left[row - 1, LABELS.index(label)] = False
+    values = table_values(oracle, later)[0].total
+    row, k = np.unravel_index(np.argmax(np.where(left, values, -1)), left.shape)
+    assert say(session, ["yes"]) == [(row + 1, LABELS[k])]
 
 
 def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, begin, monkeypatch):
@@ -484,7 +607,7 @@ def test_an_export_read_again_has_the_answers(tmp_path_factory, data, spelling, 
             journal.add(row, label, word)
         digest = journal.digest
     output = folder / "out.csv"
-    assert _session.export_answers(table, Y, output, [], digest) == given_answers
+    assert export_answers(table, Y, output, [], digest) == given_answers
     again = read_table(output, ["y1", "y2"])
     np.testing.assert_array_equal(again.Y, Y)
     if not given_answers:

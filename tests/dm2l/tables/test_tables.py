@@ -44,7 +44,9 @@ from dm2l.tables import (
     read_table,
     save_bundle,
     suggest_entries,
+    suggest_rows,
     table_from_frame,
+    table_values,
     write_completion,
 )
 from dm2l.tables import _settings as chosen
@@ -1072,6 +1074,7 @@ def test_the_effect_of_an_answer_is_that_of_a_ridge_fitted_again():
     X, Y = _small()
     effect = answer_effects(X, Y, alpha=2.0)
     assert (effect[~np.isnan(Y)] == 0).all()
+    np.testing.assert_allclose(answer_effects(X, Y, 2.0, np.full(Y.shape, 3.0)), 9 * effect)
     for i, k in np.argwhere(np.isnan(Y))[::5]:
         score, moved = _moved(X, Y, i, k, 0.0, 2.0)
         np.testing.assert_allclose(
@@ -1103,10 +1106,19 @@ def test_suggestions_are_the_holes_of_a_table_most_valuable_first(table, kernel)
         for row, label in zip(found.row, found.label, strict=True)
     }
     assert places == set(map(tuple, np.argwhere(np.isnan(table.Y))))
-    p = model.answer(model.inputs(table)[0]).probabilities
+    p = complete_table(model, table).probabilities
     first = found.row[0] - 1, table.label_names.index(found.label[0])
     assert found.probability[0] == p[first]
     assert len(suggest_entries(model, table, top=7).label) == 7
+    # Of a row whose holes are all answered, what they say about each other counts for nothing.
+    values, _ = table_values(model, table)
+    rows = suggest_rows(model, table)
+    for row, n_open, value in zip(rows.row[:5], rows.n_open[:5], rows.value[:5], strict=True):
+        holes = np.flatnonzero(np.isnan(table.Y[row - 1]))
+        doubts = [min(p[row - 1, k], 1 - p[row - 1, k]) for k in holes]
+        taught = values.others[row - 1, holes]
+        assert n_open == len(holes)
+        assert value == pytest.approx(sum(doubts) + taught.sum())
 
 
 def test_a_table_with_the_labels_in_another_order_is_refused(table, model):
