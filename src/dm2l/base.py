@@ -327,8 +327,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
-            found = Coupling.fit(known, honest, self.threshold, order)
-            self._coupling = found.remember(X, known, honest, self._all_scores, order)
+            found = Coupling.fit(T, honest, self.threshold, order)
+            self._coupling = found.remember(X, T, honest, self._all_scores, order)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -611,12 +611,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if coupling.rows is not None:
             scores = coupling.rows.honest(X, T, scores)
         mean, p = coupling.believe(np.where(learnt, T, 0), scores)
-        alone = plain_probability(self._constant)
+        alone = coupling.rates
         if self._calibrator is not None:
             alone = self._calibrator.predict(scores)
+        p = np.where(learnt, p, alone)
+        positive = coupling.decide(mean, p)
+        # Where no label of the row has a say, what features say is said already.
         apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1)[:, None]
-        positive = np.where(apart, self._decide(scores) == 1, coupling.decide(mean, p))
-        return np.where(learnt, mean, scores), np.where(learnt, p, alone), positive
+        predicted = self._decide(scores) == 1
+        p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
+        return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
 
     @property
     def label_covariance_(self) -> LabelCovariance:

@@ -281,7 +281,7 @@ class Fitting:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        return unseen_scores(features, factor, T, features.scores(W), alpha, exact=exact)
+        return unseen_scores(problem, factor, T, W, features, alpha, exact=exact)
 
     def _solve_jointly(
         self, problem: Problem, feature_map: FeatureMap, T: Signs

@@ -15,7 +15,7 @@ from dm2l.coupling._patterns import Mask
 
 # Up to here S is dense: a row costs at most (c / 2)^3.
 MAX_DENSE = 200
-# Rows times labels cubed that EM is quick with: a second or so.
+# Rows times labels cubed that EM is quick with: a tenth of a second a round or so.
 WORK = 1e9
 
 
@@ -105,9 +105,9 @@ def fit_covariance(
 def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     """:func:`fit_covariance` without choices, for fits that should not become much longer.
 
-    EM is left out where it costs more than :data:`WORK`, and factors are fitted to a sample of
-    rows. Against choosing the shrinkage and 10 rounds for all, AUC of the holes changes by at most
-    0.01 on emotions, yeast, scene, Arts, Enron and Corel16k001, 30 and 70 % observed.
+    There are fewer rounds of EM where each costs more than :data:`WORK`, none where it costs ten
+    times as much (with 1,000 rows of Corel16k001, 70 % observed, 5 rounds raise the mean average
+    precision of holes from 0.26 to 0.31), and factors are fitted to a sample of rows.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     """
     n, c = known.shape
     if c <= MAX_DENSE:
-        rounds = 10 if float(n) * c**3 <= WORK else 0
+        work = float(n) * c**3 / WORK
+        rounds = 10 if work <= 1 else 5 if work <= 10 else 0
         return fit_covariance(E, known, shrinkage=1.0, rounds=rounds)
     some = slice(0, max(int(WORK / (100.0 * c)), 2000))
     return fit_covariance(E[some, :], known[some], rank=24, rounds=5)

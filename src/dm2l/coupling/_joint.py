@@ -50,7 +50,7 @@ def learn_jointly(
     """
     features, known = problem.features, T != 0
     F = to_numpy(float64(features.scores(W)))
-    honest = unseen_scores(features, factor, T, F, problem.alpha)
+    honest = unseen_scores(problem, factor, T, W, features, problem.alpha)
     filled = _fill(T, honest, F)
     problem.objective.fill(filled)
     factor = Preconditioner(problem)
