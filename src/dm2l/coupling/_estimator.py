@@ -14,7 +14,7 @@ from dm2l.calibration import best_f1_thresholds
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import LabelCovariance
-from dm2l.coupling._fit import WORK, quick_covariance
+from dm2l.coupling._fit import FOLDS, WORK, quick_covariance, unseen_means
 from dm2l.coupling._promise import Promise
 from dm2l.coupling._rows import TrainingRows
 
@@ -26,7 +26,7 @@ MOST_ROWS, FEWEST_ROWS = 2000, 500
 # The covariance is too good on the rows that it was fitted to, the more so the more labels there
 # are: bibtex, 1,000 rows, 70 % observed, has an AUC of holes of 0.81 if probabilities are learnt on
 # these rows, and 0.87 by folds of rows. So many rows a label do without folds.
-FOLDS, PLENTY = 3, 50
+PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
 # Ratio of squared errors, unseen to seen, from which on training rows are remembered.
@@ -109,7 +109,7 @@ class Coupling:
             p = combiner.predict(T, F, mean, variance)
         else:
             folds = np.arange(len(T)) % FOLDS
-            mean, variance = _unseen(T, F, folds)
+            mean, variance = unseen_means(T, F, folds)
             few = slice(0, FOLDS * most // (FOLDS - 1))
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
             combiner = Combiner()
@@ -155,13 +155,3 @@ class Coupling:
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.borders), mean > 0, p > self.borders)
-
-
-def _unseen(T: NDArray[Any], F: Floats, folds: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Means and variances of all rows by a covariance that was fitted to the other folds."""
-    mean, variance = np.empty(F.shape), np.empty(F.shape)
-    for k in range(FOLDS):
-        here, others = folds == k, folds != k
-        covariance = quick_covariance(*residuals(T[others], F[others]))
-        mean[here], variance[here] = condition(covariance, T[here], F[here])
-    return mean, variance
