@@ -39,6 +39,7 @@ from dm2l.arrays import (
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.coupling import (
+    SUSPECT,
     Coupling,
     Doubts,
     Filling,
@@ -667,7 +668,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = np.where(np.isfinite(scores), scores, 0.0)
         if coupling is None:
             coupling = Coupling.fit(T, scores)
-        return Doubts.of(T, coupling.believe(T, scores)[1])
+        first = Doubts.of(T, coupling.believe(T, scores)[1])
+        # What is doubtful itself is no witness against the others.
+        suspect = first.probability > SUSPECT
+        others = T.copy()
+        others[first.row[suspect], first.label[suspect]] = 0
+        if training:
+            coupling = Coupling.fit(others, scores)
+        return Doubts.of(T, coupling.believe(others, scores)[1])
 
     def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""
