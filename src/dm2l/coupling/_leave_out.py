@@ -25,7 +25,7 @@ FOLDS, STEPS = 5, 30
 TOL = 0.01
 # Up to so many features leverages are exact; of more, as a kernel has, each is a mean of so many
 # random projections, which cost a tenth of the fit instead of twice as much (yeast, rbf).
-EXACT = 1000
+EXACT = 256
 PROJECTIONS = 128
 _WIDTH = 512  # columns of what rows are multiplied with for exact leverages, at a time
 
