@@ -241,7 +241,8 @@ def test_unseen_scores_are_those_of_refits_without_the_row():
     X = rng.normal(size=(120, 6))
     T = np.where(rng.random((120, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(120, 3))), 0)
     problem, factor, W = ridge_problem(X, T, 5.0)
-    F, found = problem.features.scores(W), unseen_scores(problem, factor, T, W, problem.features, 5.0)
+    F = problem.features.scores(W)
+    found = unseen_scores(problem, factor, T, W, problem.features, 5.0)
     errors, before = [], []
     for i in range(20):
         rest = np.delete(np.arange(120), i)

@@ -242,8 +242,9 @@ def unseen_scores(
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
     h = to_numpy(fitted_leverages(features, factor, known, alpha, exact=exact))
     if h[known].mean() > TOO_BENT:
-        whole = isinstance(problem, Problem) and problem.features is features
-        return fold_scores(problem, factor, T, V) if whole else np.full(T.shape, np.nan)
+        if isinstance(problem, Problem) and problem.features is features:
+            return fold_scores(problem, factor, T, V)
+        return np.full(T.shape, np.nan)
     if features.intercept:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
     F = to_numpy(float64(features.scores(factor.to_weights(V))))
