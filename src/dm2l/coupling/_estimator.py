@@ -86,10 +86,10 @@ class Coupling:
         order : ndarray of shape (n,), default=None
             In which rows are gone through, one that means nothing, such as :func:`row_order`.
         """
-        rates = ((T > 0).sum(axis=0) + 0.5) / ((T != 0).sum(axis=0) + 1.0)
         scored = np.isfinite(F)
-        T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
+        seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
+        rates = ((seen[kept] > 0).sum(axis=0) + 0.5) / ((seen[kept] != 0).sum(axis=0) + 1.0)
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(kept))
         if order is not None:
             chosen = order[kept[order]]
