@@ -142,7 +142,7 @@ def fitted_leverages(
     alpha : float
         Ridge penalty.
     exact : bool, default=False
-        Whether they are exact for more than 1000 features too, and the same whatever these are
+        Whether they are exact for more than 256 features too, and the same whatever these are
         centred by.
 
     Returns
