@@ -32,6 +32,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,17 @@ def doubtful(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
     for name, doubts in ways.items():
         first = flipped[doubts.row[:100], doubts.label[:100]]
         yield {"method": name, "precision": float(first.mean()), "flipped": len(wrong)}
+    if "cleanlab" in cell.methods:
+        from cleanlab.rank import get_label_quality_scores
+
+        # Label by label: its filter of whole rows knows no holes.
+        quality, T = np.full(Y.shape, np.inf), case.signs
+        for k in np.flatnonzero((T > 0).any(axis=0) & (T < 0).any(axis=0)):
+            rows = np.flatnonzero(T[:, k])
+            q = np.stack([1 - p[rows, k], p[rows, k]], axis=1)
+            quality[rows, k] = get_label_quality_scores((T[rows, k] > 0).astype(int), q)
+        first = flipped.flat[np.argsort(quality, axis=None)[:100]]
+        yield {"method": "cleanlab", "precision": float(first.mean()), "flipped": len(wrong)}
 
 
 def cells(part: str, sets: list[str], seeds: int) -> Iterator[Cell]:
@@ -213,7 +225,8 @@ def cells(part: str, sets: list[str], seeds: int) -> Iterator[Cell]:
                     against = rate >= 0.7 and mask == "uniform" and seed < 5
                     yield Cell(part, data, rate, mask, seed, "", both if against else both[:1])
             else:
-                yield Cell(part, data, rate, "uniform", seed, "", both)
+                names = both if find_spec("cleanlab") is None else (*both, "cleanlab")
+                yield Cell(part, data, rate, "uniform", seed, "", names)
 
 
 PARTS = {"holes": holes, "new-rows": new_rows, "promises": promises, "doubtful": doubtful}

@@ -39,6 +39,7 @@ from dm2l.arrays import (
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.coupling import (
+    SUSPECT,
     Coupling,
     Doubts,
     Filling,
@@ -327,8 +328,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
-            found = Coupling.fit(known, honest, self.threshold, order)
-            self._coupling = found.remember(X, known, honest, self._all_scores, order)
+            found = Coupling.fit(T, honest, self.threshold, order)
+            self._coupling = found.remember(X, T, honest, self._all_scores, order)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -611,12 +612,16 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if coupling.rows is not None:
             scores = coupling.rows.honest(X, T, scores)
         mean, p = coupling.believe(np.where(learnt, T, 0), scores)
-        alone = plain_probability(self._constant)
+        alone = coupling.rates
         if self._calibrator is not None:
             alone = self._calibrator.predict(scores)
+        p = np.where(learnt, p, alone)
+        positive = coupling.decide(mean, p)
+        # Where no label of the row has a say, what features say is said already.
         apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1)[:, None]
-        positive = np.where(apart, self._decide(scores) == 1, coupling.decide(mean, p))
-        return np.where(learnt, mean, scores), np.where(learnt, p, alone), positive
+        predicted = self._decide(scores) == 1
+        p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
+        return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
 
     @property
     def label_covariance_(self) -> LabelCovariance:
@@ -663,7 +668,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = np.where(np.isfinite(scores), scores, 0.0)
         if coupling is None:
             coupling = Coupling.fit(T, scores)
-        return Doubts.of(T, coupling.believe(T, scores)[1])
+        first = Doubts.of(T, coupling.believe(T, scores)[1])
+        # What is doubtful itself is no witness against the others.
+        suspect = first.probability > SUSPECT
+        others = T.copy()
+        others[first.row[suspect], first.label[suspect]] = 0
+        if training:
+            coupling = Coupling.fit(others, scores)
+        return Doubts.of(T, coupling.believe(others, scores)[1])
 
     def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""

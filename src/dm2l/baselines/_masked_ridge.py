@@ -101,6 +101,6 @@ class MaskedRidgeClassifier(LinearBaseline):
                 centred, unseen, _ = learn_jointly(problem, T, centred, factor)
                 W = features.to_original(centred)
             else:
-                unseen = unseen_scores(features, factor, T, features.scores(centred), alpha)
+                unseen = unseen_scores(problem, factor, T, centred, features, alpha)
             self._honest = self._selection.spread(unseen)
         self._store(X, *feature_map.on_inputs(W, intercept))

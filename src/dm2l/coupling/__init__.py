@@ -9,7 +9,7 @@ from dm2l.coupling._answers import Beliefs, beliefs
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
-from dm2l.coupling._doubts import Doubts
+from dm2l.coupling._doubts import SUSPECT, Doubts
 from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._estimator import Coupling
 from dm2l.coupling._fit import fit_covariance, quick_covariance
@@ -27,6 +27,7 @@ from dm2l.coupling._rows import TrainingRows, row_digests, row_keys, row_order
 from dm2l.coupling._value import row_gains, trust
 
 __all__ = [
+    "SUSPECT",
     "Beliefs",
     "Combiner",
     "Coupling",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +32,16 @@ SCORES = 4
 class Combiner:
     r"""One logistic model a label on its scores and on the signs of the row's other labels.
 
-    The inputs are :math:`(f/s,\; m/s,\; 1/s)` with the score f of the features, mean m and
-    standard deviation s given the other labels, and, lightly trusted, the signs of the other
-    labels with 0 for a hole. The first three calibrate; the signs carry what the Gaussian cannot,
-    such as holes that are not there at random (assays that were not run). The weights of the
-    scores are held to those that one model of all labels has, so that rare labels borrow them.
+    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` with the score f of the
+    features, its mean over the label's known entries, mean m and standard deviation s given the
+    other labels, and, lightly trusted, the signs of the other labels with 0 for a hole. The first
+    three calibrate; the signs carry what the Gaussian cannot, such as holes that are not there at
+    random (assays that were not run). The weights of the scores are held to those that one model
+    of all labels has, so that rare labels borrow them.
 
     It is fitted on known entries, each of which must have been scored as if it had been a hole
-    (:func:`condition`), and the sign of a label is never an input of its own model.
+    (:func:`condition`), by a covariance that was fitted to other rows; and the sign of a label is
+    never an input of its own model.
 
     Parameters
     ----------
@@ -59,22 +62,58 @@ class Combiner:
            [ True,  True]])
     """
 
+    weights_: Floats
+    with_labels_: bool
+
     def __init__(self, labels: bool = True) -> None:
         self.labels = labels
 
     def fit(
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
-    ) -> Combiner:
+    ) -> Self:
         """Fit to the known entries of ``T`` (signs, 0 = hole), all arguments (n, c)."""
-        T = np.asarray(T, dtype=np.float64)
-        c, known = T.shape[1], T != 0
-        scores = _scores(F, mean, variance)
+        return self._scale(T, F, mean, variance)._learn(T, F, mean, variance)
+
+    def cross_fit(
+        self,
+        T: NDArray[Any],
+        F: NDArray[Any],
+        mean: NDArray[Any],
+        variance: NDArray[Any],
+        folds: NDArray[np.intp],
+    ) -> Floats:
+        """Fit once without each fold of rows, and take the mean of the weights.
+
+        Returns the probabilities of all entries by the model that was fitted without their row.
+        """
+        self._scale(T, F, mean, variance)
+        p, weights = np.empty(np.shape(F)), []
+        for k in range(int(folds.max(initial=0)) + 1):
+            rest, here = folds != k, folds == k
+            part = copy(self)._learn(T[rest], F[rest], mean[rest], variance[rest])
+            p[here] = part.predict(T[here], F[here], mean[here], variance[here])
+            weights.append(part.weights_)
+        self.with_labels_, self.weights_ = part.with_labels_, np.mean(weights, axis=0)
+        return p
+
+    def _scale(
+        self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
+    ) -> Self:
+        known = T != 0
         weight = known / np.maximum(known.sum(axis=0), 1)
+        self.middle_ = np.sum(weight * F, axis=0)
+        scores = self._scores(F, mean, variance)
         self.centre_ = np.stack([np.sum(weight * z, axis=0) for z in scores])
         square = np.stack([np.sum(weight * z * z, axis=0) for z in scores])
         spread = np.maximum(square - self.centre_**2, 0.0)
         self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
-        Z = self._standardise(scores)
+        return self
+
+    def _learn(
+        self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
+    ) -> Self:
+        T, c = np.asarray(T, dtype=np.float64), T.shape[1]
+        Z = self._standardise(self._scores(F, mean, variance))
         # One model of all labels, each with an intercept of its own rate, then one a label.
         rate = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
         self.with_labels_ = False
@@ -84,7 +123,6 @@ class Combiner:
         self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
         extra = c if self.with_labels_ else 0
         self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
-        self.common_ = self.weights_[0, 1:SCORES].copy()
         held = self.weights_.copy()
         held[:, 0] = 0.0
         penalty = np.array([1e-3, *[OWN_PENALTY] * (SCORES - 1), *[LABEL_PENALTY] * extra])
@@ -95,9 +133,15 @@ class Combiner:
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
     ) -> Floats:
         """Probability of every entry; that of a known one is as if it had been a hole."""
-        Z = self._standardise(_scores(F, mean, variance))
+        Z = self._standardise(self._scores(F, mean, variance))
         probability: Floats = expit(self._margins(np.asarray(T, dtype=np.float64), Z))
         return probability
+
+    def _scores(self, F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
+        # From the middle of the label's scores: those of a rare label all lie near -1, and divided
+        # by s they would tell s and little else (Enron, 30 % observed: AUC of holes 0.68 for 0.73).
+        inverse = 1.0 / np.sqrt(variance)
+        return [(F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse]
 
     def _standardise(self, scores: list[Floats]) -> list[Floats]:
         ready = zip(scores, self.centre_, self.scale_, strict=True)
@@ -170,11 +214,6 @@ class Combiner:
             H[own, :, SCORES + own] = 0.0
             H[own, SCORES + own, SCORES + own] = 1.0
         return np.asarray(np.linalg.solve(H, g[:, :, None])[:, :, 0], dtype=np.float64)
-
-
-def _scores(F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
-    inverse = 1.0 / np.sqrt(variance)
-    return [F * inverse, mean * inverse, inverse]
 
 
 def _shared_step(H: Floats, g: Floats) -> Floats:

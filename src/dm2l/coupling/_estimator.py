@@ -14,7 +14,7 @@ from dm2l.calibration import best_f1_thresholds
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import LabelCovariance
-from dm2l.coupling._fit import WORK, quick_covariance
+from dm2l.coupling._fit import FOLDS, WORK, quick_covariance, unseen_means
 from dm2l.coupling._promise import Promise
 from dm2l.coupling._rows import TrainingRows
 
@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 # Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
 # row costs much, and has much to say.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
+# The covariance is too good on the rows that it was fitted to, the more so the more labels there
+# are: bibtex, 1,000 rows, 70 % observed, has an AUC of holes of 0.81 if probabilities are learnt on
+# these rows, and 0.87 by folds of rows. So many rows a label do without folds.
+PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
 # Ratio of squared errors, unseen to seen, from which on training rows are remembered.
@@ -47,6 +51,8 @@ class Coupling:
     borders : ndarray of shape (n_labels,)
         What the probability must exceed where ``threshold`` is None; NaN for labels with too few
         examples of a class to say, whose conditional means decide.
+    rates : ndarray of shape (n_labels,)
+        Share of positives, all that is known of a label of which one class was never seen.
     rows : TrainingRows or None
         Honest scores of training rows, where the model's own are too good.
     """
@@ -56,6 +62,7 @@ class Coupling:
     promise: Promise
     threshold: float | None
     borders: Floats
+    rates: Floats
     rows: TrainingRows | None = None
 
     @classmethod
@@ -80,8 +87,9 @@ class Coupling:
             In which rows are gone through, one that means nothing, such as :func:`row_order`.
         """
         scored = np.isfinite(F)
-        T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
+        seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
+        rates = ((seen[kept] > 0).sum(axis=0) + 0.5) / ((seen[kept] != 0).sum(axis=0) + 1.0)
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(kept))
         if order is not None:
             chosen = order[kept[order]]
@@ -89,26 +97,29 @@ class Coupling:
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         borders = np.where(rarer < ENOUGH, np.nan, 0.5)
-        found = cls(*_learn(T, F), Promise.nothing(), number, borders)
-        # What is promised rests on rows that nothing was fitted to, or nothing that matters.
-        most = _most_rows(T)
-        if len(T) > 1.5 * most:
-            held_out = [(found, slice(most, 2 * most))]
+        covariance = quick_covariance(*residuals(T, F))
+        most = int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
+        if len(T) > max(1.5 * most, PLENTY * T.shape[1]):
+            train, test = slice(0, most), slice(most, 2 * most)
+            combiner = Combiner().fit(
+                T[train], F[train], *condition(covariance, T[train], F[train])
+            )
+            T, F = T[test], F[test]
+            mean, variance = condition(covariance, T, F)
+            p = combiner.predict(T, F, mean, variance)
         else:
-            one, two = slice(0, len(T) // 2), slice(len(T) // 2, None)
-            held_out = []
-            for here, there in ((one, two), (two, one)):
-                covariance, combiner = _learn(T[here], F[here])
-                held_out.append((replace(found, covariance=covariance, combiner=combiner), there))
-        beliefs = [part.believe(T[rows], F[rows]) for part, rows in held_out]
-        mean, p = (np.concatenate(values) for values in zip(*beliefs, strict=True))
-        T = np.concatenate([T[rows] for _, rows in held_out])
+            folds = np.arange(len(T)) % FOLDS
+            mean, variance = unseen_means(T, F, folds)
+            few = slice(0, FOLDS * most // (FOLDS - 1))
+            T, F, mean, variance = T[few], F[few], mean[few], variance[few]
+            combiner = Combiner()
+            p = combiner.cross_fit(T, F, mean, variance, folds[few])
+        found = cls(covariance.bare(), combiner, Promise.nothing(), number, borders, rates)
         if isinstance(threshold, str):  # "f1"
             best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
             found = replace(found, borders=borders + best)
         positive = found.decide(mean, p)
-        promise = Promise.fit(np.where(positive, p, 1 - p), positive, T)
-        return replace(found, covariance=found.covariance.bare(), promise=promise)
+        return replace(found, promise=Promise.fit(np.where(positive, p, 1 - p), positive, T))
 
     def remember(
         self,
@@ -144,13 +155,3 @@ class Coupling:
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.borders), mean > 0, p > self.borders)
-
-
-def _learn(T: NDArray[Any], F: Floats) -> tuple[LabelCovariance, Combiner]:
-    covariance = quick_covariance(*residuals(T, F))
-    T, F = T[: _most_rows(T)], F[: _most_rows(T)]
-    return covariance, Combiner().fit(T, F, *condition(covariance, T, F))
-
-
-def _most_rows(T: NDArray[Any]) -> int:
-    return int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))

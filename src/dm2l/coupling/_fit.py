@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dm2l.arrays import like, namespace
+from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import MEMORY, DenseCovariance, LabelCovariance
 from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._moments import pairwise_covariance
@@ -15,8 +17,10 @@ from dm2l.coupling._patterns import Mask
 
 # Up to here S is dense: a row costs at most (c / 2)^3.
 MAX_DENSE = 200
-# Rows times labels cubed that EM is quick with: a second or so.
+# Rows times labels cubed that EM is quick with: a tenth of a second a round or so.
 WORK = 1e9
+# Of rows, for means by a covariance that was not fitted to them.
+FOLDS = 3
 
 
 def fit_covariance(
@@ -105,9 +109,9 @@ def fit_covariance(
 def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     """:func:`fit_covariance` without choices, for fits that should not become much longer.
 
-    EM is left out where it costs more than :data:`WORK`, and factors are fitted to a sample of
-    rows. Against choosing the shrinkage and 10 rounds for all, AUC of the holes changes by at most
-    0.01 on emotions, yeast, scene, Arts, Enron and Corel16k001, 30 and 70 % observed.
+    There are fewer rounds of EM where each costs more than :data:`WORK`, none where it costs ten
+    times as much (with 1,000 rows of Corel16k001, 70 % observed, 5 rounds raise the mean average
+    precision of holes from 0.26 to 0.31), and factors are fitted to a sample of rows.
 
     Parameters
     ----------
@@ -118,7 +122,30 @@ def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     """
     n, c = known.shape
     if c <= MAX_DENSE:
-        rounds = 10 if float(n) * c**3 <= WORK else 0
+        work = float(n) * c**3 / WORK
+        rounds = 10 if work <= 1 else 5 if work <= 10 else 0
         return fit_covariance(E, known, shrinkage=1.0, rounds=rounds)
     some = slice(0, max(int(WORK / (100.0 * c)), 2000))
     return fit_covariance(E[some, :], known[some], rank=24, rounds=5)
+
+
+def unseen_means(T: Any, F: Any, folds: NDArray[np.intp]) -> tuple[Any, Any]:
+    """Means and variances of all entries by a covariance that was fitted to the other folds.
+
+    On its own rows a covariance is too good, the more so the more labels there are.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n, c)
+        Signs, 0 at holes.
+    F : ndarray of shape (n, c)
+        Honest scores.
+    folds : ndarray of int, shape (n,)
+        From 0 to 2, in random order.
+    """
+    mean, variance = np.empty(F.shape), np.empty(F.shape)
+    for k in range(FOLDS):
+        here, others = folds == k, folds != k
+        covariance = quick_covariance(*residuals(T[others], F[others]))
+        mean[here], variance[here] = condition(covariance, T[here], F[here])
+    return mean, variance

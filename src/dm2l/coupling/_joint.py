@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.arrays import float64, to_numpy
-from dm2l.coupling._condition import condition
-from dm2l.coupling._fit import quick_covariance
+from dm2l.coupling._condition import condition, residuals
+from dm2l.coupling._fit import FOLDS, quick_covariance, unseen_means
 from dm2l.coupling._leave_out import MOST, fitted_leverages, leave_row_out, unseen_scores
 from dm2l.labels import Signs
 from dm2l.solvers import Preconditioner, Problem
@@ -50,8 +50,8 @@ def learn_jointly(
     """
     features, known = problem.features, T != 0
     F = to_numpy(float64(features.scores(W)))
-    honest = unseen_scores(features, factor, T, F, problem.alpha)
-    filled = _fill(T, honest, F)
+    honest = unseen_scores(problem, factor, T, W, features, problem.alpha)
+    filled, trust = _fill(T, honest, F)
     problem.objective.fill(filled)
     factor = Preconditioner(problem)
     h = to_numpy(fitted_leverages(features, factor, np.ones_like(known), problem.alpha))
@@ -60,15 +60,25 @@ def learn_jointly(
         F = to_numpy(float64(features.scores(W)))
         honest = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
         if k + 1 < ROUNDS:
-            filled = _fill(T, honest, F)
+            filled, _ = _fill(T, honest, F, trust)
             problem.objective.fill(filled)
     return W, honest, factor
 
 
-def _fill(T: Signs, honest: NDArray[np.float64], F: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Signs, with conditional means in the holes."""
-    use = (T != 0) & np.isfinite(honest)
-    scores = np.where(np.isfinite(honest), honest, F)
-    covariance = quick_covariance(np.where(use, T - scores, 0.0), use)
-    mean = condition(covariance, np.where(use, T, 0), scores)[0]
-    return np.where(T != 0, T, mean)
+def _trusted(T: Signs, scores: NDArray[np.float64]) -> float:
+    """How much of what the row's labels say is so, by a covariance that did not see the row."""
+    folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
+    known = T != 0
+    shift = (unseen_means(T, scores, folds)[0] - scores)[known]
+    return float(np.clip((T - scores)[known] @ shift / max(shift @ shift, 1e-300), 0.0, 1.0))
+
+
+def _fill(
+    T: Signs, honest: NDArray[np.float64], F: NDArray[np.float64], trust: float | None = None
+) -> tuple[NDArray[np.float64], float]:
+    """Signs, with conditional means in the holes as far as these are to be trusted."""
+    use, scores = (T != 0) & np.isfinite(honest), np.where(np.isfinite(honest), honest, F)
+    signs = np.where(use, T, 0)
+    trust = _trusted(signs, scores) if trust is None else trust
+    mean, _ = condition(quick_covariance(*residuals(signs, scores)), signs, scores)
+    return np.where(T != 0, T, scores + trust * (mean - scores)), trust

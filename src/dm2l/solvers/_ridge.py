@@ -17,7 +17,12 @@ from dm2l.solvers._problem import Minimand, Preconditioner, Problem
 
 
 def conjugate_gradients(
-    problem: Minimand, preconditioner: Preconditioner, *, tol: float = 1e-3, max_iter: int = 10
+    problem: Minimand,
+    preconditioner: Preconditioner,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 10,
+    start: Any = None,
 ) -> Any:
     """Masked ridge solution of all labels at once, by preconditioned conjugate gradients.
 
@@ -33,6 +38,8 @@ def conjugate_gradients(
         Stop when the gradient of every label has shrunk by this factor.
     max_iter : int, default=10
         Most steps taken.
+    start : array of shape (d, c), default=None
+        ``V`` to begin with; None: the solution if every entry were observed.
 
     Returns
     -------
@@ -46,8 +53,8 @@ def conjugate_gradients(
         return preconditioner.to_gradient(problem.product(W) + problem.penalty * W)
 
     right = preconditioner.to_gradient(problem.right())
-    V = right
-    if preconditioner.rho == 1.0:
+    V = right if start is None else start
+    if start is None and preconditioner.rho == 1.0:
         return V
     residual = right - hessian(V)
     direction = residual

@@ -68,7 +68,7 @@ def test_holes_of_training_rows_are_filled_by_what_the_row_knows(bent):
     alone = clone(model).set_params(coupling=None).fit(X, Y)
     assert with_rows > quality(alone, X, Y, truth) + 0.3
     # Other numbers are other rows: the model's own scores of known entries say too little.
-    assert with_rows > quality(model, X * (1 + 1e-12), Y, truth) + 0.1
+    assert with_rows > quality(model, X * (1 + 1e-12), Y, truth) + 0.05
 
 
 def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_none(bent, tmp_path):
