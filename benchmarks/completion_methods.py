@@ -42,6 +42,7 @@ LAMBDAS = (0.0, 0.3)
 GAMMAS = (1 / 3, 1.0, 3.0)  # times "scale"
 STRENGTHS = (0.01, 0.1, 1.0)  # of logistic regression
 MOST_ROWS = 4000  # of a kernel matrix; above, 1,000 Nystroem features
+SEARCHED = 1000  # rows on which the settings of a kernel model are chosen
 MOST_WORK = 4e8  # rows x columns x labels of boosted trees: above, 200 components of X
 Found = Iterator[tuple[str, Any, float]]
 
@@ -82,7 +83,10 @@ class Clock:
 
 
 def chosen(case: Holes, kernel: str, lambdas: tuple[float, ...] = LAMBDAS) -> DM2LClassifier:
-    """DM2L with alpha, lambda_d and gamma chosen on observed entries of rows held back."""
+    """DM2L with alpha, lambda_d and gamma chosen on observed entries of rows held back.
+
+    A search with a kernel costs the cube of the rows: it has a sample of them.
+    """
     scale = 1 / (case.X.shape[1] * case.X.var())
     large = kernel != "linear" and len(case.X) > MOST_ROWS
     shared = {
@@ -90,14 +94,18 @@ def chosen(case: Holes, kernel: str, lambdas: tuple[float, ...] = LAMBDAS) -> DM
         "approximation": "nystroem" if large else None,
         "random_state": case.seed,
     }
+    X, Y = case.X, case.Y
+    if kernel != "linear":
+        sample = np.random.default_rng(case.seed).permutation(len(X))[:SEARCHED]
+        X, Y = X[sample], Y[sample]
     search = DM2LClassifierCV(
         lambdas,
         gammas=None if kernel == "linear" else [scale * share for share in GAMMAS],
         cv=MultilabelKFold(3, random_state=case.seed),
         scoring="label_auc",
         refit=False,
-        **shared,
-    ).fit(case.X, case.Y)
+        **(shared | {"approximation": None}),
+    ).fit(X, Y)
     return DM2LClassifier(**shared, **search.best_params_)
 
 

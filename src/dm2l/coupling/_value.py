@@ -14,7 +14,6 @@ from dm2l.coupling._combine import SCORES, Combiner
 from dm2l.coupling._condition import condition
 from dm2l.coupling._covariance import FactorCovariance, LabelCovariance
 from dm2l.coupling._estimator import Coupling
-from dm2l.coupling._estimator import _learn as learn
 from dm2l.coupling._patterns import row_blocks
 
 Floats = NDArray[np.float64]
@@ -118,7 +117,9 @@ def _moved(
     inverse = 1.0 / np.sqrt(np.maximum(left, 1e-3 * own))
     means = mean[:, :, None] + V / own * (answer - mean[:, None, :])
     eta = combiner.weights_[at, 0][:, :, None] + signs[:, :, None]
-    for a, z in enumerate((f[:, :, None] * inverse, means * inverse, inverse)):
+    middle = combiner.middle_[at][:, :, None]
+    scores = ((f[:, :, None] - middle) * inverse, (means - middle) * inverse, inverse)
+    for a, z in enumerate(scores):
         slope = combiner.weights_[at, a + 1] * combiner.scale_[a][at]
         eta = eta + slope[:, :, None] * (z - combiner.centre_[a][at][:, :, None])
     if combiner.with_labels_:
@@ -157,8 +158,8 @@ def trust(coupling: Coupling, T: NDArray[Any], F: Floats) -> float:
     found = []
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
-            covariance, combiner = learn(T[here], F[here])
-            part = replace(coupling, covariance=covariance, combiner=combiner)
+            half = Coupling.fit(T[here], F[here])
+            part = replace(coupling, covariance=half.covariance, combiner=half.combiner)
             found += [_asked_again(part, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0
