@@ -2,9 +2,9 @@
 
 Every function takes the same ``Y`` as the estimators. Where entries are missing, the value that
 complete labels would give is estimated from those that are observed; ``holes="observed"`` judges
-these alone. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the DM2L
-paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at the
-first ``k`` places take a list of the best labels as well as all scores.
+these alone. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the
+DM2L paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at
+the first ``k`` places take a list of the best labels as well as all scores.
 """
 
 from dm2l.metrics._at_k import (

@@ -130,6 +130,6 @@ def weighted_mean(values: Array, weights: Array) -> tuple[float, float]:
 
 
 def standard_error(shares: NDArray[np.float64]) -> float:
-    """Of a sum of shares that rows have in an error, each row drawn by itself (linear jackknife)."""
+    """Of a sum of what rows, drawn one by one, add to an error (the linear jackknife)."""
     n = len(shares)
     return float(np.sqrt((shares**2).sum() * n / (n - 1))) if n > 1 else float("nan")

@@ -204,7 +204,7 @@ class CompleteRows:
         return total
 
     def gains(self, discounts: Array) -> Array:
-        """Discounted gain of the first places over the most there could be, 0 without a positive."""
+        """Gain of the first places over the most there could be, 0 without a positive."""
         c, k = self.q.shape[1], len(discounts)
 
         def gained(q: Array, t: float) -> Array:

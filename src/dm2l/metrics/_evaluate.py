@@ -67,8 +67,11 @@ def evaluate(
     P = S > 0 if predictions is None else predictions
     rows = complete_rows(T, S, holes, rates)
     common: dict[str, Any] = {
-        **{"missing_label": 0, "undefined": undefined, "return_counts": True},
-        **{"holes": holes, "rates": rates if rows is None else rows},
+        "missing_label": 0,
+        "undefined": undefined,
+        "return_counts": True,
+        "holes": holes,
+        "rates": rates if rows is None else rows,
     }
     chosen = {} if convention is None else {"convention": convention}
     ranked = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from dm2l.metrics._calibrated import standard_error
 from dm2l.metrics._complete import CompleteRows
@@ -21,21 +24,47 @@ def estimated_label_auc(
     T, weights = rows.T, 1 / rows.rates
     n, c = T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
+    lone, spreads = [], []
     for k in range(c):
         at = np.flatnonzero(T[:, k])
         at = at[np.argsort(rows.S[at, k], kind="stable")]
         scores, weight, yes = rows.S[at, k], weights[at, k], T[at, k] > 0
         w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
-        P, N = w_yes.sum(), w_no.sum()
+        P, N, m = w_yes.sum(), w_no.sum(), int(yes.sum())
         if P == 0 or N == 0:
             continue
         below = _below(scores, w_no, ties) / N
         above = 1 - _below(scores, w_yes, 1 - ties) / P
         values[k] = (w_yes * below).sum() / P
-        shares[at, k] = w_yes * (below - values[k]) / P + w_no * (above - values[k]) / N
-        seen = yes.sum() / P, (~yes).sum() / N
-        counts[k] = 1 / ((1 - (1 - seen[0]) ** P) * (1 - (1 - seen[1]) ** N))
+        counts[k] = _stands_for(m, m / P, c)
+        shares[at, k] = w_no * (above - values[k]) / N
+        if m == 1:
+            lone.append((at[yes][0], k))
+            continue
+        off = (m / (m - 1)) ** 0.5 * (below - values[k])
+        shares[at, k] += w_yes * off / P
+        spreads.append(float((off[yes] ** 2).mean()))
+    for place in lone:  # one positive says nothing about its spread: that of other labels
+        shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return _over_labels(rows, values, counts, shares, undefined, fill)
+
+
+@lru_cache(maxsize=10_000)
+def _stands_for(seen: int, rate: float, n_labels: int) -> float:
+    """How many labels one counts for of which so many positives are seen.
+
+    A label with ``P`` positives is seen with the chance ``1 - (1 - rate) ** P``. The weights of
+    1, 2, ... seen positives make up for that at every ``P`` as far as so many labels allow.
+    """
+    if rate >= 1 or seen > 20:
+        return 1.0
+    P, m = np.arange(1, 61)[:, None], np.arange(1, 31)
+    chance = binom.pmf(m, P, rate)
+    often = 1 / P  # rare labels are many
+    bias = (often * chance).T @ chance
+    noise = np.diag((often * chance).sum(axis=0)) * 3 / n_labels
+    missed = ((1 - rate) ** P * often).T @ chance  # what weights of 1 lack
+    return float(1 + np.linalg.solve(bias + noise, missed[0])[seen - 1])
 
 
 def _below(scores: Array, weights: Array, ties: float) -> Array:

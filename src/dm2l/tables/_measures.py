@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,15 +53,19 @@ def measure(
     scores: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     positive: NDArray[np.bool_],
+    holes: Literal["estimate", "observed"] = "estimate",
 ) -> dict[str, float]:
-    """All measures on the observed entries of ``Y``; nan where one is undefined."""
-    found = evaluate(Y, scores, predictions=positive.astype(np.float64))
+    """All measures, of complete rows or of the observed entries of ``Y``; nan where undefined."""
+    found = evaluate(Y, scores, predictions=positive.astype(np.float64), holes=holes)
     known = ~np.isnan(Y)
     precision = label_precision(Y, scores)
     defined = precision[~np.isnan(precision)]
-    # A row of which only positives are known cannot be ranked wrongly: it would count as 1.
-    both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
-    by_row = get_metric("average_precision")(Y[both], scores[both]) if both.any() else np.nan
+    by_row = found["average_precision"].value
+    if holes == "observed":
+        # A row of which only positives are known cannot be ranked wrongly: it would count as 1.
+        both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
+        metric = get_metric("average_precision", holes=holes)
+        by_row = metric(Y[both], scores[both]) if both.any() else np.nan
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
