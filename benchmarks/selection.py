@@ -6,9 +6,9 @@
 
 Labels of training rows are hidden uniformly; every setting of a grid is scored on five folds of
 them by every measure, and on test rows, whose labels are complete, by average precision, ranking
-loss and label AUC. Regret is what the best setting of the grid has more there than the one that a measure
-chooses. "today" is the rule before estimates: average precision of observed labels, or label AUC
-where most rows do not show both answers.
+loss and label AUC. Regret is what the best setting of the grid has more there than the one that a
+measure chooses. "today" is the rule before there were estimates: average precision of observed
+labels, or label AUC where most rows do not show both answers.
 """
 
 from __future__ import annotations
