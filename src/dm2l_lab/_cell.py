@@ -219,7 +219,7 @@ def _measure(
     result: dict[str, dict[str, float | None]] = {}
     observed: Any = {"holes": "observed"}
     one_error = metrics.one_error(Y, scores, **observed)
-    hamming_loss = math.nan
+    hamming_loss: Any = math.nan
     if predictions is not None:
         hamming_loss = metrics.hamming_loss(Y, predictions, **observed)
     for convention in CONVENTIONS:

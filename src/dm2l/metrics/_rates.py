@@ -79,7 +79,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> Rates:
         never = np.prod(1 - np.minimum(label / (1 + before * strength), 1))
         expected = n_some * never / max(1 - never, 1e-12)
         weight = min(1.0, expected / max(empty.sum(), 1))
-    past = np.cumsum(seen, axis=1) - seen
+    past: NDArray[np.int64] = np.cumsum(seen, axis=1) - seen
     factor = (1 + past * strength) / (1 + before * strength)
     entries = np.clip(label * factor, LOWEST, 1.0)
     return Rates(entries, np.where(empty, weight, 1.0))
