@@ -47,7 +47,7 @@ def hamming_loss(
     missing_label: Any = np.nan,
     absent_label: Any = None,
 ) -> float | MetricValue:
-    r"""Share of the observed entries that are predicted wrongly.
+    r"""Share of entries that are predicted wrongly.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -58,7 +58,7 @@ def hamming_loss(
     predictions : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
     undefined : {None, "skip", "raise"} or float, default=None
-        There for uniformity: an observed entry is always defined.
+        There for uniformity: an entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
     holes, rates, missing, label_mask, missing_label, absent_label
@@ -72,7 +72,8 @@ def hamming_loss(
     Examples
     --------
     >>> from dm2l.metrics import hamming_loss
-    >>> hamming_loss([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])  # 1 of 3 observed
+    >>> Y, predictions = [[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]]
+    >>> hamming_loss(Y, predictions, holes="observed")  # 1 of 3
     0.3333333333333333
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
@@ -104,7 +105,7 @@ def f1_micro(
     missing_label: Any = np.nan,
     absent_label: Any = None,
 ) -> float | MetricValue:
-    r"""F1 over all observed entries together.
+    r"""F1 over all entries together.
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
@@ -126,7 +127,7 @@ def f1_micro(
     Examples
     --------
     >>> from dm2l.metrics import f1_micro
-    >>> f1_micro([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])
+    >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)

@@ -60,8 +60,8 @@ def evaluate(
     --------
     >>> from dm2l.metrics import evaluate
     >>> result = evaluate([[1, 0], [float("nan"), 1]], [[0.9, -0.1], [0.8, 0.3]])
-    >>> result["hamming_loss"]
-    MetricValue(value=0.0, n_entries=3, n_units=3, n_undefined=0)
+    >>> result["hamming_loss"].kind, result["hamming_loss"].n_entries
+    ('estimate', 3)
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     P = S > 0 if predictions is None else predictions

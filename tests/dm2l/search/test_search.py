@@ -82,7 +82,8 @@ def test_search_scores_every_setting_as_a_fit_alone_does(settings):
     expected = alone(X, Y, folds, gamma, **settings)
     # A path may end in another local minimum than a start from ridge: close, not equal.
     np.testing.assert_allclose(splits(search), expected, atol=5e-3)
-    assert np.median(np.abs(splits(search) - expected)) < 1e-9
+    # An estimate is a smooth function of scores, which agree to the tolerance of the fits.
+    assert np.median(np.abs(splits(search) - expected)) < 1e-6
 
 
 def test_several_gammas_are_the_searches_over_each():
