@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate
-from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval, get_metric
+from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
 
@@ -56,20 +56,17 @@ def measure(
     holes: Literal["estimate", "observed"] = "estimate",
 ) -> dict[str, float]:
     """All measures, of complete rows or of the observed entries of ``Y``; nan where undefined."""
-    found = evaluate(Y, scores, predictions=positive.astype(np.float64), holes=holes)
+    # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
+    found = evaluate(
+        Y, scores, predictions=positive.astype(float), convention="published", holes=holes
+    )
     known = ~np.isnan(Y)
     precision = label_precision(Y, scores)
     defined = precision[~np.isnan(precision)]
-    by_row = found["average_precision"].value
-    if holes == "observed":
-        # A row of which only positives are known cannot be ranked wrongly: it would count as 1.
-        both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
-        metric = get_metric("average_precision", holes=holes)
-        by_row = metric(Y[both], scores[both]) if both.any() else np.nan
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
-        "average_precision": by_row,
+        "average_precision": found["average_precision"].value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
