@@ -39,39 +39,47 @@ WIDTHS = (0.25, 1.0, 4.0)  # times gamma="scale"
 ROWS = 1000, 2000  # to fit and to test, at most
 
 
-def quality(Y: Any, scores: Any) -> float:
-    return float(metrics.average_precision(Y, scores)) - float(metrics.ranking_loss(Y, scores))
-
-
-# (metric, options, sign)
-CRITERIA: dict[str, tuple[Any, dict[str, Any], int]] = {
-    **{
-        f"{name}, {holes}": (getattr(metrics, name), {"holes": holes}, sign)
-        for holes in ("observed", "estimate")
-        for name, sign in {
-            "average_precision": 1,
-            "ranking_loss": -1,
-            "label_auc": 1,
-            "precision_at_k": 1,
-            "calibrated_log_loss": -1,
-        }.items()
-    },
-    "average precision - ranking loss, estimate": (quality, {}, 1),
-    "ndcg_at_k, estimate": (metrics.ndcg_at_k, {"holes": "estimate", "k": 5}, 1),
+# Of evaluate, with the sign that makes larger better.
+MEASURES = {
+    "average_precision": 1,
+    "ranking_loss": -1,
+    "label_auc": 1,
+    "precision_at_1": 1,
+    "coverage": -1,
 }
+HOLES = ("observed", "estimate")
+CRITERIA = [
+    *(f"{name}, {holes}" for holes in HOLES for name in MEASURES),
+    *(f"average precision - ranking loss, {holes}" for holes in HOLES),
+    *(f"calibrated_log_loss, {holes}" for holes in HOLES),
+]
 TESTS = {"average_precision": 1, "ranking_loss": -1, "label_auc": 1}
+
+
+def criteria(Y: Any, scores: Any) -> list[float]:
+    found = {holes: metrics.evaluate(Y, scores, k=(1,), holes=holes) for holes in HOLES}
+    signed = {
+        holes: {name: sign * found[holes][name].value for name, sign in MEASURES.items()}
+        for holes in HOLES
+    }
+    both = [signed[holes]["average_precision"] + signed[holes]["ranking_loss"] for holes in HOLES]
+    losses = [-float(metrics.calibrated_log_loss(Y, scores, holes=holes)) for holes in HOLES]
+    return [*signed["observed"].values(), *signed["estimate"].values(), *both, *losses]
+
+
+def tested(Y: Any, scores: Any) -> list[float]:
+    return [sign * float(getattr(metrics, name)(Y, scores)) for name, sign in TESTS.items()]
 
 
 class Marks:
     """A score for a search that keeps many and returns where it put them."""
 
-    def __init__(self, wanted: dict[str, tuple[Any, dict[str, Any], int]]) -> None:
-        self.wanted = wanted
+    def __init__(self, score: Any) -> None:
+        self.score = score
         self.found: list[list[float]] = []
 
     def __call__(self, Y: Any, scores: Any) -> float:
-        marks = [sign * metric(Y, scores, **o) for metric, o, sign in self.wanted.values()]
-        self.found.append([float(mark) for mark in marks])
+        self.found.append(self.score(Y, scores))
         return float(len(self.found) - 1)
 
 
@@ -87,9 +95,9 @@ def read(data: str, seed: int) -> tuple[Any, Any, int]:
     return X, Y[order], n
 
 
-def marks_of(kernel: str, X: Any, Y: Any, folds: Any, wanted: Any) -> Any:
+def marks_of(kernel: str, X: Any, Y: Any, folds: Any, score: Any) -> Any:
     """Every setting (in the order of the grid) on every fold by every mark."""
-    marks = Marks(wanted)
+    marks = Marks(score)
     grid: dict[str, Any] = {"alphas": GRIDS["rbf"], "kernel": kernel}
     if kernel == "linear":
         scale = float((X**2).sum() / len(X)) / 10
@@ -106,21 +114,20 @@ def marks_of(kernel: str, X: Any, Y: Any, folds: Any, wanted: Any) -> Any:
 def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     X, Y, n = read(data, seed)
     hidden = hide_uniform(Y[:n], rate, random_state=seed)
-    chosen_by = np.nanmean(marks_of(kernel, X[:n], hidden, 5, CRITERIA), axis=1)
+    chosen_by = np.nanmean(marks_of(kernel, X[:n], hidden, 5, criteria), axis=1)
     rows = np.arange(len(X))
-    tests = {name: (getattr(metrics, name), {}, sign) for name, sign in TESTS.items()}
     whole = np.concatenate([hidden, Y[n:]])
-    tested = marks_of(kernel, X, whole, [(rows[:n], rows[n:])], tests)[:, 0]
+    found = marks_of(kernel, X, whole, [(rows[:n], rows[n:])], tested)[:, 0]
     picked = {name: int(np.nanargmax(chosen_by[:, k])) for k, name in enumerate(CRITERIA)}
     both = (hidden == 1).any(axis=1) & (hidden == 0).any(axis=1)
     by_row = 2 * both.sum() >= (~np.isnan(hidden)).any(axis=1).sum()
     usual = "average_precision" if by_row else "label_auc"
     picked["today"] = picked[f"{usual}, observed"]
     regret = {
-        name: [round(float(v), 5) for v in tested.max(axis=0) - tested[place]]
+        name: [round(float(v), 5) for v in found.max(axis=0) - found[place]]
         for name, place in picked.items()
     }
-    best = [round(float(v), 4) for v in tested.max(axis=0)]
+    best = [round(float(v), 4) for v in found.max(axis=0)]
     return {"regret": regret, "picked": picked, "best": best}
 
 
