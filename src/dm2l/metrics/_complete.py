@@ -67,11 +67,21 @@ class CompleteRows:
         holes = (self.T == 0).any(axis=0)
         one_sided = holes & (positive >= ONLY_POSITIVES) & (negative == 0)
         self.impossible = bool(one_sided.any() or not negative.any())
-        with np.errstate(under="ignore"):
-            P = cross_fitted_probabilities(self.T, self.S, 1 / self.rates)
-        seen = self.T != 0
-        self.plain = np.where(seen, self.T > 0, P)
-        self.labels = np.where(seen, P + ((self.T > 0) - P) / self.rates, P)
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        return cross_fitted_probabilities(self.T, self.S, 1 / self.rates)
+
+    @cached_property
+    def plain(self) -> Array:
+        """Labels, and probabilities in holes."""
+        return np.where(self.T != 0, self.T > 0, self._probabilities)
+
+    @cached_property
+    def labels(self) -> Array:
+        """What has the labels as its mean over masks."""
+        P = self._probabilities
+        return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
     def reordered(self, *, break_ties: bool) -> CompleteRows:
         """The same with another rule for ties."""

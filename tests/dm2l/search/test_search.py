@@ -149,6 +149,8 @@ def test_metrics_of_decisions_and_losses_have_their_sign():
     scores = np.array([[0.4, 0.5], [-1.0, 2.0]])
     assert get_metric("neg_hamming_loss")(Y, scores) == -hamming_loss(Y, (scores > 0) * 1.0)
     assert get_metric("neg_ranking_loss")(Y, scores) == -ranking_loss(Y, scores)
+    observed = get_metric("neg_ranking_loss", holes="observed")(Y, scores)
+    assert observed == -ranking_loss(Y, scores, holes="observed")
     with pytest.raises(ValueError, match="'accuracy' is not a scorer"):
         get_metric("accuracy")
 
