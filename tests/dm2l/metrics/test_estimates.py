@@ -35,11 +35,24 @@ def hide(Y, rates, seed: int):
 
 # -- expectation over masks ----------------------------------------------------------------------
 
+# What rows add and what they count for, and the plain measure of a row, 0 where it is undefined.
 ROWS = {
-    "precision": lambda rows: (rows.precision(), rows.some_positive),
-    "pairs, a tie is wrong": lambda rows: rows.pairs(0.0),
-    "pairs, a tie is half": lambda rows: rows.pairs(0.5),
-    "depth": lambda rows: (rows.depth(), rows.some_positive),
+    "precision": (
+        lambda rows: (rows.precision(), rows.some_positive),
+        lambda Y, S: metrics.average_precision(Y, S, undefined=0.0),
+    ),
+    "pairs, a tie is wrong": (
+        lambda rows: rows.pairs(0.0),
+        lambda Y, S: metrics.ranking_loss(Y, S, undefined=0.0),
+    ),
+    "pairs, a tie is half": (
+        lambda rows: rows.pairs(0.5),
+        lambda Y, S: 1 - metrics.instance_auc(Y, S, undefined=1.0),
+    ),
+    "depth": (
+        lambda rows: (rows.depth(), rows.some_positive),
+        lambda Y, S: metrics.coverage(Y, S, convention="sklearn"),
+    ),
 }
 
 
@@ -49,12 +62,14 @@ ROWS = {
 def test_what_rows_add_has_the_complete_rows_as_its_mean_over_all_masks(
     measure, break_ties, rate, monkeypatch
 ):
+    added, plain = ROWS[measure]
     # Any probabilities will do that do not depend on the mask.
     rng = np.random.default_rng(1)
     Y = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 1]], dtype=np.int8)
-    T, S = 2 * Y - 1, rng.integers(3, size=Y.shape).astype(float)
+    S = rng.integers(3, size=Y.shape).astype(float)
     rates = rate * rng.uniform(0.8, 1.2, size=Y.shape)
     P = rng.uniform(0.1, 0.9, size=Y.shape)
+    monkeypatch.setattr(_complete, "cross_fitted_probabilities", lambda T, S, weights: P)
     monkeypatch.setattr(
         _complete.CompleteRows, "_one_over", lambda self, q, *_: _complete.exact_inverse(q.shape[1])
     )
@@ -63,14 +78,15 @@ def test_what_rows_add_has_the_complete_rows_as_its_mean_over_all_masks(
         mask = np.array(kept)
         chance = np.where(mask, rates, 1 - rates).prod(axis=1)
         rows = _complete.CompleteRows.__new__(_complete.CompleteRows)
-        vars(rows).update(T=T * mask, S=S, rates=rates, weights=np.ones(4), break_ties=break_ties)
-        rows.labels = P + mask * (Y - P) / rates
-        rows.plain = np.where(mask, Y, P)
-        total += chance * np.array(ROWS[measure](rows))
-    whole = _complete.CompleteRows.__new__(_complete.CompleteRows)
-    vars(whole).update(T=T, S=S, rates=np.ones(Y.shape), weights=np.ones(4), break_ties=break_ties)
-    whole.labels = whole.plain = Y.astype(float)
-    np.testing.assert_allclose(total, ROWS[measure](whole), atol=1e-9)
+        T = (2 * Y - 1) * mask
+        vars(rows).update(T=T, S=S, rates=rates, weights=np.ones(len(Y)), break_ties=break_ties)
+        total += chance * np.array(added(rows))
+    if break_ties:
+        S = S + 1e-3 * np.arange(Y.shape[1])  # the later label first
+    some, all_ = Y.any(axis=1), Y.all(axis=1)
+    expected = [plain(Y[[i]], S[[i]]) for i in range(len(Y))]
+    counted = some & ~all_ if measure.startswith("pairs") else some
+    np.testing.assert_allclose(total, [expected, counted], atol=1e-9)
 
 
 @pytest.mark.parametrize("convention", ["paper", "published", "sklearn"])
