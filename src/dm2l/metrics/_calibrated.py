@@ -23,6 +23,8 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
     Every fifth row is judged by the curves of the other rows, so that a row's own labels, seen or
     not, have no part in its probabilities.
     """
+    largest = np.abs(S).max(initial=0.0)
+    S = S / largest if largest > 0 else S  # squares of large numbers are none
     spread = S.std()
     Z = (S - S.mean(axis=0)) / (spread if spread > 0 else 1.0)
     W = np.where(T != 0, weights, 0.0)

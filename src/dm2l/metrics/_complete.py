@@ -166,7 +166,8 @@ class CompleteRows:
         number = np.arange(c)[:, None]
         wanted = t**number / target[:, None]  # times the weights: 1
         sums = np.stack([added(q, node) for node in t], axis=1)
-        noise = np.cov(sums.T, aweights=self.weights + TINY) / n
+        sums -= np.average(sums, axis=0, weights=self.weights + TINY)
+        noise = (self.weights[:, None] * sums).T @ sums / n**2
         bias = 4 * (wanted * share[1:, None]).T
         matrix = bias @ wanted + noise
         matrix += 1e-10 * np.trace(matrix) / len(t) * np.eye(len(t))

@@ -260,3 +260,15 @@ def test_log_loss_prefers_scores_that_know_more():
         warnings.simplefilter("error")
         better, worse = (metrics.calibrated_log_loss(hidden, s) for s in (S, noise))
     assert better < worse < math.log(2)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e300])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_few_rows_and_scores_of_any_size_are_judged(n, scale):
+    Y, S = problem(12, n=n)
+    Y[0, :2] = 1, 0
+    hidden = hide(Y, 0.6, 0)
+    hidden[0, :2] = 1, 0
+    for name, found in metrics.evaluate(hidden, scale * S).items():
+        assert math.isnan(found.value) or 0 <= found.value <= 6, name
+    assert math.isfinite(metrics.calibrated_log_loss(hidden, scale * S))
