@@ -323,6 +323,41 @@ def estimate() -> str:
     return "\n".join(lines)
 
 
+def estimates() -> str:
+    """Of complete labels, from labels with holes; no table before the study was run."""
+    if not (HERE / "results" / "estimates.json").exists():
+        return ""
+    short = load("estimates")["short"]
+    lines = [
+        "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in short:
+        low, mean, high = row["covered"]
+        lines.append(
+            f"| `{row['measure']}` | {row['rate']} | {row['worst_bias']:+.3f} ({row['worst_at']}) "
+            f"| {row['mean_bias']:.3f} | {row['observed_bias']:.3f} "
+            f"| {mean:.0%} ({low:.0%} to {high:.0%}) |"
+        )
+    return "\n".join(lines)
+
+
+def selection() -> str:
+    """Mean regret in average precision; no table before the study was run."""
+    if not (HERE / "results" / "selection.json").exists():
+        return ""
+    found = load("selection")["mean_regret"]
+    names = list(found[min(found, key=lambda rate: abs(float(rate) - 0.3))])
+    lines = [
+        "| regret in average precision, chosen by | " + " | ".join(found) + " |",
+        "|---" * (len(found) + 1) + "|",
+    ]
+    for name in names:
+        cells = (f"{found[rate][name][0]:.4f}" for rate in found)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": {"arts": arts, "fit": fit},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
@@ -334,6 +369,7 @@ PAGES = {
         "nystroem": nystroem,
         "device": device,
     },
+    "docs/metrics.md": {"estimates": estimates, "selection": selection},
     "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
 

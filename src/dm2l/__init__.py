@@ -24,7 +24,7 @@ the method, read downwards
 
 beside it
     ``masks``            labels to hide
-    ``metrics``          on observed entries only
+    ``metrics``          of complete labels, estimated where some are missing
     ``model_selection``  splitters and scorers that take holes
     ``baselines``        the methods to compare with
     ``extreme``          very many labels

@@ -467,6 +467,7 @@ _RECIPES = {
     "f1_micro": _Recipe(metrics.f1_micro, response_method="predict"),
     "instance_auc": _Recipe(metrics.instance_auc),
     "label_auc": _Recipe(metrics.label_auc),
+    "neg_calibrated_log_loss": _Recipe(metrics.calibrated_log_loss, greater_is_better=False),
     "neg_coverage": _Recipe(metrics.coverage, greater_is_better=False),
     "neg_hamming_loss": _Recipe(metrics.hamming_loss, False, "predict"),
     "neg_one_error": _Recipe(metrics.one_error, greater_is_better=False),
@@ -496,8 +497,9 @@ def get_scorer_names() -> list[str]:
 def get_scorer(name: str, **options: Any) -> Any:
     """Make a scorer of a metric of :mod:`dm2l.metrics`, for ``scoring=`` of ``GridSearchCV``.
 
-    A scorer is called as ``scorer(estimator, X, Y)``, uses observed entries only, and is larger for
-    a better estimator. Where scikit-learn's metadata routing passes a ``label_mask``,
+    A scorer is called as ``scorer(estimator, X, Y)`` and is larger for a better estimator. Where
+    ``Y`` has holes it estimates what complete labels would give; ``holes="observed"`` makes it
+    judge observed labels alone. Where scikit-learn's metadata routing passes a ``label_mask``,
     ``get_scorer(name).set_score_request(label_mask=True)`` takes it: what a fit may not read must
     not be scored either.
 
@@ -534,13 +536,15 @@ def get_scorer(name: str, **options: Any) -> Any:
     )
 
 
-def get_metric(name: str) -> Callable[[Any, Any], float]:
+def get_metric(name: str, **options: Any) -> Callable[[Any, Any], float]:
     """Make a function of labels and scores, larger for better scores, of a scorer's name.
 
     Parameters
     ----------
     name : str
         One of :func:`get_scorer_names`. Metrics of decisions take a score above 0 as a yes.
+    **options : object
+        Options of the metric, for example ``holes="observed"``.
 
     Returns
     -------
@@ -553,7 +557,7 @@ def get_metric(name: str) -> Callable[[Any, Any], float]:
     >>> get_metric("neg_hamming_loss")([[0, 1], [1, 1]], [[-0.5, 0.2], [0.3, -0.1]])
     -0.25
     """
-    return partial(_measure, _recipe(name))
+    return partial(_measure, _recipe(name), **options)
 
 
 def _recipe(name: str) -> _Recipe:
@@ -562,11 +566,12 @@ def _recipe(name: str) -> _Recipe:
     return _RECIPES[name]
 
 
-def _measure(recipe: _Recipe, Y: Any, scores: Any) -> float:
+def _measure(recipe: _Recipe, Y: Any, scores: Any, **options: Any) -> float:
     response = scores
     if recipe.response_method == "predict":
         response = (np.asarray(scores) > 0).astype(np.float64)
-    options = {} if recipe.k is None else {"k": recipe.k}
+    if recipe.k is not None:
+        options = {"k": recipe.k} | options
     value = float(recipe.metric(Y, response, **options))
     return value if recipe.greater_is_better else -value
 

@@ -84,7 +84,11 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
             seconds = time.perf_counter() - start
             found = evaluate(data.target[test], model.decision_function(data.data[test]))
             holes = evaluate(
-                truth, model.decision_function(X), predictions=model.predict(X), label_mask=hidden
+                truth,
+                model.decision_function(X),
+                predictions=model.predict(X),
+                label_mask=hidden,
+                holes="observed",
             )
             measured = {key: found[key].value for key, *_ in COLUMNS if key in found}
             measured["hidden_auc"] = holes["label_auc"].value

@@ -1,9 +1,10 @@
-"""Metrics that use observed labels only and say how many they used.
+"""Metrics of labels with holes: what complete labels would give, or what observed ones do.
 
-Every function takes the same ``Y`` as the estimators: NaN (or ``missing_label``) entries do not
-count. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the DM2L
-paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at the
-first ``k`` places take a list of the best labels as well as all scores.
+Every function takes the same ``Y`` as the estimators. Where entries are missing, the value that
+complete labels would give is estimated from those that are observed; ``holes="observed"`` judges
+these alone. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the
+DM2L paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at
+the first ``k`` places take a list of the best labels as well as all scores.
 """
 
 from dm2l.metrics._at_k import (
@@ -12,6 +13,7 @@ from dm2l.metrics._at_k import (
     propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
 )
+from dm2l.metrics._calibrated import calibrated_log_loss
 from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
 from dm2l.metrics._propensities import check_propensities, propensities
@@ -28,6 +30,7 @@ from dm2l.metrics._units import MetricValue, signs_and_scores
 __all__ = [
     "MetricValue",
     "average_precision",
+    "calibrated_log_loss",
     "check_propensities",
     "coverage",
     "evaluate",

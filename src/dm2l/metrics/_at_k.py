@@ -9,9 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.metrics._places import Places, find_places
+from dm2l.metrics._complete import CompleteRows, complete_rows
+from dm2l.metrics._places import Places, check_k, find_places
 from dm2l.metrics._propensities import check_propensities
-from dm2l.metrics._units import MetricValue, Missing, Undefined, average, finish, ratio
+from dm2l.metrics._rates import Holes, check_holes
+from dm2l.metrics._units import (
+    MetricValue,
+    Missing,
+    Undefined,
+    average,
+    finish,
+    ratio,
+    signs_and_scores,
+)
 
 Array = NDArray[np.float64]
 
@@ -23,6 +33,8 @@ def precision_at_k(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -50,10 +62,8 @@ def precision_at_k(
         What to do with rows on which the formula divides by zero.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
-    missing : {"ignore", "error"}, default="ignore"
-        Whether an entry that was not observed is left out, or refused.
-    label_mask, missing_label, absent_label
-        As in :func:`dm2l.labels.parse_labels`.
+    holes, rates, missing, label_mask, missing_label, absent_label
+        As in :func:`ranking_loss`. Of a list, observed labels alone are judged.
 
     Returns
     -------
@@ -72,10 +82,15 @@ def precision_at_k(
     >>> precision_at_k(Y, best, k=2, absent_label="negative")
     0.5
     """
-    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    check_k(k)
+    reading = missing, label_mask, missing_label, absent_label
+    if rows := _rows(Y, scores, holes, rates, *reading):
+        gained = rows.q[:, :k].mean(axis=1)
+        return finish(rows.settle(gained, np.ones(len(gained)), undefined), return_counts)
+    places = find_places(Y, scores, k, *reading)
     values = ratio(places.hits.sum(axis=1), places.count)
     result = average(values, places.truth.n_observed(), places.count > 0, undefined)
-    return finish(result, return_counts)
+    return finish(result, return_counts, places.complete)
 
 
 def ndcg_at_k(
@@ -85,6 +100,8 @@ def ndcg_at_k(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -101,7 +118,8 @@ def ndcg_at_k(
 
     Parameters
     ----------
-    Y, scores, k, undefined, return_counts, missing, label_mask, missing_label, absent_label
+    Y, scores, k, undefined, return_counts
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`precision_at_k`.
 
     Returns
@@ -115,13 +133,18 @@ def ndcg_at_k(
     >>> round(ndcg_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=3), 6)
     0.815465
     """
-    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    check_k(k)
+    reading = missing, label_mask, missing_label, absent_label
+    if rows := _rows(Y, scores, holes, rates, *reading):
+        gains = rows.gains(_discounts(min(k, rows.q.shape[1])))
+        return finish(rows.settle(gains, rows.some_positive, undefined), return_counts)
+    places = find_places(Y, scores, k, *reading)
     discounts = _discounts(places.labels.shape[1])
     gained = places.hits @ discounts
     best = places.best(np.ones(places.truth.signed.shape[1]), discounts)
     defined = (best > 0) & (places.count > 0)
     result = average(ratio(gained, best), places.truth.n_observed(), defined, undefined)
-    return finish(result, return_counts)
+    return finish(result, return_counts, places.complete)
 
 
 def propensity_scored_precision_at_k(
@@ -227,6 +250,13 @@ def propensity_scored_ndcg_at_k(
     best = places.best(gains, discounts) / discounts.sum()
     result = _over_best(places, gained, best, normalise, undefined)
     return finish(result, return_counts)
+
+
+def _rows(Y: Any, scores: Any, holes: Holes, rates: Any, *reading: Any) -> CompleteRows | None:
+    check_holes(holes)
+    if isinstance(scores, tuple):
+        return None
+    return complete_rows(*signs_and_scores(Y, scores, *reading), holes, rates)
 
 
 def _discounts(k: int) -> Array:

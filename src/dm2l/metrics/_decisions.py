@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
+from dm2l.metrics._complete import complete_rows
+from dm2l.metrics._labels import estimated_f1, estimated_hamming_loss
+from dm2l.metrics._rates import Holes
 from dm2l.metrics._units import (
     MetricValue,
     Missing,
@@ -37,12 +40,14 @@ def hamming_loss(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
     absent_label: Any = None,
 ) -> float | MetricValue:
-    r"""Share of the observed entries that are predicted wrongly.
+    r"""Share of entries that are predicted wrongly.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -53,13 +58,11 @@ def hamming_loss(
     predictions : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
     undefined : {None, "skip", "raise"} or float, default=None
-        There for uniformity: an observed entry is always defined.
+        There for uniformity: an entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    missing : {"ignore", "error"}, default="ignore"
-        Whether an entry that was not observed is left out, or refused.
-    label_mask, missing_label, absent_label
-        As in :func:`dm2l.labels.parse_labels`.
+    holes, rates, missing, label_mask, missing_label, absent_label
+        As in :func:`ranking_loss`.
 
     Returns
     -------
@@ -69,14 +72,17 @@ def hamming_loss(
     Examples
     --------
     >>> from dm2l.metrics import hamming_loss
-    >>> hamming_loss([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])  # 1 of 3 observed
+    >>> Y, predictions = [[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]]
+    >>> hamming_loss(Y, predictions, holes="observed")  # 1 of 3
     0.3333333333333333
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+        return finish(estimated_hamming_loss(rows, positive), return_counts)
     wrong = ((T > 0) != positive)[T != 0]
     one_each = np.ones(len(wrong), dtype=np.int64)
     result = average(wrong.astype(np.float64), one_each, one_each > 0, undefined, unit="entries")
-    return finish(result, return_counts)
+    return finish(result, return_counts, T)
 
 
 def _f1(T: Signs, positive: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -92,12 +98,14 @@ def f1_micro(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
     absent_label: Any = None,
 ) -> float | MetricValue:
-    r"""F1 over all observed entries together.
+    r"""F1 over all entries together.
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
@@ -105,7 +113,8 @@ def f1_micro(
 
     Parameters
     ----------
-    Y, predictions, return_counts, missing, label_mask, missing_label, absent_label
+    Y, predictions, return_counts
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of an undefined result.
@@ -118,14 +127,16 @@ def f1_micro(
     Examples
     --------
     >>> from dm2l.metrics import f1_micro
-    >>> f1_micro([[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]])
+    >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+        return finish(estimated_f1(rows, positive, undefined, macro=False), return_counts)
     twice, total = (v.sum(keepdims=True) for v in _f1(T, positive))
     entries = np.array([np.count_nonzero(T)])
     result = average(ratio(twice, total), entries, total > 0, undefined, unit="label matrices")
-    return finish(result, return_counts)
+    return finish(result, return_counts, T)
 
 
 def f1_macro(
@@ -134,6 +145,8 @@ def f1_macro(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -148,7 +161,8 @@ def f1_macro(
 
     Parameters
     ----------
-    Y, predictions, return_counts, missing, label_mask, missing_label, absent_label
+    Y, predictions, return_counts
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of the undefined labels.
@@ -165,7 +179,9 @@ def f1_macro(
     0.5
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+        return finish(estimated_f1(rows, positive, undefined, macro=True), return_counts)
     twice, total = _f1(T, positive)
     entries = np.count_nonzero(T, axis=0)
     result = average(ratio(twice, total), entries, total > 0, undefined, unit="labels")
-    return finish(result, return_counts)
+    return finish(result, return_counts, T)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking
+from dm2l.metrics._complete import complete_rows
+from dm2l.metrics._rates import Holes
 from dm2l.metrics._units import Convention, MetricValue, Missing, Undefined, ratio, signs_and_scores
 
 
@@ -22,6 +24,8 @@ def evaluate(
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     undefined: Undefined = None,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -43,10 +47,8 @@ def evaluate(
         For ``precision_at_k``; values above the number of labels are left out.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with undefined rows and labels, in every metric.
-    missing : {"ignore", "error"}, default="ignore"
-        Whether an entry that was not observed is left out, or refused.
-    label_mask, missing_label, absent_label
-        As in :func:`dm2l.labels.parse_labels`.
+    holes, rates, missing, label_mask, missing_label, absent_label
+        As in :func:`ranking_loss`.
 
     Returns
     -------
@@ -58,12 +60,19 @@ def evaluate(
     --------
     >>> from dm2l.metrics import evaluate
     >>> result = evaluate([[1, 0], [float("nan"), 1]], [[0.9, -0.1], [0.8, 0.3]])
-    >>> result["hamming_loss"]
-    MetricValue(value=0.0, n_entries=3, n_units=3, n_undefined=0)
+    >>> result["hamming_loss"].kind, result["hamming_loss"].n_entries
+    ('estimate', 3)
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     P = S > 0 if predictions is None else predictions
-    common: dict[str, Any] = {"missing_label": 0, "undefined": undefined, "return_counts": True}
+    rows = complete_rows(T, S, holes, rates)
+    common: dict[str, Any] = {
+        "missing_label": 0,
+        "undefined": undefined,
+        "return_counts": True,
+        "holes": holes,
+        "rates": rates if rows is None else rows,
+    }
     chosen = {} if convention is None else {"convention": convention}
     ranked = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
     result: dict[str, Any] = {}

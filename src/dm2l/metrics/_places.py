@@ -34,6 +34,11 @@ class Places:
         return self.signs > 0
 
     @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Whether each row is known completely."""
+        return np.asarray(self.truth.n_observed() == self.truth.signed.shape[1])
+
+    @property
     def count(self) -> NDArray[np.int64]:
         return np.count_nonzero(self.signs, axis=1)
 
@@ -53,6 +58,12 @@ class Places:
         return found.astype(np.float64)  # without a positive the counts are integers
 
 
+def check_k(k: int) -> None:
+    """Refuse a number of places that is none."""
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+
+
 def find_places(
     Y: Any,
     scores: Any,
@@ -63,8 +74,7 @@ def find_places(
     absent_label: Any,
 ) -> Places:
     """The first ``k`` places by all scores, or by a list of the best labels."""
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    check_k(k)
     if not isinstance(scores, tuple):
         T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
         order = np.argsort(np.where(T != 0, -S, np.inf), axis=1, kind="stable")[:, :k]

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import Signs
+from dm2l.metrics._complete import complete_rows
+from dm2l.metrics._labels import estimated_label_auc
+from dm2l.metrics._rates import Holes
 from dm2l.metrics._units import (
     Convention,
     MetricValue,
@@ -89,6 +92,8 @@ def ranking_loss(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -114,8 +119,15 @@ def ranking_loss(
         What to do with rows on which the formula divides by zero; None follows the convention.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
+    holes : {"estimate", "observed"}, default="estimate"
+        What is asked for where entries are missing: an estimate of the value that complete labels
+        would give, or the value of the observed labels alone, as if there were no others.
+    rates : None, array-like or tuple of two, default=None
+        How likely entries are observed, for the estimate: one number, one a label, one a row (as
+        a column) or one an entry; a tuple has those of positives and of negatives. None: each
+        label has its own rate, times a factor for the row where rows differ by more than chance.
     missing : {"ignore", "error"}, default="ignore"
-        Whether an entry that was not observed is left out, or refused.
+        Whether an entry that was not observed may be, or is refused.
     label_mask, missing_label, absent_label
         As in :func:`dm2l.labels.parse_labels`.
 
@@ -131,11 +143,14 @@ def ranking_loss(
     0.5
     """
     check_convention(convention)
-    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    fill = 0.0 if convention == "sklearn" else None
+    if rows := complete_rows(T, S, holes, rates):
+        return finish(rows.settle(*rows.pairs(0.0), undefined, fill=fill), return_counts)
+    o = _order(T, S)
     pairs = o.n_positive * o.n_negative
     values = ratio(o.sum_over_positives(o.negatives_from), pairs)
-    fill = 0.0 if convention == "sklearn" else None
-    return finish(average(values, o.n_observed, pairs > 0, undefined, fill=fill), return_counts)
+    return finish(average(values, o.n_observed, pairs > 0, undefined, fill=fill), return_counts, T)
 
 
 def average_precision(
@@ -145,6 +160,8 @@ def average_precision(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -163,7 +180,7 @@ def average_precision(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    missing, label_mask, missing_label, absent_label
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -179,14 +196,21 @@ def average_precision(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
-    o = _order(T, S, break_ties=convention == "published")
+    fill = 1.0 if convention == "sklearn" else None
+    published = convention == "published"
+    if rows := complete_rows(T, S, holes, rates, break_ties=published):
+        gained, counted = rows.precision(), rows.some_positive
+        if published:  # without those that have no negative, and a precision of 1
+            both = rows.pairs(0.0)[1]
+            gained, counted = gained - (counted - both), both
+        return finish(rows.settle(gained, counted, undefined, fill=fill), return_counts)
+    o = _order(T, S, break_ties=published)
     rank = np.maximum(o.positives_from + o.negatives_from, 1)
     values = ratio(o.sum_over_positives(o.positives_from / rank), o.n_positive)
     defined = o.n_positive > 0
-    if convention == "published":
+    if published:
         defined &= o.n_negative > 0
-    fill = 1.0 if convention == "sklearn" else None
-    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts)
+    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts, T)
 
 
 def coverage(
@@ -196,6 +220,8 @@ def coverage(
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -211,7 +237,7 @@ def coverage(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    missing, label_mask, missing_label, absent_label
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -229,13 +255,18 @@ def coverage(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
-    o = _order(T, S, break_ties=convention == "published")
-    rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
+    published = convention == "published"
     offset = 0.0 if convention == "sklearn" else 1.0
     fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
-    return finish(
-        average(rank - offset, o.n_observed, o.n_positive > 0, undefined, fill=fill), return_counts
-    )
+    if rows := complete_rows(T, S, holes, rates, break_ties=published):
+        depth, counted = rows.depth(), rows.some_positive
+        most = T.shape[1] - offset
+        result = rows.settle(depth - offset * counted, counted, undefined, fill=fill, most=most)
+        return finish(result, return_counts)
+    o = _order(T, S, break_ties=published)
+    rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
+    result = average(rank - offset, o.n_observed, o.n_positive > 0, undefined, fill=fill)
+    return finish(result, return_counts, T)
 
 
 def _auc(o: _Order, ties: float) -> NDArray[np.float64]:
@@ -251,6 +282,8 @@ def instance_auc(
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -269,7 +302,7 @@ def instance_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    missing, label_mask, missing_label, absent_label
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -284,15 +317,20 @@ def instance_auc(
     0.75
     """
     check_convention(convention)
-    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
-    fill: NDArray[np.float64] | float | None = None
-    if convention == "published":
-        fill = np.where(o.n_positive > 0, 1.0, 0.0)
-    elif convention == "sklearn":
-        fill = float("nan")
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    nan = float("nan") if convention == "sklearn" else None
+    if rows := complete_rows(T, S, holes, rates):
+        wrong, both = rows.pairs(_TIES[convention])
+        gained, counted = both - wrong, both
+        if convention == "published" and undefined is None:
+            no_negative = rows.some_positive - both
+            gained, counted = gained + no_negative, np.ones(len(T))
+        return finish(rows.settle(gained, counted, undefined, fill=nan), return_counts)
+    o = _order(T, S)
+    fill = np.where(o.n_positive > 0, 1.0, 0.0) if convention == "published" else nan
     defined = o.n_positive * o.n_negative > 0
     values = _auc(o, _TIES[convention])
-    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts)
+    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts, T)
 
 
 def label_auc(
@@ -302,6 +340,8 @@ def label_auc(
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -318,7 +358,7 @@ def label_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    missing, label_mask, missing_label, absent_label
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`; the units are labels.
 
     Returns
@@ -334,11 +374,14 @@ def label_auc(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    fill = float("nan") if convention == "sklearn" else None
+    if rows := complete_rows(T, S, holes, rates):
+        result = estimated_label_auc(rows, _TIES[convention], undefined, fill)
+        return finish(result, return_counts)
     o = _order(T.T, S.T)
     values, defined = _auc(o, _TIES[convention]), o.n_positive * o.n_negative > 0
-    fill = float("nan") if convention == "sklearn" else None
     result = average(values, o.n_observed, defined, undefined, fill=fill, unit="labels")
-    return finish(result, return_counts)
+    return finish(result, return_counts, T)
 
 
 def one_error(
@@ -347,6 +390,8 @@ def one_error(
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
+    holes: Holes = "estimate",
+    rates: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -360,7 +405,8 @@ def one_error(
 
     Parameters
     ----------
-    Y, scores, undefined, return_counts, missing, label_mask, missing_label, absent_label
+    Y, scores, undefined, return_counts
+    holes, rates, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -374,6 +420,11 @@ def one_error(
     >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
     """
-    o = _order(*signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label))
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    if rows := complete_rows(T, S, holes, rates):
+        right = np.where(rows.ties[0] == 0, rows.q, 1.0).prod(axis=1)
+        counted = rows.some_positive
+        return finish(rows.settle(counted - right, counted, undefined), return_counts)
+    o = _order(T, S)
     values = (o.negatives_from[:, 0] > 0).astype(np.float64)
-    return finish(average(values, o.n_observed, o.n_positive > 0, undefined), return_counts)
+    return finish(average(values, o.n_observed, o.n_positive > 0, undefined), return_counts, T)

@@ -16,15 +16,33 @@ from dm2l.labels import Signs, parse_labels, refuse_shuffled
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None
 Missing = Literal["ignore", "error"]
+Kind = Literal["complete", "estimate", "observed"]
 
 
 class MetricValue(NamedTuple):
-    """A metric with the number of entries and units (rows or labels) behind it."""
+    """A metric with what is behind it.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    n_entries, n_units, n_undefined : int
+        Observed entries behind it, units (rows, labels or entries), and units that it is undefined
+        on; those of an estimate are estimates.
+    kind : {"complete", "estimate", "observed"}
+        Whether nothing was missing; or the value of the complete labels was estimated; or it is
+        that of the observed labels alone.
+    standard_error : float
+        Of an estimate: how far it would be from the value of all rows of this kind, for rows drawn
+        like these and holes like these. nan for the other kinds.
+    """
 
     value: float
     n_entries: int
     n_units: int
     n_undefined: int
+    kind: Kind = "observed"
+    standard_error: float = float("nan")
 
 
 def signs_and_scores(
@@ -176,6 +194,10 @@ def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> NDArray[n
     return np.divide(a, b, out=np.full(len(a), undefined), where=b != 0)
 
 
-def finish(result: MetricValue, return_counts: bool) -> float | MetricValue:
-    """The number alone, or with its counts."""
+def finish(
+    result: MetricValue, return_counts: bool, known: NDArray[Any] | None = None
+) -> float | MetricValue:
+    """The number alone, or with its counts; ``known`` is 0 or False where something is missing."""
+    if known is not None and known.all():
+        result = result._replace(kind="complete")
     return result if return_counts else result.value

@@ -42,7 +42,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     All settings on the same rows share their features: a kernel matrix is computed once a
     ``gamma``, its factor and ``Phi'Phi`` once a fold, one Cholesky factor serves a path over all
     ``lambda_d``, and each fit of a path starts where the one before ended. Hidden labels are
-    hidden from the folds and from the metric too.
+    hidden from the folds and from the metric too, which estimates what they would give.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         not observed) and scores that is larger for better scores. None is "average_precision",
-        which ranks the labels of a row, or "label_auc" where most rows show no two to rank: for a
-        single label all settings would be perfect.
+        which ranks the labels of a row, or "label_auc" where complete rows would have less than
+        one positive on average, or less than one negative. Both are estimates for complete labels.
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
@@ -396,10 +396,14 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """What to maximise if nobody says: how labels are ranked, in rows if most have two to rank."""
-    both = positive.any(axis=1) & negative.any(axis=1)
-    seen = (positive | negative).any(axis=1)
-    return "average_precision" if 2 * both.sum() >= seen.sum() else "label_auc"
+    """What to maximise if nobody says: how labels are ranked, in rows if these have two to rank.
+
+    That is, if a complete row has a positive and a negative on average, by the shares of labels.
+    """
+    yes, no = positive.sum(axis=0), negative.sum(axis=0)
+    share = yes / np.maximum(yes + no, 1)
+    in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
+    return "average_precision" if in_rows else "label_auc"
 
 
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:

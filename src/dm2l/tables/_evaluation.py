@@ -147,12 +147,13 @@ def evaluate_table(
             if name == COUPLED:
                 filled = fill_holes(model, X, left)
                 p = filled.probabilities
-                measured[COUPLED].append(measure(hidden, p, p, filled.positive))
+                measured[COUPLED].append(measure(hidden, p, p, filled.positive, "observed"))
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])
                 chosen.append(settings)
             scores = model.decision_function(X)
-            found = measure(hidden, scores, model.predict_proba(X), model.predict(X) == 1)
+            yes = model.predict(X) == 1
+            found = measure(hidden, scores, model.predict_proba(X), yes, "observed")
             plain = ALONE if name == COUPLED else name
             measured[plain].append(found)
             precision[plain].append(label_precision(hidden, scores))

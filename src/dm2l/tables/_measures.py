@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate
-from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval, get_metric
+from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
 
@@ -53,19 +53,20 @@ def measure(
     scores: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     positive: NDArray[np.bool_],
+    holes: Literal["estimate", "observed"] = "estimate",
 ) -> dict[str, float]:
-    """All measures on the observed entries of ``Y``; nan where one is undefined."""
-    found = evaluate(Y, scores, predictions=positive.astype(np.float64))
+    """All measures, of complete rows or of the observed entries of ``Y``; nan where undefined."""
+    # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
+    found = evaluate(
+        Y, scores, predictions=positive.astype(float), convention="published", holes=holes
+    )
     known = ~np.isnan(Y)
     precision = label_precision(Y, scores)
     defined = precision[~np.isnan(precision)]
-    # A row of which only positives are known cannot be ranked wrongly: it would count as 1.
-    both = (Y == 1).any(axis=1) & (Y == 0).any(axis=1)
-    by_row = get_metric("average_precision")(Y[both], scores[both]) if both.any() else np.nan
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
-        "average_precision": by_row,
+        "average_precision": found["average_precision"].value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,

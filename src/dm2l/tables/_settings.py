@@ -42,8 +42,8 @@ class Wishes:
         Curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "average_precision", which ranks the labels of a row, or "label_auc" where most rows show
-        no two answers to rank.
+        "average_precision", which ranks the labels of a row, or "label_auc" where rows have less
+        than one positive on average.
     folds : int
         Folds of the search and of the calibration.
     seed : int

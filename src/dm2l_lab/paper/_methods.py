@@ -59,7 +59,13 @@ def quality(Y: Any, scores: Any) -> float:
     float
         Larger is better.
     """
-    return get_metric("average_precision")(Y, scores) + get_metric("neg_ranking_loss")(Y, scores)
+    precision = get_metric("average_precision", holes="observed")(Y, scores)
+    return precision + neg_ranking_loss(Y, scores)
+
+
+def neg_ranking_loss(Y: Any, scores: Any) -> float:
+    """Ranking loss of observed labels, its sign turned; parameters are those of ``quality``."""
+    return get_metric("neg_ranking_loss", holes="observed")(Y, scores)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:
@@ -178,7 +184,7 @@ def our_methods(*, coarse: bool = False) -> tuple[Method, ...]:
         Each selects its settings by five folds of the observed training labels, by ``quality`` or,
         the ones for ranking, by ranking loss.
     """
-    ranking: dict[str, Any] = {"scoring": "neg_ranking_loss"}
+    ranking: dict[str, Any] = {"scoring": neg_ranking_loss}
     ranked = "selected by ranking loss; quality is nearly selection by average precision"
     linear = COARSE_LINEAR if coarse else LINEAR
     kernel = COARSE_KERNEL if coarse else KERNEL

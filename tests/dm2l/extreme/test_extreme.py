@@ -516,9 +516,9 @@ def test_score_is_precision_at_one_over_judged_labels(data, rng):
     observed = rng.random(Y.shape) < 0.3
     observed[4] = False
     holes = np.where(observed, Y, np.nan)
-    assert model.score(X, holes) == pytest.approx(precision_at_k(holes, scores))
+    assert model.score(X, holes) == pytest.approx(precision_at_k(holes, scores, holes="observed"))
     judged = ExtremeDM2LClassifier(rank=4).fit(X, holes)
-    expected = precision_at_k(holes, judged.decision_function(X))
+    expected = precision_at_k(holes, judged.decision_function(X), holes="observed")
     assert judged.score(X, signed(Y, observed)) == pytest.approx(expected)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import ndcg_score
 
-from dm2l.metrics import (
+from observed_metrics import (
     ndcg_at_k,
     precision_at_k,
     propensities,

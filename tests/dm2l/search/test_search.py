@@ -82,7 +82,8 @@ def test_search_scores_every_setting_as_a_fit_alone_does(settings):
     expected = alone(X, Y, folds, gamma, **settings)
     # A path may end in another local minimum than a start from ridge: close, not equal.
     np.testing.assert_allclose(splits(search), expected, atol=5e-3)
-    assert np.median(np.abs(splits(search) - expected)) < 1e-9
+    # An estimate is a smooth function of scores, which agree to the tolerance of the fits.
+    assert np.median(np.abs(splits(search) - expected)) < 1e-6
 
 
 def test_several_gammas_are_the_searches_over_each():
@@ -148,6 +149,8 @@ def test_metrics_of_decisions_and_losses_have_their_sign():
     scores = np.array([[0.4, 0.5], [-1.0, 2.0]])
     assert get_metric("neg_hamming_loss")(Y, scores) == -hamming_loss(Y, (scores > 0) * 1.0)
     assert get_metric("neg_ranking_loss")(Y, scores) == -ranking_loss(Y, scores)
+    observed = get_metric("neg_ranking_loss", holes="observed")(Y, scores)
+    assert observed == -ranking_loss(Y, scores, holes="observed")
     with pytest.raises(ValueError, match="'accuracy' is not a scorer"):
         get_metric("accuracy")
 

@@ -1,0 +1,75 @@
+"""Cells of a study, so many at a time, each a line of JSON, and none twice."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+Cell = dict[str, Any]
+
+
+def stored(path: Path) -> list[Cell]:
+    """Lines of a file; the last may have been cut off where a process was ended."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _timed(compute: Callable[..., Cell], cell: Cell, end: float) -> Cell | None:
+    if time.time() > end:
+        return None
+    warnings.simplefilter("ignore")  # labels without positives in a fold
+    start = time.perf_counter()
+    found = compute(**cell)
+    return cell | found | {"seconds": round(time.perf_counter() - start, 2)}
+
+
+def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.Namespace) -> None:
+    """Compute what is not in ``options.out`` yet; after ``options.minutes`` start no more."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # read by the processes that are started from here
+    names = list(cells[0])
+    done = {json.dumps({name: row[name] for name in names}) for row in stored(options.out)}
+    todo = [cell for cell in cells if json.dumps(cell) not in done]
+    print(f"{len(todo)} of {len(cells)} cells to compute", flush=True)
+    end, failed, finished = time.time() + 60 * options.minutes, 0, 0
+    context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
+    with (
+        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
+        options.out.open("a") as file,
+    ):
+        futures = {pool.submit(_timed, compute, cell, end): cell for cell in todo}
+        for future in as_completed(futures):
+            error = future.exception()
+            if error is not None:
+                failed += 1
+                if failed <= 5:
+                    print(f"{futures[future]}: {error!r}", flush=True)
+            elif (row := future.result()) is not None:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                finished += 1
+                if finished % 100 == 0:
+                    print(f"{finished} of {len(todo)}", flush=True)
+    if failed:
+        raise SystemExit(f"{failed} cells broke")
+
+
+def options(description: str | None, results: str, seeds: int) -> argparse.ArgumentParser:
+    """What the studies have in common."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
+    parser.add_argument("--summary", action="store_true", help=f"of the lines, into {results}")
+    parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--rates", nargs="+", type=float)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    return parser

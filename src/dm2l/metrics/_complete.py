@@ -1,0 +1,306 @@
+r"""What a measure of rows would be if all their labels were known.
+
+An observed entry stands for :math:`1 / \rho` of its kind, and a hole has the probability
+:math:`p` that other rows give to its score, so that
+
+.. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
+
+over masks, whatever ``p`` is: good probabilities make it steadier, wrong ones do no harm. Entries
+of a row are hidden independently, so a product of the ``q`` of different labels has the product of
+the labels as its expectation, and with it everything that is a sum of such products. A measure of
+a row is one, once its :math:`1 / P` of ``P`` positives is written as an integral over
+:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (:class:`Inverse`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from dm2l.labels import Signs
+from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
+from dm2l.metrics._rates import Array, check_holes, observation_rates
+from dm2l.metrics._units import MetricValue, Undefined
+
+# Observed yes and no "no" at all: from so many on it is no chance.
+ONLY_POSITIVES = 5
+# Tiny factors are moved away from 0, which they are divided by.
+TINY = 1e-9
+
+
+class Inverse(NamedTuple):
+    """Nodes and weights with ``sum(w * t ** (P - 1))`` near ``1 / P`` for ``P`` from 1 on."""
+
+    nodes: Array
+    weights: Array
+
+
+def exact_inverse(n_labels: int) -> Inverse:
+    """Gauss-Legendre nodes: no bias, but wild where rates are low and positives many."""
+    x, w = np.polynomial.legendre.leggauss((n_labels + 2) // 2)
+    return Inverse((x + 1) / 2, w / 2)
+
+
+class CompleteRows:
+    """Labels that stand for those of complete rows, best score first.
+
+    Labels of which nothing is seen take no part. ``break_ties`` ranks the later of two labels with
+    the same score first.
+    """
+
+    def __init__(self, T: Signs, S: Array, rates: Any = None, *, break_ties: bool = False) -> None:
+        found = observation_rates(T, rates)
+        judged = (T != 0).any(axis=0)
+        self.judged = np.flatnonzero(judged)
+        self.T, self.S, self.rates = T[:, judged], S[:, judged], found.entries[:, judged]
+        self.weights = found.rows
+        self.break_ties = break_ties
+        self.n_entries = int(np.count_nonzero(T))
+        positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)
+        holes = (self.T == 0).any(axis=0)
+        one_sided = holes & (positive >= ONLY_POSITIVES) & (negative == 0)
+        self.impossible = bool(one_sided.any() or not negative.any())
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        return cross_fitted_probabilities(self.T, self.S, 1 / self.rates)
+
+    @cached_property
+    def plain(self) -> Array:
+        """Labels, and probabilities in holes."""
+        return np.where(self.T != 0, self.T > 0, self._probabilities)
+
+    @cached_property
+    def labels(self) -> Array:
+        """What has the labels as its mean over masks."""
+        P = self._probabilities
+        return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
+
+    def reordered(self, *, break_ties: bool) -> CompleteRows:
+        """The same with another rule for ties."""
+        if break_ties == self.break_ties:
+            return self
+        other = copy(self)
+        for name in ("order", "q", "ties", "positives", "negatives", "some_positive"):
+            vars(other).pop(name, None)
+        other.break_ties = break_ties
+        return other
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        S = self.S[:, ::-1] if self.break_ties else self.S
+        order = np.argsort(-S, axis=1, kind="stable")
+        return S.shape[1] - 1 - order if self.break_ties else order
+
+    @cached_property
+    def q(self) -> Array:
+        """Labels in the order of scores."""
+        return np.take_along_axis(self.labels, self.order, axis=1)
+
+    @cached_property
+    def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """First and last place of those that have the same score."""
+        S = np.take_along_axis(self.S, self.order, axis=1)
+        n, c = S.shape
+        place = np.arange(c)
+        ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
+        ends[:, :-1] = self.break_ties | (S[:, 1:] != S[:, :-1])
+        starts[:, 1:] = ends[:, :-1]
+        end = np.minimum.accumulate(np.where(ends, place, c - 1)[:, ::-1], axis=1)[:, ::-1]
+        return np.maximum.accumulate(np.where(starts, place, 0), axis=1), end
+
+    def from_(self, values: Array) -> Array:
+        """Sums over labels that score at least as high."""
+        return np.take_along_axis(np.cumsum(values, axis=1), self.ties[1], axis=1)
+
+    def above(self, values: Array) -> Array:
+        """Sums over labels that score higher."""
+        return np.take_along_axis(np.cumsum(values, axis=1) - values, self.ties[0], axis=1)
+
+    @cached_property
+    def positives(self) -> Inverse:
+        """For 1 over the number of positives."""
+        return self._one_over(self.q, self.plain, self.T > 0)
+
+    @cached_property
+    def negatives(self) -> Inverse:
+        """For 1 over the number of negatives."""
+        return self._one_over(1 - self.q, 1 - self.plain, self.T < 0)
+
+    def _one_over(self, q: Array, plain: Array, side: NDArray[np.bool_]) -> Inverse:
+        if self.rates[side].min(initial=1.0) >= 0.5:
+            return exact_inverse(q.shape[1])
+        return self._inverse(q, plain, side, 1 / np.arange(1, q.shape[1] + 1), _one_of)
+
+    def _inverse(
+        self,
+        q: Array,
+        plain: Array,
+        side: NDArray[np.bool_],
+        target: Array,
+        added: Callable[[Array, float], Array],
+    ) -> Inverse:
+        """Weights that trade bias for variance as they add up in these rows.
+
+        A factor ``1 - (1 - t) / rho`` is at most 1 in size for ``t >= 1 - 2 rho``. Below, products
+        over many positives are wild, and are not needed: what the target lacks there is found from
+        larger ``t`` for every number of positives that occurs, by least squares.
+        """
+        n, c = q.shape
+        low = max(0.0, 1 - 2 * float(self.rates[side].mean())) if side.any() else 0.0
+        x = np.polynomial.legendre.leggauss(min(10 + c // 10, 24))[0]
+        t = np.append(low + (1 - low) * (x + 1) / 2, 1.0)
+        # How many there are of a kind, in rows and from a place of a row on.
+        drawn = np.random.default_rng(0).random(plain.shape) < plain
+        counts = np.cumsum(np.take_along_axis(drawn, self.order, axis=1)[:, ::-1], axis=1)
+        share = np.full(c + 1, 0.01 / c)
+        for part in (counts, counts[:, -1]):
+            share += np.bincount(part.ravel(), minlength=c + 1) / (2 * part.size)
+        number = np.arange(c)[:, None]
+        wanted = t**number / target[:, None]  # times the weights: 1
+        sums = np.stack([added(q, node) for node in t], axis=1)
+        sums -= np.average(sums, axis=0, weights=self.weights + TINY)
+        noise = (self.weights[:, None] * sums).T @ sums / n**2
+        bias = 4 * (wanted * share[1:, None]).T
+        matrix = bias @ wanted + noise
+        matrix += 1e-10 * np.trace(matrix) / len(t) * np.eye(len(t))
+        return Inverse(t, np.linalg.solve(matrix, bias.sum(axis=1)))
+
+    # -- measures of rows: what a row adds, and what it counts for ------------------------------
+
+    @cached_property
+    def some_positive(self) -> Array:
+        return sum(w * _one_of(self.q, t) for t, w in zip(*self.positives, strict=True))
+
+    def precision(self) -> Array:
+        """Average precision of each row, 0 without a positive."""
+        total = np.zeros(len(self.q))
+        for t, w in zip(*self.positives, strict=True):
+            product, u = _factors(self.q, t)
+            total += w * product * (u / (self.ties[1] + 1) * (1 + t * (self.from_(u) - u))).sum(1)
+        return total
+
+    def pairs(self, ties: float) -> tuple[Array, Array]:
+        """Share of wrong pairs in each row, ``1 - ties`` of the tied ones, and of all pairs: 1.
+
+        ``1 / (P N) = (1 / P + 1 / N) / c`` for ``P`` positives and ``N`` negatives.
+        """
+        wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
+        for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
+            for t, w in zip(*inverse, strict=True):
+                product, mine = _factors(labels, t)
+                others = (1 - labels) / _nonzero(1 - (1 - t) * labels)
+                u, v = (mine, others) if labels is self.q else (others, mine)
+                higher = ties * self.above(v) + (1 - ties) * (self.from_(v) - v)
+                scale = w * product / self.q.shape[1]
+                wrong += scale * (u * higher).sum(axis=1)
+                both += scale * (u.sum(axis=1) * v.sum(axis=1) - (u * v).sum(axis=1))
+        return wrong, both
+
+    def depth(self) -> Array:
+        """Places down to the last positive, 0 without one."""
+        total = np.zeros(len(self.q))
+        for t, w in zip(*self.positives, strict=True):
+            f = _nonzero(1 - (1 - t) * self.q)
+            product = np.cumprod(f[:, ::-1], axis=1)[:, ::-1]
+            found = product * np.cumsum((self.q / f)[:, ::-1], axis=1)[:, ::-1]
+            total += w * np.take_along_axis(found, self.ties[0], axis=1).sum(axis=1)
+        return total
+
+    def gains(self, discounts: Array) -> Array:
+        """Gain of the first places over the most there could be, 0 without a positive."""
+        c, k = self.q.shape[1], len(discounts)
+
+        def gained(q: Array, t: float) -> Array:
+            product, u = _factors(q, t)
+            return product * (u[:, :k] @ discounts)
+
+        most = np.cumsum(discounts)[np.minimum(np.arange(c), k - 1)]
+        inverse = self._inverse(self.q, self.plain, self.T > 0, 1 / most, gained)
+        return sum(w * gained(self.q, t) for t, w in zip(*inverse, strict=True))
+
+    def settle(
+        self,
+        gained: Array,
+        counted: Array,
+        undefined: Undefined = None,
+        *,
+        fill: float | None = None,
+        most: float = 1.0,
+    ) -> MetricValue:
+        """Mean over rows that the measure is defined on, with a standard error by rows."""
+        if undefined == "raise":
+            raise ValueError(
+                "undefined='raise' cannot be kept: on which rows the metric is undefined, holes "
+                "hide. Use holes='observed'."
+            )
+        if isinstance(undefined, str) and undefined != "skip":
+            raise ValueError(
+                f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}."
+            )
+        if undefined is not None:
+            fill = None if isinstance(undefined, str) else float(undefined)
+        lacking = float((self.weights * (1 - counted)).sum())
+        if fill is not None and np.isnan(fill) and round(lacking) <= 0:
+            fill = None
+        if fill is not None:
+            gained, counted = gained + fill * (1 - counted), np.ones(len(gained))
+        total = float((self.weights * counted).sum())
+        if self.impossible or total <= 0:
+            return self.nothing()
+        value = float((self.weights * gained).sum()) / total
+        error = standard_error(self.weights * (gained - value * counted) / total)
+        least, most = min(0.0, fill or 0.0), max(most, fill or 0.0)
+        return MetricValue(
+            float(np.clip(value, least, most)),
+            self.n_entries,
+            round(total),
+            max(0, round(lacking)),
+            "estimate",
+            error,
+        )
+
+    def nothing(self) -> MetricValue:
+        """Nothing can be said."""
+        warnings.warn(
+            "The value of complete rows cannot be estimated: of a label with holes positives alone "
+            "are observed, or nothing that the metric needs. The result is nan; "
+            "holes='observed' judges observed labels.",
+            UndefinedMetricWarning,
+            stacklevel=4,
+        )
+        return MetricValue(float("nan"), self.n_entries, 0, len(self.T), "estimate", float("nan"))
+
+
+def complete_rows(
+    T: Signs, S: Array, holes: str, rates: Any = None, *, break_ties: bool = False
+) -> CompleteRows | None:
+    """What to estimate from, or None where there is no need or no wish to; made once if given."""
+    check_holes(holes)
+    if holes == "observed" or T.all() or not T.any():
+        return None
+    if not isinstance(rates, CompleteRows):
+        return CompleteRows(T, S, rates, break_ties=break_ties)
+    return rates.reordered(break_ties=break_ties)
+
+
+def _nonzero(f: Array) -> Array:
+    return np.where(np.abs(f) < TINY, TINY, f)
+
+
+def _factors(q: Array, t: float) -> tuple[Array, Array]:
+    """The product over a row, and each label over its factor."""
+    f = _nonzero(1 - (1 - t) * q)
+    return np.prod(f, axis=1), q / f
+
+
+def _one_of(q: Array, t: float) -> Array:
+    product, u = _factors(q, t)
+    return product * u.sum(axis=1)

@@ -1,0 +1,131 @@
+"""What measures of labels and of entries would be if all were known."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dm2l.metrics._calibrated import standard_error
+from dm2l.metrics._complete import CompleteRows
+from dm2l.metrics._rates import Array
+from dm2l.metrics._units import MetricValue, Undefined
+
+
+def estimated_label_auc(
+    rows: CompleteRows, ties: float, undefined: Undefined, fill: float | None
+) -> MetricValue:
+    """Mean AUC of labels, each observed entry for those that were as likely to be seen.
+
+    A label that is seen to have both answers stands for others that happen not to.
+    """
+    T, weights = rows.T, 1 / rows.rates
+    n, c = T.shape
+    values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
+    lone, spreads = [], []
+    for k in range(c):
+        at = np.flatnonzero(T[:, k])
+        at = at[np.argsort(rows.S[at, k], kind="stable")]
+        scores, weight, yes = rows.S[at, k], weights[at, k], T[at, k] > 0
+        w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
+        P, N, m = w_yes.sum(), w_no.sum(), int(yes.sum())
+        if P == 0 or N == 0:
+            continue
+        below = _below(scores, w_no, ties) / N
+        above = 1 - _below(scores, w_yes, 1 - ties) / P
+        values[k] = (w_yes * below).sum() / P
+        counts[k] = _stands_for(m, m / P, c)
+        shares[at, k] = w_no * (above - values[k]) / N
+        if m == 1:
+            lone.append((at[yes][0], k))
+            continue
+        off = (m / (m - 1)) ** 0.5 * (below - values[k])
+        shares[at, k] += w_yes * off / P
+        spreads.append(float((off[yes] ** 2).mean()))
+    for place in lone:  # one positive says nothing about its spread: that of other labels
+        shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
+    return _over_labels(rows, values, counts, shares, undefined, fill)
+
+
+@lru_cache(maxsize=10_000)
+def _stands_for(seen: int, rate: float, n_labels: int) -> float:
+    """How many labels one counts for of which so many positives are seen.
+
+    A label with ``P`` positives is seen with the chance ``1 - (1 - rate) ** P``. The weights of
+    1, 2, ... seen positives make up for that at every ``P`` as far as so many labels allow.
+    """
+    if rate >= 1 or seen > 20:
+        return 1.0
+    P, m = np.arange(1, 61)[:, None], np.arange(1, 31)
+    chance = binom.pmf(m, P, rate)
+    often = 1 / P  # rare labels are many
+    bias = (often * chance).T @ chance
+    noise = np.diag((often * chance).sum(axis=0)) * 3 / n_labels
+    missed = ((1 - rate) ** P * often).T @ chance  # what weights of 1 lack
+    return float(1 + np.linalg.solve(bias + noise, missed[0])[seen - 1])
+
+
+def _below(scores: Array, weights: Array, ties: float) -> Array:
+    """Weight of lower scores and a share of the tied ones; scores rise."""
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    low, high = (np.searchsorted(scores, scores, side) for side in ("left", "right"))
+    return (1 - ties) * sums[low] + ties * sums[high]
+
+
+def estimated_f1(
+    rows: CompleteRows, positive: NDArray[np.bool_], undefined: Undefined, *, macro: bool
+) -> MetricValue:
+    """F1 of complete labels: how many are predicted is known, how many are right is estimated."""
+    predicted = positive[:, rows.judged].astype(np.float64)
+    w = rows.weights[:, None]
+    twice = 2 * w * rows.labels * predicted
+    total = w * (rows.labels + predicted)
+    if not macro:
+        twice, total = twice.sum(axis=1, keepdims=True), total.sum(axis=1, keepdims=True)
+    shown = np.atleast_1d((rows.T > 0).sum(axis=0 if macro else None))
+    said = np.atleast_1d((w * predicted).sum(axis=0 if macro else None))
+    right = np.clip(twice.sum(axis=0), 0, 2 * said)
+    count = np.maximum(total.sum(axis=0), np.maximum(shown + said, right))
+    counts = ((shown > 0) | (said > 0)).astype(np.float64)
+    if macro:  # a label without either may still have positives, and then an F1 of 0
+        hidden = np.where(rows.T == 0, rows.plain, 0.0)
+        counts = np.maximum(counts, 1 - np.prod(1 - hidden, axis=0))
+    values = np.divide(right, count, out=np.zeros(len(count)), where=count > 0)
+    shares = (twice - values * total) / np.maximum(count, 1e-300)
+    return _over_labels(rows, values, counts, shares, undefined, None)
+
+
+def _over_labels(
+    rows: CompleteRows,
+    values: Array,
+    counts: Array,
+    shares: Array,
+    undefined: Undefined,
+    fill: float | None,
+) -> MetricValue:
+    """Mean over labels; ``shares`` are what rows add to the error of each."""
+    total = float(counts.sum())
+    n_labels = len(values)
+    lacking = int((counts == 0).sum())
+    if undefined == "raise" and lacking:
+        raise ValueError(
+            f"The metric is undefined on {lacking} of {n_labels} labels: they lack the observed "
+            "positives or negatives it needs. undefined='skip' leaves them out."
+        )
+    fill = fill if undefined is None else None if isinstance(undefined, str) else float(undefined)
+    if fill is not None and lacking:
+        values, counts = np.where(counts == 0, fill, values), np.where(counts == 0, 1.0, counts)
+        total = float(counts.sum())
+    if rows.impossible or total <= 0:
+        return rows.nothing()
+    value = float((counts * values).sum() / total)
+    error = standard_error(shares @ counts / total)
+    return MetricValue(value, rows.n_entries, n_labels - lacking, lacking, "estimate", error)
+
+
+def estimated_hamming_loss(rows: CompleteRows, positive: NDArray[np.bool_]) -> MetricValue:
+    """Share of all entries that are predicted wrongly."""
+    wrong = np.where(positive[:, rows.judged], 1 - rows.labels, rows.labels).mean(axis=1)
+    return rows.settle(wrong, np.ones(len(wrong)))._replace(n_units=rows.n_entries)

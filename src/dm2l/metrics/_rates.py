@@ -1,0 +1,98 @@
+"""How likely each entry was observed: given, or estimated from the mask alone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.arrays import to_numpy
+from dm2l.labels import Signs
+
+Array = NDArray[np.float64]
+Holes = Literal["estimate", "observed"]
+
+# An entry that is seen by so rare a chance would count for more than fifty others.
+LOWEST = 0.02
+
+
+class Rates(NamedTuple):
+    """The chance of each entry to be observed, and what each row counts for."""
+
+    entries: Array
+    rows: Array
+
+
+def check_holes(holes: str) -> None:
+    """Refuse a way with holes that does not exist."""
+    if holes not in ("estimate", "observed"):
+        raise ValueError(f"holes must be 'estimate' or 'observed', got {holes!r}.")
+
+
+def observation_rates(T: Signs, rates: Any = None) -> Rates:
+    """Rates as they are given, for both answers or for each, or those that the mask shows."""
+    if rates is None:
+        return _from_mask(T != 0)
+    if isinstance(rates, tuple):
+        if len(rates) != 2:
+            raise ValueError(
+                "rates must be numbers, or a pair of them for positives and negatives; got "
+                f"{len(rates)} parts."
+            )
+        positive, negative = (_given(part, T) for part in rates)
+        return Rates(np.where(T > 0, positive, negative), np.ones(len(T)))
+    return Rates(_given(rates, T), np.ones(len(T)))
+
+
+def _given(rates: Any, T: Signs) -> Array:
+    R = np.asarray(to_numpy(rates), dtype=np.float64)
+    if R.ndim not in (0, 1, 2) or any(
+        have not in (1, want) for have, want in zip(R.shape[::-1], T.shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"rates must be one number, one a label, or of shape {(len(T), 1)} (one a row) or "
+            f"{T.shape}; got shape {R.shape}."
+        )
+    if not ((R > 0) & (R <= 1)).all():
+        raise ValueError("rates must be above 0 and at most 1.")
+    return np.maximum(np.broadcast_to(R, T.shape), LOWEST)
+
+
+def _from_mask(seen: NDArray[np.bool_]) -> Rates:
+    r"""A rate for each label, times a factor for each row if rows differ by more than chance.
+
+    Entries of a row are taken in the order of labels, and the rate of each is what is expected
+    after those before it, :math:`\rho_j (\kappa + s) / (\kappa + e)` with ``s`` observed where
+    ``e`` were expected: of a rate that may depend on the past only, products over a row keep their
+    expectation. Rows of which nothing is seen count for as many as the rates let expect: the
+    others were never looked at and say nothing about the rates.
+    """
+    empty = ~seen.any(axis=1)
+    n_some = int((~empty).sum())
+    weight = 0.0
+    for _ in range(20):
+        total = n_some + weight * empty.sum()
+        label = seen.sum(axis=0) / total
+        strength = _strength(seen[~empty].sum(axis=1), weight * empty.sum(), label)
+        before = np.concatenate([[0.0], np.cumsum(label)[:-1]])
+        never = np.prod(1 - np.minimum(label / (1 + before * strength), 1))
+        expected = n_some * never / max(1 - never, 1e-12)
+        weight = min(1.0, expected / max(empty.sum(), 1))
+    past: NDArray[np.int64] = np.cumsum(seen, axis=1) - seen
+    factor = (1 + past * strength) / (1 + before * strength)
+    entries = np.clip(label * factor, LOWEST, 1.0)
+    return Rates(entries, np.where(empty, weight, 1.0))
+
+
+def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
+    """1 / kappa: how much rows differ; 0 where chance explains it."""
+    total, mean = len(counts) + n_empty, label.sum()
+    spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
+    chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()
+    error = chance * np.sqrt(2 / total)
+    if pairs <= 0 or spread <= chance + 2 * error:
+        return 0.0
+    variance = (spread - chance) / pairs
+    rate = mean / len(label)
+    return float(1 / max((1 - rate) / variance - rate, 1e-2))
