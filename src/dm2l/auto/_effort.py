@@ -1,0 +1,127 @@
+"""How much may be tried: three efforts, a clock, and the bytes that are free."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dm2l.memory import available_memory
+
+Tell = Callable[[str], None]
+
+
+class OutOfTimeError(Exception):
+    """Raised inside a part that the time limit does not leave room for."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is spent.
+
+    Parameters
+    ----------
+    folds : int
+        Folds of the held-out scores.
+    sample : int
+        Rows on which settings are chosen.
+    kernels : int
+        Kernels that get into the stack.
+    exact, components : int
+        Rows up to which a kernel is exact, and columns that stand for it beyond.
+    trees, fold_trees : int
+        Trees of a forest and a label, in the end and in a fold.
+    rounds : int
+        Of boosting.
+    most_trees : int
+        Of all forests and labels together, which bounds the file as well.
+    work : float
+        Seconds of one core, roughly, that trees may take.
+    labels : int
+        With more of them there are no nuclear terms, which cost their square.
+    """
+
+    folds: int
+    sample: int
+    kernels: int
+    exact: int
+    components: int
+    trees: int
+    fold_trees: int
+    rounds: int
+    most_trees: int
+    work: float
+    labels: int
+
+
+EFFORTS = {
+    "quick": Effort(3, 1000, 1, 6000, 1000, 0, 0, 0, 0, 0.0, 150),
+    "normal": Effort(5, 2000, 1, 12_000, 2000, 200, 100, 100, 6000, 600.0, 400),
+    "best": Effort(5, 4000, 2, 20_000, 4000, 500, 200, 300, 18_000, 6000.0, 1000),
+}
+
+
+class Clock:
+    """Progress, time that has passed and time that is left.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds that may pass.
+    tell : callable or None
+        Gets a line about each step.
+    """
+
+    def __init__(self, limit: float | None, tell: Tell | None) -> None:
+        self.start = time.monotonic()
+        self.limit = float("inf") if limit is None else float(limit)
+        self._tell = tell
+        self._planned = self._done = 0.0
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.start
+
+    def plan(self, seconds: float) -> None:
+        """Announce a piece of work; ``seconds`` is a rough estimate."""
+        self._planned += seconds
+
+    def done(self, seconds: float) -> None:
+        """Report a piece of work as done, or given up."""
+        self._done += seconds
+
+    def room(self, seconds: float) -> bool:
+        """Whether a piece of work that was estimated so can be done in time."""
+        return self.passed + seconds * self._pace() <= self.limit
+
+    def check(self) -> None:
+        """Stop a part that the limit has overtaken."""
+        if self.passed > self.limit:
+            raise OutOfTimeError
+
+    def _pace(self) -> float:
+        """Seconds for an estimated one, by what has been done so far."""
+        return self.passed / self._done if self._done > 1.0 else 1.0
+
+    def say(self, line: str) -> None:
+        """Tell what is being done, how long it has taken and what is left."""
+        if self._tell is None:
+            return
+        left = (self._planned - self._done) * self._pace()
+        left = min(left, self.limit - self.passed)
+        self._tell(f"{line} ({self.passed:.0f} s, about {max(left, 0.0):.0f} s left)")
+
+
+def to_stderr(line: str) -> None:
+    """Print a line of progress as the searches do."""
+    sys.stderr.write(f"[DM2L auto] {line}\n")
+
+
+def bytes_free(memory: float | None) -> float:
+    """Bytes to count on: those given, or half of what is free."""
+    if memory is not None:
+        return float(memory)
+    free = available_memory()
+    return 2.0**31 if free is None else free / 2
