@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from dm2l.arrays import check_magnitude, is_foreign, to_numpy
 from dm2l.auto._columns import Columns
 from dm2l.auto._effort import EFFORTS, Clock, OutOfTimeError, bytes_free, to_stderr
 from dm2l.auto._features import Features
-from dm2l.auto._parts import Part, Task, candidates, without_folds
+from dm2l.auto._parts import Part, Task, candidates
 from dm2l.auto._quality import brier, cross_fitted, label_auc, label_table, log_loss
 from dm2l.auto._stack import Stack
 from dm2l.base import MissingLabelClassifier
@@ -87,7 +86,7 @@ class AutoClassifier(MissingLabelClassifier):
     held_out_folds_ : ndarray of shape (n_rows,)
         The fold of each row, -1 for rows that have none.
     models_ : dict
-        The fitted parts that have a weight, by name.
+        The fitted parts that have a weight, by name; and the linear one.
     stack_ : Stack
         Their curves and weights.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
@@ -172,9 +171,7 @@ class AutoClassifier(MissingLabelClassifier):
         if hasattr(X, "iloc"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
-            )
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite)
         if sp.issparse(X) and np.isnan(X.data).any():
             raise ValueError("A sparse X must not hold NaN; what is not stored counts as 0.")
         if reset:
@@ -228,21 +225,22 @@ class AutoClassifier(MissingLabelClassifier):
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():
-                parts = [part for part, kept in zip(parts, keep, strict=True) if kept]
                 stack = Stack.fit(scores[keep], T, shares[keep])
             weight = np.zeros(len(share))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
             board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]
         else:
-            stack = Stack.plain(T.shape[1])
-        for part in parts:
+            stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
+        # The linear model stays whatever its weight: it says which way a column pulls.
+        kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
+        for part in dict.fromkeys([parts[0], *kept]):
             task.clock.say(f"{part.name}: fitting to all rows")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 part.fit(task)
         self.stack_ = stack
-        self._parts = [(p.name, p.inputs) for p in parts]
-        self.models_ = {p.name: without_folds(p).model for p in parts}
+        self._parts = [(part.name, part.inputs) for part in kept]
+        self.models_ = {part.name: part.model for part in dict.fromkeys([parts[0], *kept])}
         self.leaderboard_ = board
         self._report(eta, T, fold)
 
@@ -261,14 +259,58 @@ class AutoClassifier(MissingLabelClassifier):
         self.held_out_folds_[selection.keep] = fold
         self._honest = selection.spread(2 * p - 1)
 
+    def features(self, X: Any) -> Any:
+        """Rows as the linear and the kernel parts see them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray or CSR of shape (n_samples, n_prepared)
+            Without holes; see :class:`dm2l.auto.Features`.
+        """
+        return self._features.transform(self._check_X(X))
+
+    def column_weights(self, X: Any) -> Floats:
+        """What a step of one standard deviation in a column is worth to the linear part.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows whose spread is meant; a category counts by its strongest value.
+
+        Returns
+        -------
+        ndarray of shape (n_labels, n_features)
+            Signed, 0 for labels that could not be learnt.
+        """
+        X = self._check_X(X)
+        F = self._features.transform(X)
+        F = F.toarray() if sp.issparse(F) else F
+        slopes = to_numpy(self.models_["linear"].coef_) * F.std(axis=0)
+        source = self._features.sources()
+        result = np.zeros((len(self._learnable), X.shape[1]))
+        for j in range(X.shape[1]):
+            mine = slopes[:, source == j]
+            if mine.shape[1]:
+                strongest = np.abs(mine).argmax(axis=1)
+                result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
+        return result
+
     def _fit_nothing(self, X: Any) -> None:
         self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
 
     def _cross_fit(self, X: Any, T: Signs) -> Floats:
-        held = self.__dict__.get("_honest_now")
+        held: Floats | None = self.__dict__.get("_honest_now")
         if held is not None:
             return held
-        return super()._cross_fit(X, T)
+        # Of training rows the coupling remembers what their held-out scores were.
+        rows = getattr(self._coupling, "rows", None)
+        own = to_numpy(self._all_scores(X))
+        return own if rows is None else np.asarray(rows.honest(X, T, own))
 
     def _fit_decisions(self, X: Any, T: Signs) -> None:
         self._honest_now = self.__dict__.get("_honest")

@@ -103,7 +103,9 @@ def _is_numeric(column: Any, name: Any) -> bool:
 def _plain(column: Any) -> NDArray[Any]:
     """Values as objects; what is missing is None."""
     values = column.to_numpy(dtype=object)
-    return np.where(column.isna().to_numpy(), None, values)
+    result: NDArray[Any] = values.copy()
+    result[column.isna().to_numpy()] = None
+    return result
 
 
 def _key(value: Any) -> Any:

@@ -85,15 +85,24 @@ class Features:
                 return X
             return sp.csr_array(X @ sp.diags_array(1 / self.scale))
         numbers = self.levels == 0
-        if numbers.all() and not len(self.holes) and (self.scale == 1).all():
-            if not self.centre.any() and not np.isnan(X).any():
-                return X
+        plain = numbers.all() and (self.scale == 1).all() and not self.centre.any()
+        if plain and not len(self.holes) and not np.isnan(X).any():
+            return X
         missing = np.isnan(X)
         columns = np.where(missing, self.median, X)[:, numbers]
         columns = (columns - self.centre[numbers]) / self.scale[numbers]
         if not self.bits:
             columns = np.clip(columns, -FARTHEST, FARTHEST)
         parts = [columns, missing[:, self.holes].astype(np.float64)]
-        for j in np.flatnonzero(~numbers):
-            parts.append((X[:, [j]] == np.arange(self.levels[j])).astype(np.float64))
+        parts += [
+            (X[:, [j]] == np.arange(self.levels[j])).astype(np.float64)
+            for j in np.flatnonzero(~numbers)
+        ]
         return np.hstack(parts)
+
+    def sources(self) -> NDArray[np.intp]:
+        """The column that each feature comes from."""
+        numbers = self.levels == 0
+        parts = [np.flatnonzero(numbers), self.holes]
+        parts += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]
+        return np.concatenate(parts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Task:
     n_jobs: int | None
 
 
-@dataclass
+@dataclass(eq=False)
 class Part:
     """A model of the stack.
 
@@ -153,7 +154,7 @@ def candidates(task: Task) -> Iterator[Candidate]:
         a_tree = tree * (1 + 0.8 * share * (fits - 1))
         fit = min(task.effort.work / 2 / max(a_tree, 1e-9), task.effort.most_trees / c)
         trees = int(min(task.effort.trees, fit))
-        yield Candidate(name, a_tree * trees, lambda name=name, trees=trees: _forest(task, name, trees))
+        yield Candidate(name, a_tree * trees, partial(_forest, task, name, trees))
     boost = ROUND * float(seen.sum()) * task.X.shape[1] * fits
     rounds = int(min(task.effort.rounds, task.effort.work / 2 / max(boost, 1e-9)))
     if rounds >= FEWEST_TREES and (not sp.issparse(task.X) or n * d <= DENSE):
@@ -250,8 +251,3 @@ def _boosted(task: Task, rounds: int) -> Part:
         random_state=task.seed,
     )
     return Part("boosted trees", f"{rounds} rounds", OneVsRestMasked(base), "dense")
-
-
-def without_folds(part: Part) -> Part:
-    """What a fitted stack keeps of a part."""
-    return replace(part, in_folds=None, kernel=None)

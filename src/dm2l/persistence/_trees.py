@@ -100,15 +100,17 @@ class TreeCheck:
                 "who wrote it."
             )
         for predictor in (tree for step in state["_predictors"] for tree in step):
-            nodes = getattr(predictor, "nodes", None)
+            nodes: Any = getattr(predictor, "nodes", None)
             fields = getattr(getattr(nodes, "dtype", None), "names", None) or ()
             needed = {"left", "right", "feature_idx", "is_leaf", "is_categorical"}
             if not needed <= set(fields) or nodes.ndim != 1 or not len(nodes):
                 raise ModelFileError("a boosted tree of it has no nodes.")
             if nodes["is_categorical"].any():
                 raise ModelFileError("a boosted tree of it has categories that its model lacks.")
-            parts = (nodes[name].astype(np.int64) for name in ("left", "right", "feature_idx"))
-            _check(*parts, nodes["is_leaf"] != 0, width)
+            left, right, feature = (
+                nodes[name].astype(np.int64) for name in ("left", "right", "feature_idx")
+            )
+            _check(left, right, feature, nodes["is_leaf"] != 0, width)
             self._known.add(id(predictor))
 
 

@@ -100,7 +100,7 @@ def test_trees_of_other_holders_have_to_be_trusted(data, tmp_path):
     X, Y = data
     model = OneVsRestMasked(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
     save_model(model, tmp_path / "boosted.dm2l")
-    with pytest.raises(ModelFileError, match="GradientBoostingClassifier.*not trusted"):
+    with pytest.raises(ModelFileError, match=r"GradientBoostingClassifier.*not trusted"):
         load_model(tmp_path / "boosted.dm2l")
     loaded = load_model(tmp_path / "boosted.dm2l", trusted=[trees.TREE])
     assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
