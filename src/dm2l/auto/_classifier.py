@@ -61,7 +61,7 @@ class AutoClassifier(MissingLabelClassifier):
     cv : int, splitter or iterable of splits, default=None
         Folds of the held-out scores; None: 3 for "quick", else 5.
     n_jobs : int, default=None
-        Threads of forests and processes of searches, as joblib counts them.
+        Threads of forests, as joblib counts them; boosting and BLAS have their own.
     missing_label, absent_label
         As in :class:`dm2l.DM2LClassifier`.
     random_state : int, RandomState or None, default=None
@@ -233,14 +233,16 @@ class AutoClassifier(MissingLabelClassifier):
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
         # The linear model stays whatever its weight: it says which way a column pulls.
         kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
-        for part in dict.fromkeys([parts[0], *kept]):
+        models = list(dict.fromkeys([parts[0], *kept]))
+        for part in models:
+            task.clock.tick()
             task.clock.say(f"{part.name}: fitting to all rows")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 part.fit(task)
         self.stack_ = stack
         self._parts = [(part.name, part.inputs) for part in kept]
-        self.models_ = {part.name: part.model for part in dict.fromkeys([parts[0], *kept])}
+        self.models_ = {part.name: part.model for part in models}
         self.leaderboard_ = board
         self._report(eta, T, fold)
 
@@ -357,14 +359,17 @@ def _try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
     for candidate in wanted:
         task.clock.plan(candidate.seconds)
     skipped: list[tuple[str, str]] = []
+    fits = len(task.folds) + 1
     for number, candidate in enumerate(wanted):
         start = task.clock.passed
         found: list[Part] = []
         if number and not task.clock.room(candidate.seconds):
             skipped.append((candidate.name, "no time left"))
         else:
+            task.clock.begin(candidate.seconds / fits)
             try:
                 found = candidate.make()
+                task.clock.begin(candidate.seconds / fits / max(len(found), 1))
                 held = [part.held_out(task) for part in found]
                 parts, scores = parts + found, scores + held
                 if not found:
@@ -374,7 +379,8 @@ def _try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
                     raise
                 found = []
                 skipped.append((candidate.name, "the time limit came first"))
-        task.clock.done(candidate.seconds)
+        if not found:
+            task.clock.plan(-candidate.seconds)
         for part in found:
             _add(board, part.name, part.settings, seconds=(task.clock.passed - start) / len(found))
     _add(board, "stack", "", weight=1.0)

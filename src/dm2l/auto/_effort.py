@@ -77,7 +77,7 @@ class Clock:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._tell = tell
-        self._planned = self._done = 0.0
+        self._planned = self._done = self._step = 0.0
 
     @property
     def passed(self) -> float:
@@ -85,15 +85,19 @@ class Clock:
         return time.monotonic() - self.start
 
     def plan(self, seconds: float) -> None:
-        """Announce a piece of work; ``seconds`` is a rough estimate."""
+        """Announce work, or take it back; ``seconds`` is a rough estimate."""
         self._planned += seconds
 
-    def done(self, seconds: float) -> None:
-        """Report a piece of work as done, or given up."""
-        self._done += seconds
+    def begin(self, step: float) -> None:
+        """Begin work of which every :meth:`tick` reports so many of the estimated seconds."""
+        self._step = step
+
+    def tick(self, times: float = 1.0) -> None:
+        """Report a step as done."""
+        self._done += self._step * times
 
     def room(self, seconds: float) -> bool:
-        """Whether a piece of work that was estimated so can be done in time."""
+        """Whether work that was estimated so can be done in time."""
         return self.passed + seconds * self._pace() <= self.limit
 
     def check(self) -> None:
@@ -103,7 +107,7 @@ class Clock:
 
     def _pace(self) -> float:
         """Seconds for an estimated one, by what has been done so far."""
-        return self.passed / self._done if self._done > 1.0 else 1.0
+        return self.passed / self._done if self._done > 0.02 * self._planned else 1.0
 
     def say(self, line: str) -> None:
         """Tell what is being done, how long it has taken and what is left."""

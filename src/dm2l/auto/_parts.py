@@ -25,8 +25,9 @@ Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 # Seconds of one core, measured on Tox21 (6,000 rows, 1,024 columns): a tree on n rows costs this
-# times n log2(n) sqrt(d); a round of boosting n d; a product or factor n^3.
-TREE, ROUND, CUBE = 1.25e-8, 6e-9, 1.5e-11
+# times n log2(n) sqrt(d); a round of boosting n d; a product or factor n^3. A tree and a round cost
+# something on any rows.
+TREE, ROUND, CUBE, LEAST = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3
 # Numbers of a sparse matrix that may be written out for boosting.
 DENSE = 2e7
 # Rows squared times columns that the Laplacian kernel, which no BLAS speeds up, may take.
@@ -108,6 +109,7 @@ class Part:
             fold._learn(X_train, task.T[train])
             unseen = to_numpy(fold._all_scores(X_test))
             scores[test] = np.where(fold._learnable, unseen, np.nan)
+            task.clock.tick()
         return scores
 
     def fit(self, task: Task) -> None:
@@ -137,15 +139,15 @@ def candidates(task: Task) -> Iterator[Candidate]:
     size = min(n, task.effort.sample)
     fits = len(task.folds) + 1
     narrow = CUBE * (min(d, n) ** 2 * (n * fits + 6 * size))
-    yield Candidate("linear", narrow + 0.1, lambda: [_linear(task)])
+    yield Candidate("linear", narrow + 1.0, lambda: [_linear(task)])
     exact = n <= task.effort.exact and 40.0 * n * n <= task.memory
     m = task.effort.components
     cost = 3 * CUBE * (fits * n**3 if exact else fits * n * m**2) + 40 * CUBE * size**3
-    yield Candidate("kernel", cost + 0.1, lambda: _kernels(task, exact))
+    yield Candidate("kernel", cost + 1.0, lambda: _kernels(task, exact))
     if not task.effort.trees:
         return
     seen = (task.T != 0).sum(axis=0).astype(np.float64)
-    tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(task.X.shape[1])
+    tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(task.X.shape[1]) + LEAST * c
     share = task.effort.fold_trees / task.effort.trees
     for name in ("random forest", "extra trees"):
         # On bits a random cut is the best one too: extra trees are a forest without bootstrap.
@@ -155,7 +157,7 @@ def candidates(task: Task) -> Iterator[Candidate]:
         fit = min(task.effort.work / 2 / max(a_tree, 1e-9), task.effort.most_trees / c)
         trees = int(min(task.effort.trees, fit))
         yield Candidate(name, a_tree * trees, partial(_forest, task, name, trees))
-    boost = ROUND * float(seen.sum()) * task.X.shape[1] * fits
+    boost = (ROUND * float(seen.sum()) * task.X.shape[1] + LEAST * c) * fits
     rounds = int(min(task.effort.rounds, task.effort.work / 2 / max(boost, 1e-9)))
     if rounds >= FEWEST_TREES and (not sp.issparse(task.X) or n * d <= DENSE):
         yield Candidate("boosted trees", boost * rounds, lambda: [_boosted(task, rounds)])
@@ -165,9 +167,9 @@ def _linear(task: Task) -> Part:
     rows = sample_rows(task.T, task.effort.sample, task.seed)
     F, T = task.F[rows], task.T[rows]
     task.clock.say("linear model: choosing settings")
-    found = ridge_settings(F, T, "linear", None, task.n_jobs)
+    found = ridge_settings(F, T, "linear", None)
     if task.T.shape[1] <= task.effort.labels:
-        found = with_norms(F, T, found, task.n_jobs)
+        found = with_norms(F, T, found)
     model = DM2LClassifier(coupling=None, **found.parameters())
     return Part("linear", found.in_words(), model)
 
@@ -178,14 +180,14 @@ def _kernels(task: Task, exact: bool) -> list[Part]:
     found = []
     for kernel, gammas in _widths(task):
         task.clock.say(f"{kernel} kernel: choosing settings")
-        found.append(ridge_settings(F, T, kernel, gammas, task.n_jobs))
+        found.append(ridge_settings(F, T, kernel, gammas))
         task.clock.check()
     found.sort(key=lambda setting: -setting.skill)
     parts = []
     for best in found[: task.effort.kernels]:
         task.clock.say(f"{best.kernel} kernel: choosing the weight of the norms")
         if task.T.shape[1] <= task.effort.labels:
-            best = with_norms(F, T, best, task.n_jobs)
+            best = with_norms(F, T, best)
         parts.append(_kernel_part(task, best, exact))
     return parts
 

@@ -72,17 +72,15 @@ def sample_rows(T: Signs, most: int, seed: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(seed).permutation(len(T))[:most])
 
 
-def ridge_settings(
-    X: Any, T: Signs, kernel: str, gammas: Sequence[float] | None, n_jobs: int | None
-) -> Setting:
+def ridge_settings(X: Any, T: Signs, kernel: str, gammas: Sequence[float] | None) -> Setting:
     """The best ridge and width of a kernel without nuclear norms."""
-    return _search(X, T, kernel, gammas, None, (0.0,), n_jobs)
+    return _search(X, T, kernel, gammas, None, (0.0,))
 
 
-def with_norms(X: Any, T: Signs, found: Setting, n_jobs: int | None) -> Setting:
+def with_norms(X: Any, T: Signs, found: Setting) -> Setting:
     """The best weight of the norms with these settings."""
     gammas = None if found.gamma is None else [found.gamma]
-    return _search(X, T, found.kernel, gammas, [found.alpha], LAMBDAS, n_jobs)
+    return _search(X, T, found.kernel, gammas, [found.alpha], LAMBDAS)
 
 
 def _search(
@@ -92,7 +90,6 @@ def _search(
     gammas: Sequence[float] | None,
     alphas: Sequence[float] | None,
     lambdas: Sequence[float],
-    n_jobs: int | None,
 ) -> Setting:
     both = (T > 0).any(axis=0) & (T < 0).any(axis=0)
     rows = np.flatnonzero((T[:, both] != 0).any(axis=1))
@@ -106,7 +103,6 @@ def _search(
         cv=min(3, len(T)),
         refit=False,
         coupling=None,
-        n_jobs=n_jobs,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of labels that a sample shows one class of
