@@ -6,7 +6,7 @@
     python benchmarks/study.py --summary FILE.jsonl [--out FILE.json]
 
 70 % of the rows are learnt from, after entries were hidden uniformly; the rest is the test, with
-all of its labels (Tox21: with those that are known). Settings of a method are chosen by the log-loss
+all of its labels (Tox21: with those that are known). Settings of a method are chosen by log-loss
 of held-out scores in three folds, after one calibration that is the same for all
 (`dm2l.auto.Stack`), which also makes its probabilities. The automatic estimator does its own
 choosing. Seconds hold everything but reading. Sets have at most --rows rows, drawn anew with each
