@@ -367,6 +367,7 @@ def _try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
             skipped.append((candidate.name, "no time left"))
         else:
             task.clock.begin(candidate.seconds / fits)
+            task.clock.binding = number > 0
             try:
                 found = candidate.make()
                 task.clock.begin(candidate.seconds / fits / max(len(found), 1))
@@ -375,8 +376,6 @@ def _try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
                 if not found:
                     skipped.append((candidate.name, "too many labels and rows for trees"))
             except OutOfTimeError:
-                if not number:
-                    raise
                 found = []
                 skipped.append((candidate.name, "the time limit came first"))
         if not found:

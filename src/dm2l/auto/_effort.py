@@ -78,6 +78,7 @@ class Clock:
         self.limit = float("inf") if limit is None else float(limit)
         self._tell = tell
         self._planned = self._done = self._step = 0.0
+        self.binding = False
 
     @property
     def passed(self) -> float:
@@ -101,8 +102,8 @@ class Clock:
         return self.passed + seconds * self._pace() <= self.limit
 
     def check(self) -> None:
-        """Stop a part that the limit has overtaken."""
-        if self.passed > self.limit:
+        """Stop a part that the limit has overtaken, unless it is the first."""
+        if self.binding and self.passed > self.limit:
             raise OutOfTimeError
 
     def _pace(self) -> float:
