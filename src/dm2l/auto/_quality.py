@@ -105,4 +105,5 @@ def brier(eta: Floats, T: Signs) -> Interval:
 
 
 def _interval(mean: float, error: float, most: float = np.inf) -> Interval:
-    return Interval(mean, max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most))
+    low, high = max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most)
+    return Interval(float(mean), float(low), float(high))
