@@ -250,11 +250,11 @@ class AutoClassifier(MissingLabelClassifier):
         selection = self._selection
         names = self.label_names_[selection.learnable]
         self.estimate_ = {
-            "label_auc": label_auc(eta, T)[0],
+            "label_auc": label_auc(eta, T, fold)[0],
             "log_loss": log_loss(eta, T),
             "brier": brier(eta, T),
         }
-        self.label_quality_ = label_table(eta, T, names)
+        self.label_quality_ = label_table(eta, T, names, fold)
         p = expit(eta)
         self.held_out_ = selection.spread(p)
         self.held_out_folds_ = np.full(len(selection.keep), -1)
@@ -385,12 +385,6 @@ def _try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
     _add(board, "stack", "", weight=1.0)
     for name, note in skipped:
         _add(board, name, "", note=note)
-    if not few:
-        for j, S in enumerate(scores):
-            shares = np.array([parts[j].shares])
-            eta = Stack.fit(S[None], task.T, shares).log_odds(S[None])
-            board["label_auc"][j] = label_auc(eta, task.T)[0].mean
-            board["log_loss"][j] = log_loss(eta, task.T).mean
     return parts, np.stack(scores) if scores else np.zeros((0, *task.T.shape)), board
 
 
@@ -408,12 +402,16 @@ def _add_gains(
     fold: NDArray[np.intp],
     eta: Floats,
 ) -> None:
-    """What the stack has, and what it loses without each part."""
+    """What each part and the stack have, and what it loses without each part."""
     m = len(scores)
-    auc, loss = label_auc(eta, T)[0].mean, log_loss(eta, T).mean
+    for j in range(m):
+        alone = cross_fitted(scores[[j]], T, shares[[j]], fold)
+        board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
+        board["log_loss"][j] = log_loss(alone, T).mean
+    auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, loss
     for j in range(m if m > 1 else 0):
         rest = np.arange(m) != j
         without = cross_fitted(scores[rest], T, shares[rest], fold)
-        board["auc_gain"][j] = auc - label_auc(without, T)[0].mean
+        board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean
         board["log_loss_gain"][j] = log_loss(without, T).mean - loss

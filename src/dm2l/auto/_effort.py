@@ -40,6 +40,8 @@ class Effort:
         Seconds of one core, roughly, that trees may take.
     labels : int
         With more of them there are no nuclear terms, which cost their square.
+    thorough : bool
+        Whether to try what seldom helps.
     """
 
     folds: int
@@ -53,12 +55,13 @@ class Effort:
     most_trees: int
     work: float
     labels: int
+    thorough: bool = False
 
 
 EFFORTS = {
     "quick": Effort(3, 1000, 1, 6000, 1000, 0, 0, 0, 0, 0.0, 150),
-    "normal": Effort(5, 2000, 1, 12_000, 2000, 200, 100, 100, 6000, 600.0, 400),
-    "best": Effort(5, 4000, 2, 20_000, 4000, 500, 200, 300, 18_000, 6000.0, 1000),
+    "normal": Effort(5, 2000, 2, 12_000, 2000, 200, 100, 100, 6000, 600.0, 400),
+    "best": Effort(5, 4000, 2, 20_000, 4000, 500, 200, 300, 18_000, 6000.0, 1000, True),
 }
 
 

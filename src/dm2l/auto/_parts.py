@@ -151,7 +151,7 @@ def candidates(task: Task) -> Iterator[Candidate]:
     share = task.effort.fold_trees / task.effort.trees
     # On bits extra trees are a forest without bootstrap, for there is one cut, and boosting is the
     # dearest part and the weakest (Tox21: AUC 0.79 to 0.81 in twice the time of the forest).
-    plain = task.bits and task.effort.kernels < 2
+    plain = task.bits and not task.effort.thorough
     for name in ("random forest", "extra trees"):
         if name == "extra trees" and plain:
             continue

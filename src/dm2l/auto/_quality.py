@@ -42,27 +42,30 @@ def log_loss(eta: Floats, T: Signs) -> Interval:
     return _interval(mean, float(np.sqrt((by_row**2).sum())))
 
 
-def label_auc(eta: Floats, T: Signs) -> tuple[Interval, Floats, Floats]:
+def label_auc(
+    eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
+) -> tuple[Interval, Floats, Floats]:
     """Mean over labels with an interval by rows, and value and standard error of each label.
 
     The error is that of DeLong, DeLong and Clarke-Pearson (1988): how far the pairs that a row is
-    in depart from the mean; over labels, rows bring what they bring to all of theirs.
+    in depart from the mean; over labels, rows bring what they bring to all of theirs. With ``fold``
+    rows are paired with those of their fold, for models of other folds have other levels.
     """
     n, c = T.shape
     value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
     for k in range(c):
-        rows = np.flatnonzero((T[:, k] != 0) & np.isfinite(eta[:, k]))
+        known = (T[:, k] != 0) & np.isfinite(eta[:, k])
+        wins = np.full(n, np.nan)
+        for number in [0] if fold is None else range(int(fold.max()) + 1):
+            rows = np.flatnonzero(known if fold is None else known & (fold == number))
+            wins[rows] = _wins(eta[rows, k], T[rows, k] > 0)
+        rows = np.flatnonzero(np.isfinite(wins))
         positive = T[rows, k] > 0
-        m, o = int(positive.sum()), int((~positive).sum())
-        if not m or not o:
+        if not len(rows):
             continue
-        s = eta[rows, k]
-        ranks = rankdata(s)
-        wins = np.where(positive, 0.0, 1.0)
-        wins[positive] = (ranks[positive] - rankdata(s[positive])) / o
-        wins[~positive] = 1 - (ranks[~positive] - rankdata(s[~positive])) / m
-        value[k] = wins[positive].mean()
-        pull = (wins - value[k]) / np.where(positive, max(m - 1, 1), max(o - 1, 1))
+        value[k] = wins[rows[positive]].mean()
+        count = np.where(positive, positive.sum(), (~positive).sum())
+        pull = (wins[rows] - value[k]) / np.maximum(count - 1, 1)
         error[k] = np.sqrt((pull**2).sum())
         by_row[rows] += pull
     defined = np.isfinite(value)
@@ -73,9 +76,22 @@ def label_auc(eta: Floats, T: Signs) -> tuple[Interval, Floats, Floats]:
     return _interval(mean, spread, 1.0), value, error
 
 
-def label_table(eta: Floats, T: Signs, names: Any) -> dict[str, Any]:
+def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
+    """Share of pairs with the other class that are in order; NaN where there is none."""
+    m, o = int(positive.sum()), int((~positive).sum())
+    if not m or not o:
+        return np.full(len(s), np.nan)
+    ranks, wins = rankdata(s), np.zeros(len(s))
+    wins[positive] = (ranks[positive] - rankdata(s[positive])) / o
+    wins[~positive] = 1 - (ranks[~positive] - rankdata(s[~positive])) / m
+    return wins
+
+
+def label_table(
+    eta: Floats, T: Signs, names: Any, fold: NDArray[np.intp] | None = None
+) -> dict[str, Any]:
     """Counts, AUC with interval, average precision and log-loss of every label."""
-    _, value, error = label_auc(eta, T)
+    _, value, error = label_auc(eta, T, fold)
     known = (T != 0) & np.isfinite(eta)
     precision = np.full(T.shape[1], np.nan)
     for k in np.flatnonzero(np.isfinite(value)):

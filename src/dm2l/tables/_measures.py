@@ -160,7 +160,7 @@ def estimate_rows(
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
     folds = max(2, min(folds, len(seen)))
     splitter = MultilabelKFold(folds, random_state=wishes.seed)
-    measured, held = [], np.full(Y.shape, np.nan)
+    measured, held, fold = [], np.full(Y.shape, np.nan), np.full(len(Y), -1)
     for number, (train, test) in enumerate(splitter.split(Y[seen], Y[seen]), 1):
         train, test = seen[train], seen[test]
         if not ((Y[train] == 1).any(axis=0) & (Y[train] == 0).any(axis=0)).any():
@@ -178,7 +178,8 @@ def estimate_rows(
         measured.append(measure_pipeline(pipeline, take(inputs, test), Y[test]))
         X = pipeline[:-1].transform(take(inputs, test))
         held[test] = np.where(pipeline[-1]._learnable, pipeline[-1].predict_proba(X), np.nan)
-    return _estimate(measured, held, Y, label_names)
+        fold[test] = number - 1
+    return _estimate(measured, held, fold, Y, label_names)
 
 
 def estimate_held_out(model: Any, Y: NDArray[np.float64], label_names: Sequence[str]) -> Estimate:
@@ -190,19 +191,20 @@ def estimate_held_out(model: Any, Y: NDArray[np.float64], label_names: Sequence[
         known = np.where(np.isnan(p[rows]), np.nan, Y[rows])
         told = np.nan_to_num(p[rows], nan=0.5)
         measured.append(measure(known, 2 * told - 1, told, told > 0.5))
-    return _estimate(measured, p, Y, label_names)
+    return _estimate(measured, p, fold, Y, label_names)
 
 
 def _estimate(
     measured: list[dict[str, float]],
     p: NDArray[np.float64],
+    fold: NDArray[np.intp],
     Y: NDArray[np.float64],
     label_names: Sequence[str],
 ) -> Estimate:
     if not measured:
         return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0, [])
     T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1))
-    table = label_table(logit(np.clip(p, 1e-13, 1 - 1e-13)), T, label_names)
+    table = label_table(logit(np.clip(p, 1e-13, 1 - 1e-13)), T, label_names, fold)
     rows = []
     for row in zip(*table.values(), strict=True):
         plain: list[Any] = [v if isinstance(v, str) else v.item() for v in row]

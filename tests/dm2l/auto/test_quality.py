@@ -36,6 +36,16 @@ def test_intervals_by_rows_cover_the_truth():
     assert (np.mean(covered, axis=0) < 0.99).all()
 
 
+def test_rows_are_paired_with_those_of_their_fold():
+    eta, T = draw(np.random.default_rng(0), n=600)
+    fold = np.arange(600) % 2
+    apart = quality.label_auc(eta + 5.0 * fold[:, None], T, fold)
+    same = quality.label_auc(eta, T, fold)
+    assert (apart[1] == same[1]).all()
+    assert same[0].mean == pytest.approx(quality.label_auc(eta, T)[0].mean, abs=0.01)
+    assert quality.label_auc(eta + 5.0 * fold[:, None], T)[0].mean < same[0].mean - 0.05
+
+
 def test_labels_of_one_class_have_no_auc():
     eta, T = draw(np.random.default_rng(0))
     T[:, 1] = np.abs(T[:, 1])
