@@ -33,12 +33,10 @@ def test_everything_is_tried_and_told(few_trees, data, capsys):
     X, Y = data
     model = AutoClassifier(random_state=0, verbose=1).fit(X, Y)
     board = pd.DataFrame(model.leaderboard_)
-    assert board["model"].tolist() == [
-        *("linear", f"{board['model'][1]}", "random forest", "extra trees", "boosted trees"),
-        "stack",
-    ]
-    assert board["model"][1] in ("rbf kernel", "laplacian kernel")
-    assert board["weight"][:5].sum() == pytest.approx(1)
+    assert set(board["model"][1:3]) == {"rbf kernel", "laplacian kernel"}
+    trees = ["random forest", "extra trees", "boosted trees"]
+    assert board["model"].drop([1, 2]).tolist() == ["linear", *trees, "stack"]
+    assert board["weight"][:6].sum() == pytest.approx(1)
     assert np.isfinite(board["label_auc"]).all()
     low, high = model.estimate_["label_auc"][1:]
     assert low < board["label_auc"].iloc[-1] < high
@@ -163,7 +161,7 @@ def test_many_labels_leave_trees_out(data, monkeypatch):
         _effort.EFFORTS, "normal", _effort.Effort(**(vars(normal) | {"work": 1e-3, "folds": 2}))
     )
     board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
-    assert board["model"][2] == "stack"
+    assert board["model"][3] == "stack"
     assert "too many labels and rows for trees" in board["note"]
 
 
@@ -172,7 +170,7 @@ def test_a_model_comes_back_from_its_file(few_trees, tmp_path, monkeypatch):
     pytest.importorskip("skops", reason="skops is an extra")
     frame, Y = table(np.random.default_rng(0))
     model = AutoClassifier(random_state=0).fit(frame, Y)
-    assert len(model.models_) == 5
+    assert len(model.models_) == 6
     save_model(model, tmp_path / "auto.dm2l")
     loaded = load_model(tmp_path / "auto.dm2l")
     assert (loaded.predict_proba(frame) == model.predict_proba(frame)).all()
