@@ -18,7 +18,7 @@ from dm2l.auto._effort import EFFORTS, Clock, OutOfTimeError, bytes_free, to_std
 from dm2l.auto._features import Features
 from dm2l.auto._parts import Part, Task, candidates
 from dm2l.auto._quality import brier, cross_fitted, label_auc, label_table, log_loss
-from dm2l.auto._stack import Stack
+from dm2l.auto._stack import MOST_ENTRIES, Stack
 from dm2l.base import MissingLabelClassifier
 from dm2l.labels import Signs
 from dm2l.parameters import check_choice
@@ -49,8 +49,8 @@ class AutoClassifier(MissingLabelClassifier):
         Seconds. Parts that would not be done in time are left out, the first (the linear model)
         never. Without a limit that binds, the same ``random_state`` gives the same model.
     memory : float, default=None
-        Bytes to count on, which decide whether a kernel matrix is exact; None: half of what is
-        free.
+        Bytes to count on, which decide whether a kernel matrix is exact; None: three quarters of
+        what is free.
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers. Columns of text and of pandas'
         categories always are.
@@ -402,7 +402,10 @@ def _add_gains(
     fold: NDArray[np.intp],
     eta: Floats,
 ) -> None:
-    """What each part and the stack have, and what it loses without each part."""
+    """What each part and the stack have, and what it loses without each part.
+
+    The last only where a stack is fitted in no time, for there are many to fit.
+    """
     m = len(scores)
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold)
@@ -410,7 +413,7 @@ def _add_gains(
         board["log_loss"][j] = log_loss(alone, T).mean
     auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, loss
-    for j in range(m if m > 1 else 0):
+    for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
         without = cross_fitted(scores[rest], T, shares[rest], fold)
         board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean

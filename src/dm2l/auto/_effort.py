@@ -128,8 +128,8 @@ def to_stderr(line: str) -> None:
 
 
 def bytes_free(memory: float | None) -> float:
-    """Bytes to count on: those given, or half of what is free."""
+    """Bytes to count on: those given, or three quarters of what is free."""
     if memory is not None:
         return float(memory)
     free = available_memory()
-    return 2.0**31 if free is None else free / 2
+    return 2.0**31 if free is None else 0.75 * free

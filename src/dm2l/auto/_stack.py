@@ -27,8 +27,10 @@ Floats = NDArray[np.float64]
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 30.0, 1.0
 # A share of trees of 0 or 1 stands for less than certainty.
 SURE = 0.005
-# Rows of a fit; more cost time and gain nothing.
+# Entries of a fit; more cost time and gain nothing.
 MOST_ENTRIES = 4_000_000
+# Of the log-likelihood: less than a label can tell.
+FTOL = 1e-7
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ def _held(
             return value, np.concatenate([gw, g.sum(axis=0) + held_intercept * (own - b)])
 
         bounds = [(0.0, None)] * size + [(None, None)] * c
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        found = minimize(
+            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": FTOL}
+        )
         return np.asarray(found.x, dtype=np.float64)
 
     x = minimise(np.concatenate([prior, b]), prior, held_common, True)
