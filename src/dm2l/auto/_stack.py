@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 # In units of the log-likelihood: how firmly a label is held to what all labels share, and all
 # labels to equal weights.
-HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 30.0, 1.0
+HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
 # A share of trees of 0 or 1 stands for less than certainty.
 SURE = 0.005
 # Entries of a fit; more cost time and gain nothing.
