@@ -3,7 +3,7 @@
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
-from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
@@ -27,6 +27,7 @@ ESTIMATORS = [
     DM2LClassifier(kernel="rbf", approximation="nystroem", n_components=40, random_state=0),
     DM2LClassifier(kernel="rbf", approximation="fourier", n_components=40, random_state=0),
     DM2LClassifierCV(lambda_ds=[0.0, 0.3], alphas=[1.0], cv=2),
+    AutoClassifier("quick", cv=2, random_state=0),
     ExtremeDM2LClassifier(),
     ExtremeDM2LClassifier(rank=4, alpha=1.0),
     MaskedRidgeClassifier(),

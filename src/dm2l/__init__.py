@@ -21,6 +21,7 @@ the method, read downwards
     ``fitting``          feature map, problem, solution, weights
     ``classifier``       :class:`DM2LClassifier`
     ``search``           :class:`DM2LClassifierCV` and the search in two stages
+    ``auto``             :class:`AutoClassifier`: these and trees, tried and combined
 
 beside it
     ``masks``            labels to hide
@@ -44,16 +45,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dm2l.auto import AutoClassifier
     from dm2l.classifier import DM2LClassifier
     from dm2l.labels import ConstantLabelWarning
     from dm2l.search import DM2LClassifierCV
 
 __version__ = "0.1.0"
 
-__all__ = ["ConstantLabelWarning", "DM2LClassifier", "DM2LClassifierCV", "__version__"]
+__all__ = [
+    "AutoClassifier",
+    "ConstantLabelWarning",
+    "DM2LClassifier",
+    "DM2LClassifierCV",
+    "__version__",
+]
 
 # Loaded when asked for: `dm2l --help` needs neither numpy nor scikit-learn.
 _HOMES = {
+    "AutoClassifier": "dm2l.auto",
     "ConstantLabelWarning": "dm2l.labels",
     "DM2LClassifier": "dm2l.classifier",
     "DM2LClassifierCV": "dm2l.search",

@@ -80,14 +80,15 @@ class DM2LClassifier(MissingLabelClassifier):
         Ridge. "scale" follows the spread of the features: ``4 (s_1 + ... + s_d)^2 / d`` with
         ``s_j`` the standard deviation of column ``j`` for the linear model, the variance in
         feature space for a kernel model (about 1 for rbf). It is a start, not an optimum.
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"} or \
-callable, default="linear"
-        A callable gets two arrays of rows and returns the matrix between them. "precomputed"
-        takes the kernel matrix as ``X``. It must be positive semi-definite, which "sigmoid" is
-        for some parameters only.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
+"precomputed"} or callable, default="linear"
+        "tanimoto" suits 0/1 columns, see :func:`dm2l.kernels.tanimoto_kernel`. A callable gets
+        two arrays of rows and returns the matrix between them. "precomputed" takes the kernel
+        matrix as ``X``. It must be positive semi-definite, which "sigmoid" is for some parameters
+        only.
     gamma : {"scale", "auto"} or float, default="scale"
         For rbf (``1 / (2 sigma^2)`` of the paper), poly, sigmoid, laplacian: "scale" is
-        ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``.
+        ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``. For tanimoto both are 3.
     degree : float, default=3
         For poly.
     coef0 : float, default=1

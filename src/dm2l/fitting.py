@@ -64,7 +64,12 @@ __all__ = ["Fit", "Fitting", "Last", "Prepared"]
 
 # New rows of Arts, Business and emotions gain from a second, and hardly from a third.
 _JOINT_ROUNDS = 2
-_KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "precomputed")
+_KERNELS = (
+    *("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "tanimoto"),
+    "precomputed",
+)
+# What "scale" means where similarities lie between 0 and 1 whatever the columns.
+_TANIMOTO_GAMMA = 3.0
 
 
 @dataclass
@@ -382,6 +387,8 @@ class Fitting:
     def _gamma_value(self, X: Any) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
+        if self.kernel == "tanimoto":
+            return _TANIMOTO_GAMMA
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if sp.issparse(X):

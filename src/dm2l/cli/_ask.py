@@ -314,18 +314,20 @@ def explain_command(
     """Say which features carry the labels of MODEL, and which labels move together.
 
     Features of a linear model come with their coefficients; numbers have unit variance, so that
-    coefficients compare. For a kernel model the number says how far the label's score moves when
-    the column is shuffled among training rows.
+    coefficients compare. For other models the number says how far the label's score moves when the
+    column is shuffled among training rows; for the automatic one its sign is that of the linear
+    part, which also says which columns are tried.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """
-    with shared.data_problems():
+    with shared.data_problems(), shared.progress() as tell:
         model = load_bundle(model_path)
-        found = explain_model(model, label, top=top, seed=seed)
+        found = explain_model(model, label, top=top, seed=seed, tell=tell)
+    kernel = "auto" if model.settings is None else model.settings.kernel
     if as_json:
-        shared.echo_json({"kernel": model.settings.kernel, "labels": found})
+        shared.echo_json({"kernel": kernel, "labels": found})
         return
-    linear = model.settings.kernel == "linear"
+    linear = kernel == "linear"
     for item in found:
         say(item.label)
         for name, value in item.features:

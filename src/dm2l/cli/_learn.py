@@ -27,6 +27,7 @@ from dm2l.tables import (
 )
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
+LABELS = 40  # shown by fit
 
 
 @click.command("inspect")
@@ -106,20 +107,22 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 @shared.table_argument
 @shared.labels_option
 @shared.output_option("MODEL", "The file for the model.")
+@shared.effort_option("normal")
 @shared.search_options
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
     default="sigmoid",
     show_default=True,
-    help="The curve from scores to probabilities.",
+    help="The curve from scores to probabilities, with --kernel.",
 )
 @click.option(
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
     show_default=True,
-    help="Folds of the quality estimate; 0 leaves it out, which saves most of the time.",
+    help="Folds of the quality estimate with --kernel, where 0 saves most of the time; the "
+    "automatic model has its own.",
 )
 @shared.reading_options
 @shared.feature_options
@@ -139,8 +142,9 @@ def fit_command(
 ) -> None:
     """Learn from what is observed in TABLE and write the model to a file.
 
-    Columns are prepared by kind, settings that are not given are chosen by cross-validation, and
-    probabilities are calibrated. The estimate is for rows that no part of this has seen.
+    Columns are prepared by kind; linear, kernel and tree models are fitted in folds, weighted by
+    how well they tell what they have not seen, and combined. Probabilities are calibrated. With
+    --kernel there is one model, whose settings are chosen by cross-validation.
 
     Example: dm2l fit assays.csv --labels 'tox_*' -o assays.dm2l
     """
@@ -170,6 +174,7 @@ def fit_command(
                 "columns": model.uses,
                 "n_features": len(model.features),
                 "settings": model.settings,
+                "leaderboard": getattr(model.classifier, "leaderboard_", None),
                 "estimate": model.estimate,
             }
         )
@@ -182,11 +187,14 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     columns = "" if model.uses is None else f" of {sum(use.used for use in model.uses)} columns"
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen = model.settings
-    score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
-    say(
-        f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}"
-        f"{score}."
-    )
+    if chosen is None:
+        _show_parts(model.classifier.leaderboard_)
+    else:
+        score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
+        say(
+            f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha "
+            f"{chosen.alpha:.3g}{score}."
+        )
     estimate = model.estimate
     if estimate is None:
         return
@@ -195,6 +203,30 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         value = estimate.values[key]
         if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
             say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+    grid = Grid("label", title="labels on rows not seen")
+    for heading in ("yes", "no", "AUC", "95 % interval", "average\nprecision"):
+        grid.add_column(heading, justify="right")
+    for row in estimate.labels[:LABELS]:
+        interval = escape(f"[{row.auc_low:.3f}, {row.auc_high:.3f}]")
+        counts = (str(row.positives), str(row.negatives))
+        numbers = (f"{row.auc:.3f}", interval, _number(row.average_precision))
+        grid.add_row(escape(printable(row.label)), *counts, *numbers)
+    Console().print(grid)
+    if len(estimate.labels) > LABELS:
+        say(f"{len(estimate.labels) - LABELS} more labels: --json has all.")
+
+
+def _show_parts(board: dict[str, list[Any]]) -> None:
+    grid = Grid("model", "settings", title="what was tried")
+    for heading in ("AUC", "log-loss", "weight", "AUC it\nbrings", "seconds"):
+        grid.add_column(heading, justify="right")
+    for row in (
+        dict(zip(board, values, strict=True)) for values in zip(*board.values(), strict=True)
+    ):
+        seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
+        numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
+        grid.add_row(row["model"], escape(row["settings"] or row["note"]), *numbers, seconds)
+    Console().print(grid)
 
 
 @click.command("evaluate")
@@ -210,6 +242,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
 @click.option(
     "--repetitions", type=click.IntRange(1), default=5, show_default=True, help="How often."
 )
+@shared.effort_option("quick")
 @shared.search_options
 @shared.reading_options
 @shared.feature_options

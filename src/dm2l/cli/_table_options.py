@@ -158,7 +158,7 @@ search_options = _options(
         type=click.Choice(["auto", "linear", "rbf"]),
         default="auto",
         show_default=True,
-        help="The model; auto tries rbf beside linear on up to 5000 rows.",
+        help="DM2L alone, with this kernel; auto combines linear, kernel and tree models.",
     ),
     click.option("--lambda-d", type=click.FloatRange(0), help="Weight of DM2L's nuclear norms."),
     click.option("--alpha", type=click.FloatRange(0), help="Ridge."),
@@ -179,9 +179,21 @@ search_options = _options(
 )
 
 
+def effort_option(default: str) -> Command:
+    """How much the automatic model may try."""
+    return click.option(
+        "--effort",
+        type=click.Choice(["quick", "normal", "best"]),
+        default=default,
+        show_default=True,
+        help="What is tried without --kernel, --lambda-d, --alpha and --scoring: quick has a "
+        "linear and a kernel model, normal trees as well, best more of everything.",
+    )
+
+
 def wishes_of(options: dict[str, Any]) -> Wishes:
     """Take the search options out of the arguments of a command."""
-    names = ("kernel", "lambda_d", "alpha", "scoring", "folds", "seed", "calibration")
+    names = ("effort", "kernel", "lambda_d", "alpha", "scoring", "folds", "seed", "calibration")
     return Wishes(**{name: options.pop(name) for name in names if name in options})
 
 

@@ -12,7 +12,7 @@ With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one co
 
 from dm2l.kernels._factor import KernelFactor, kernel_factor
 from dm2l.kernels._fourier import FourierMap
-from dm2l.kernels._kernel import Kernel
+from dm2l.kernels._kernel import Kernel, tanimoto_kernel
 from dm2l.kernels._linear import LinearMap
 from dm2l.kernels._map import FeatureMap
 from dm2l.kernels._nystroem import NystroemMap, pivoted_cholesky
@@ -30,4 +30,5 @@ __all__ = [
     "NystroemMap",
     "kernel_factor",
     "pivoted_cholesky",
+    "tanimoto_kernel",
 ]

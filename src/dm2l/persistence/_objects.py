@@ -16,6 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from dm2l.auto import AutoClassifier, Columns, Features, Stack
 from dm2l.baselines import available
 from dm2l.calibration import Calibrator
 from dm2l.classifier import DM2LClassifier
@@ -30,7 +31,7 @@ from dm2l.coupling import (
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.kernels import FourierMap, Kernel
 from dm2l.labels import Labels
-from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
+from dm2l.model_selection import Interval, MultilabelKFold, MultilabelShuffleSplit
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.search import DM2LClassifierCV
 
@@ -40,19 +41,24 @@ ESTIMATORS: tuple[type, ...] = (
     DM2LClassifier,
     DM2LClassifierCV,
     ExtremeDM2LClassifier,
+    AutoClassifier,
     *available().values(),
 )
 _OTHERS: tuple[type, ...] = (
+    Columns,
     Combiner,
     Coupling,
     DenseCovariance,
     FactorCovariance,
+    Features,
     FourierMap,
+    Interval,
     Kernel,
     Labels,
     MultilabelKFold,
     MultilabelShuffleSplit,
     Promise,
+    Stack,
     TrainingRows,
 )
 _MT19937_WORDS = 624
@@ -76,7 +82,8 @@ def _parameter_names(cls: type) -> list[str]:
 def _state(value: Any) -> State:
     cls, names = type(value), _parameter_names(type(value))
     # What a class works out itself, once, is not stored.
-    attributes = {k: v for k, v in vars(value).items() if k not in names and not hasattr(cls, k)}
+    held = getattr(value, "__dict__", {})  # a named tuple has none
+    attributes = {k: v for k, v in held.items() if k not in names and not hasattr(cls, k)}
     routing = attributes.pop("_metadata_request", None)
     state: State = {"parameters": {name: getattr(value, name) for name in names}}
     if attributes:
@@ -104,7 +111,8 @@ def _builder(cls: type) -> Callable[[State], Any]:
             # What a class provides itself (methods, properties) is not to be hidden.
             if not name.isidentifier() or name.startswith("__") or hasattr(cls, name):
                 raise ModelFileError(f"{cls.__name__} cannot have an attribute {brief(name)}.")
-        vars(value).update(attributes)
+        if attributes:
+            vars(value).update(attributes)
         _set_requests(value, state.get("requests", {}))
         return value
 

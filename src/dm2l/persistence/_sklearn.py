@@ -25,6 +25,7 @@ from dm2l.persistence._archive import Archive, ModelFileError, brief, new_member
 from dm2l.persistence._arrays import check_hash, check_sparse_member, read_header
 from dm2l.persistence._manifest import MAX_JSON, check_made
 from dm2l.persistence._objects import NAMES
+from dm2l.persistence._trees import PREDICTOR, TREE, TreeCheck
 
 # Earlier ones run code of crafted files, or trust decision trees, which can read any memory.
 _OLDEST = (0, 16)
@@ -137,7 +138,8 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
     check_hash(name, hashlib.sha256(content).hexdigest(), record)
     try:
         _check_content(content)
-        allowed = sorted({*_OWN, *_SPARSE, *trusted})
+        trusted = set(trusted)
+        allowed = sorted({*_OWN, *_SPARSE, TREE, PREDICTOR, *trusted})
         left = sorted(set(skops.get_untrusted_types(data=content)) - set(allowed))
         if left:
             raise ModelFileError(
@@ -153,7 +155,14 @@ def unpack_parts(archive: Archive, name: str, record: Any, trusted: Iterable[str
         ) from error
     if type(parts) is not list:
         raise ModelFileError("its scikit-learn objects are not a list.")
-    swap(parts, _check_vectoriser, {})
+    trees = TreeCheck(trusted)
+
+    def look(value: Any) -> None:
+        _check_vectoriser(value)
+        trees.see(value)
+
+    swap(parts, look, {})
+    trees.finish()
     return parts
 
 

@@ -80,14 +80,17 @@ class Refit:
         self.model, self.table = model, table
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
-        self.wishes = Wishes(
-            kernel=settings.kernel,
-            lambda_d=settings.lambda_d,
-            alpha=settings.alpha,
-            calibration=classifier.calibration,
-            folds=getattr(classifier.cv, "n_splits", Wishes.folds),
-            seed=classifier.random_state,
-        )
+        if settings is None:  # the automatic estimator, whose quick effort takes seconds
+            self.wishes = Wishes(effort="quick", seed=classifier.random_state)
+        else:
+            self.wishes = Wishes(
+                kernel=settings.kernel,
+                lambda_d=settings.lambda_d,
+                alpha=settings.alpha,
+                calibration=classifier.calibration,
+                folds=getattr(classifier.cv, "n_splits", Wishes.folds),
+                seed=classifier.random_state,
+            )
         self._kept_back: list[tuple[Labels, Labels]] = []
         self._before: list[dict[str, float]] = []
         self._wrong = np.zeros(table.Y.shape, dtype=bool)

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from dm2l.auto import AutoClassifier
 from dm2l.classifier import DM2LClassifier
 from dm2l.extras import require
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS, ColumnUse
-from dm2l.tables._measures import MEASURES, Estimate
+from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
 from dm2l.tables._preparation import typed_frame
 from dm2l.tables._settings import Settings
@@ -74,8 +75,9 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
         "label_names": list(model.label_names),
         "missing": list(model.missing),
         "zero_based": model.zero_based,
-        "settings": asdict(model.settings),
+        "settings": None,
         "correlation": model.correlation,
+        "sample": model.sample,
         "estimate": None,
     }
     if estimate is not None:
@@ -83,11 +85,14 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
             "values": {key: list(map(float, value)) for key, value in estimate.values.items()},
             "n_entries": estimate.n_entries,
             "repetitions": estimate.repetitions,
+            "labels": [asdict(row) for row in estimate.labels],
         }
-    # Python's own numbers: the record is data, of no library.
-    record["settings"] = {
-        key: float(v) if isinstance(v, float) else v for key, v in record["settings"].items()
-    }
+    if model.settings is not None:
+        # Python's own numbers: the record is data, of no library.
+        record["settings"] = {
+            key: float(v) if isinstance(v, float) else v
+            for key, v in asdict(model.settings).items()
+        }
     model.classifier.table_ = record
     save_model(model.pipeline, Path(path))
 
@@ -137,7 +142,7 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
         uses=None if uses is None else [ColumnUse(**use) for use in uses],
         feature_names=record["feature_names"],
         label_names=record["label_names"],
-        settings=Settings(**record["settings"]),
+        settings=None if record["settings"] is None else Settings(**record["settings"]),
         correlation=record["correlation"],
         estimate=None
         if estimate is None
@@ -145,9 +150,11 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
             {key: Interval(*value) for key, value in estimate["values"].items()},
             estimate["n_entries"],
             estimate["repetitions"],
+            [LabelEstimate(**row) for row in estimate.get("labels", [])],  # not in older files
         ),
         missing=record["missing"],
         zero_based=record.get("zero_based"),  # not in older files
+        sample=record.get("sample"),
     )
 
 
@@ -161,7 +168,9 @@ def _check_record(record: Mapping[str, Any]) -> None:
         "feature_names": _names(features),
         "missing": _texts(record.get("missing")),
         "zero_based": record.get("zero_based") in (None, True, False),
-        "settings": isinstance(settings, dict) and _settings(settings),
+        "settings": "settings" in record
+        and (settings is None or (isinstance(settings, dict) and _settings(settings))),
+        "sample": record.get("sample") is None or _sample(record["sample"]),
         "uses": "uses" in record
         and (uses is None or (isinstance(uses, list) and all(map(_use, uses)))),
         "estimate": "estimate" in record
@@ -194,9 +203,10 @@ def _check_model(model: TableModel) -> None:
     proper = (
         type(pipeline) is Pipeline
         and len(pipeline.steps) == 2
-        and type(model.classifier) is DM2LClassifier
+        and type(model.classifier) is (AutoClassifier if model.settings is None else DM2LClassifier)
         and names == model.label_names
         and n_features == taken
+        and (model.sample is None or model.sample.shape[1] == n_features)
         and all(np.shape(part) == (1, n_labels) for part in (*answer, filled))
         and all(np.isfinite(part).all() for part in (*answer, filled))
     )
@@ -245,7 +255,8 @@ def _settings(value: dict[str, Any]) -> bool:
 def _estimate(value: dict[str, Any]) -> bool:
     values = value.get("values")
     return (
-        value.keys() == {"values", "n_entries", "repetitions"}
+        value.keys() - {"labels"} == {"values", "n_entries", "repetitions"}
+        and all(map(_label_estimate, value.get("labels", [])))
         and all(type(value[k]) is int and value[k] >= 0 for k in ("n_entries", "repetitions"))
         and isinstance(values, dict)
         and values.keys() == {key for key, *_ in MEASURES}
@@ -254,6 +265,21 @@ def _estimate(value: dict[str, Any]) -> bool:
             for part in values.values()
         )
     )
+
+
+def _label_estimate(value: Any) -> bool:
+    fields = LabelEstimate.__dataclass_fields__.keys()
+    return (
+        isinstance(value, dict)
+        and value.keys() == fields
+        and isinstance(value["label"], str)
+        and all(_number(part) for name, part in value.items() if name != "label")
+    )
+
+
+def _sample(value: Any) -> bool:
+    dense = isinstance(value, np.ndarray) and value.dtype == np.float64
+    return (dense or sp.issparse(value)) and value.ndim == 2
 
 
 def _square(value: Any, size: int) -> bool:

@@ -55,8 +55,9 @@ class TableEvaluation:
         DM2L less each other one, on the same hidden labels.
     labels : list of LabelQuality
         One for each label.
-    settings : list of Settings
-        What DM2L chose in each repetition, from the labels that were left.
+    settings : list of Settings or None
+        What DM2L chose in each repetition, from the labels that were left; None where the
+        automatic estimator did.
     """
 
     hide: float
@@ -65,7 +66,7 @@ class TableEvaluation:
     methods: dict[str, dict[str, Interval]]
     gains: dict[str, dict[str, Interval]]
     labels: list[LabelQuality]
-    settings: list[Settings]
+    settings: list[Settings | None]
 
 
 def evaluate_table(

@@ -10,10 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.arrays import to_numpy
+from dm2l.auto import AutoClassifier
 from dm2l.readers.columns import ColumnRequestError
 from dm2l.tables._model import TableModel
+from dm2l.tables._settings import Tell
 
 SAMPLE, SHUFFLES = 300, 5
+# Columns of the automatic estimator that are shuffled: those that its linear part weighs most.
+MOST_COLUMNS = 40
 # Of the rows that say what each column of a row does to a kernel model.
 MOST_NUMBERS = 4_000_000
 
@@ -28,7 +32,8 @@ class Explanation:
         The label.
     features : list of (str, float)
         The strongest first: coefficients on the transformed columns of a linear model, else how
-        far (root mean square) a score moves when the raw column is shuffled.
+        far (root mean square) a score moves when the raw column is shuffled. For the automatic
+        estimator the sign is that of its linear part, which also says which columns are tried.
     together : list of (str, float)
         Other labels and the correlation of their scores on training rows, the strongest first.
     """
@@ -39,7 +44,12 @@ class Explanation:
 
 
 def explain_model(
-    model: TableModel, label: str | None = None, *, top: int = 10, seed: int = 0
+    model: TableModel,
+    label: str | None = None,
+    *,
+    top: int = 10,
+    seed: int = 0,
+    tell: Tell | None = None,
 ) -> list[Explanation]:
     """Say for each label which features carry it and which labels move with it.
 
@@ -53,6 +63,8 @@ def explain_model(
         Features and labels named for each.
     seed : int, default=0
         Seed of sample and shuffles, which kernel models need.
+    tell : callable, default=None
+        Gets a line about each step.
 
     Returns
     -------
@@ -77,12 +89,19 @@ def explain_model(
     names = model.label_names
     if label is not None and label not in names:
         raise ColumnRequestError(f"The model has no label {label!r}; it has {', '.join(names)}.")
-    if model.classifier.kernel == "linear":
+    chosen = list(range(len(names))) if label is None else [names.index(label)]
+    if isinstance(model.classifier, AutoClassifier):
+        columns, weights = _by_stack(model, chosen, seed, tell)
+    elif model.classifier.kernel == "linear":
         weights = to_numpy(model.classifier.coef_)
         columns = [feature.name for feature in model.features]
     else:
-        columns, weights = _by_shuffling(model, seed)
-    chosen = range(len(names)) if label is None else [names.index(label)]
+        rows = model.classifier.X_fit_
+        rng = np.random.RandomState(seed)
+        X = _dense(rows[rng.permutation(rows.shape[0])[:SAMPLE]])
+        sources = [feature.column for feature in model.features]
+        columns = list(dict.fromkeys(sources))
+        weights = _by_shuffling(model.classifier, X, sources, columns, rng, tell)
     return [
         Explanation(
             names[k],
@@ -93,25 +112,46 @@ def explain_model(
     ]
 
 
-def _by_shuffling(model: TableModel, seed: int) -> tuple[list[str], NDArray[np.float64]]:
-    """Raw columns, and how far each moves every label."""
-    rng = np.random.RandomState(seed)
-    classifier: Any = model.classifier
-    rows = classifier.X_fit_
-    X = rows[rng.permutation(rows.shape[0])[:SAMPLE]]
-    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    scores = classifier.decision_function(X)
+def _by_stack(
+    model: TableModel, chosen: list[int], seed: int, tell: Tell | None
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Columns that the linear part of the stack weighs most, and how far each moves the stack."""
+    X, classifier = _dense(model.sample), model.classifier
+    slopes = classifier.column_weights(X)
+    order = np.argsort(-np.abs(slopes[chosen]).max(axis=0), kind="stable")[:MOST_COLUMNS]
     sources = [feature.column for feature in model.features]
-    columns = list(dict.fromkeys(sources))
-    moved = np.zeros((len(model.label_names), len(columns)))
+    columns = [sources[j] for j in order]
+    rng = np.random.RandomState(seed)
+    moved = _by_shuffling(classifier, X, sources, columns, rng, tell)
+    return columns, moved * np.where(slopes[:, order] < 0, -1.0, 1.0)
+
+
+def _by_shuffling(
+    classifier: Any,
+    X: NDArray[np.float64],
+    sources: list[str],
+    columns: list[str],
+    rng: np.random.RandomState,
+    tell: Tell | None,
+) -> NDArray[np.float64]:
+    """How far each raw column moves every label."""
+    scores = classifier.decision_function(X)
+    moved = np.zeros((scores.shape[1], len(columns)))
     for j, column in enumerate(columns):
+        if tell is not None:
+            tell(f"shuffling column {j + 1} of {len(columns)}")
         places = [i for i, source in enumerate(sources) if source == column]
-        for _ in range(SHUFFLES):
-            shuffled = X.copy()
-            # All features of a raw column together: a category is one thing, not many.
-            shuffled[:, places] = X[rng.permutation(len(X))][:, places]
-            moved[:, j] += ((classifier.decision_function(shuffled) - scores) ** 2).mean(axis=0)
-    return columns, np.sqrt(moved / SHUFFLES)
+        # All features of a raw column together: a category is one thing, not many.
+        orders = [rng.permutation(len(X)) for _ in range(SHUFFLES)]
+        shuffled = np.tile(X, (SHUFFLES, 1))
+        shuffled[:, places] = np.concatenate([X[order][:, places] for order in orders])
+        off = classifier.decision_function(shuffled) - np.tile(scores, (SHUFFLES, 1))
+        moved[:, j] = (off**2).mean(axis=0)
+    return np.sqrt(moved)
+
+
+def _dense(X: Any) -> NDArray[np.float64]:
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
 
 
 def column_weights(
@@ -144,7 +184,7 @@ def column_weights(
     x = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64).ravel()
     classifier: Any = model.classifier
     weights = np.zeros((len(columns), len(labels)))
-    if classifier.kernel == "linear":
+    if getattr(classifier, "kernel", None) == "linear":
         moved = (x - mean)[:, None] * to_numpy(classifier.coef_)[list(labels)].T
         np.add.at(weights, place, moved)
     elif len(columns) * len(x) > MOST_NUMBERS:

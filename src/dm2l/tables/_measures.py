@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.metrics import average_precision_score
 
+from dm2l.auto import label_table
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate
@@ -30,6 +32,20 @@ MEASURES = (
 
 
 @dataclass(frozen=True)
+class LabelEstimate:
+    """How well one label is told on rows that were kept back, with a 95 % interval of its AUC."""
+
+    label: str
+    positives: int
+    negatives: int
+    auc: float
+    auc_low: float
+    auc_high: float
+    average_precision: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
 class Estimate:
     """Measures on labels that were kept back.
 
@@ -41,11 +57,14 @@ class Estimate:
         Labels that were kept back, all repetitions together.
     repetitions : int
         Folds or repetitions behind each mean.
+    labels : list of LabelEstimate
+        One for each label of which both answers were kept back.
     """
 
     values: dict[str, Interval]
     n_entries: int
     repetitions: int
+    labels: list[LabelEstimate]
 
 
 def measure(
@@ -135,13 +154,14 @@ def estimate_rows(
     Y: NDArray[np.float64],
     wishes: Wishes,
     folds: int,
+    label_names: Sequence[str],
     tell: Tell | None = None,
 ) -> Estimate:
     """Quality on new rows: preparation, settings and calibration are learnt without them."""
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
     folds = max(2, min(folds, len(seen)))
     splitter = MultilabelKFold(folds, random_state=wishes.seed)
-    measured = []
+    measured, held, fold = [], np.full(Y.shape, np.nan), np.full(len(Y), -1)
     for number, (train, test) in enumerate(splitter.split(Y[seen], Y[seen]), 1):
         train, test = seen[train], seen[test]
         if not ((Y[train] == 1).any(axis=0) & (Y[train] == 0).any(axis=0)).any():
@@ -157,10 +177,43 @@ def estimate_rows(
                 tell=None if tell is None else _part(tell, f"estimate {number} of {folds}"),
             )
         measured.append(measure_pipeline(pipeline, take(inputs, test), Y[test]))
+        X = pipeline[:-1].transform(take(inputs, test))
+        held[test] = np.where(pipeline[-1]._learnable, pipeline[-1].predict_proba(X), np.nan)
+        fold[test] = number - 1
+    return _estimate(measured, held, fold, Y, label_names)
+
+
+def estimate_held_out(model: Any, Y: NDArray[np.float64], label_names: Sequence[str]) -> Estimate:
+    """Quality on new rows by what the automatic estimator has held out for itself."""
+    p, fold = getattr(model, "held_out_", np.full(Y.shape, np.nan)), model.held_out_folds_
+    measured = []
+    for number in range(int(fold.max()) + 1):
+        rows = fold == number
+        known = np.where(np.isnan(p[rows]), np.nan, Y[rows])
+        told = np.nan_to_num(p[rows], nan=0.5)
+        measured.append(measure(known, 2 * told - 1, told, told > 0.5))
+    return _estimate(measured, p, fold, Y, label_names)
+
+
+def _estimate(
+    measured: list[dict[str, float]],
+    p: NDArray[np.float64],
+    fold: NDArray[np.intp],
+    Y: NDArray[np.float64],
+    label_names: Sequence[str],
+) -> Estimate:
     if not measured:
-        return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0)
-    n_entries = int((~np.isnan(Y)).sum())
-    return Estimate(intervals(measured, 1 / folds), n_entries, len(measured))
+        return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0, [])
+    T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1))
+    table = label_table(logit(np.clip(p, 1e-13, 1 - 1e-13)), T, label_names, fold)
+    rows = []
+    for row in zip(*table.values(), strict=True):
+        plain: list[Any] = [v if isinstance(v, str) else v.item() for v in row]
+        rows.append(LabelEstimate(*plain))
+    told = [row for row in rows if not np.isnan(row.auc)]
+    return Estimate(
+        intervals(measured, 1 / len(measured)), int((~np.isnan(Y)).sum()), len(measured), told
+    )
 
 
 def _part(tell: Tell, name: str) -> Tell:

@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.classifier import DM2LClassifier
+from dm2l.arrays import take_rows
+from dm2l.auto import AutoClassifier
 from dm2l.readers.columns import LabelNames
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._measures import Estimate, estimate_rows
+from dm2l.tables._measures import Estimate, estimate_held_out, estimate_rows
 from dm2l.tables._preparation import Feature, check_columns, features_of, table_inputs, typed_frame
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
+
+SAMPLE = 200  # rows that a model remembers for explanations
 
 
 class Filled(NamedTuple):
@@ -54,15 +57,16 @@ class TableModel:
     Attributes
     ----------
     pipeline : Pipeline
-        ``columns`` (scikit-learn's transformers) and ``labels`` (a :class:`dm2l.DM2LClassifier`).
+        ``columns`` (scikit-learn's transformers) and ``labels`` (a :class:`dm2l.AutoClassifier`,
+        or a :class:`dm2l.DM2LClassifier` where settings were given).
     uses : list of ColumnUse or None
         What every column is used for; None if the features are a sparse matrix.
     feature_names, label_names : list of str
         Raw columns and labels.
     missing : list of str
         Further marks of a label that was not observed.
-    settings : Settings
-        What was chosen.
+    settings : Settings or None
+        What was chosen; None where the automatic estimator did, which has a leaderboard.
     correlation : ndarray of shape (n_labels, n_labels)
         Of the scores on the rows it was fitted to.
     estimate : Estimate or None
@@ -70,20 +74,23 @@ class TableModel:
     zero_based : bool or None
         Whether the first feature of the .svm file that it was fitted to has index 0; None if it
         was fitted to no such file.
+    sample : array or sparse matrix, or None
+        Some prepared rows, which an explanation shuffles.
     """
 
     pipeline: Any
     uses: list[ColumnUse] | None
     feature_names: list[str]
     label_names: list[str]
-    settings: Settings
+    settings: Settings | None
     correlation: NDArray[np.float64]
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
     zero_based: bool | None = None
+    sample: Any = None
 
     @property
-    def classifier(self) -> DM2LClassifier:
+    def classifier(self) -> Any:
         """The last step of the pipeline."""
         return self.pipeline[-1]
 
@@ -188,7 +195,7 @@ def fit_table(
     estimate_folds: int = 5,
     tell: Tell | None = None,
 ) -> TableModel:
-    r"""Fit DM2L to a table: prepare its columns, choose settings, calibrate, estimate quality.
+    r"""Fit a model to a table: prepare columns, choose and combine, calibrate, estimate quality.
 
     Parameters
     ----------
@@ -203,7 +210,8 @@ def fit_table(
     missing : sequence, default=()
         Marks of missing labels with which the table was read; the model remembers them.
     estimate_folds : int, default=5
-        Folds of the estimate, in each of which settings are chosen anew; 0 for no estimate.
+        Folds of the estimate, in each of which settings are chosen anew; 0 for no estimate. The
+        automatic estimator has its own, of its own folds.
     tell : callable, default=None
         Gets a line about each step.
 
@@ -239,24 +247,29 @@ def fit_table(
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
     check_learnable(table.Y, str(table.path))
     inputs, uses = table_inputs(table, kinds, drop)
-    estimate = None
-    if estimate_folds:
-        estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, tell)
-    pipeline, settings = fit_pipeline(
-        inputs, uses, table.Y, wishes, label_names=table.label_names, tell=tell
-    )
+    names, estimate = table.label_names, None
+    if estimate_folds and not wishes.automatic:
+        estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, names, tell)
+    pipeline, settings = fit_pipeline(inputs, uses, table.Y, wishes, label_names=names, tell=tell)
+    X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
+    sample = None
+    if isinstance(classifier, AutoClassifier):
+        if estimate_folds:
+            estimate = estimate_held_out(classifier, table.Y, names)
+        del classifier.held_out_, classifier.held_out_folds_  # what is told of them stays
+        order = np.random.default_rng(wishes.seed).permutation(X.shape[0])
+        sample = take_rows(X, np.sort(order[:SAMPLE]))
     return TableModel(
         pipeline=pipeline,
         uses=uses,
         feature_names=table.feature_names,
-        label_names=table.label_names,
+        label_names=names,
         settings=settings,
-        correlation=score_correlation(
-            pipeline[-1].decision_function(pipeline[:-1].transform(inputs))
-        ),
+        correlation=score_correlation(classifier.decision_function(X)),
         estimate=estimate,
         missing=[str(mark) for mark in missing],
         zero_based=None if table.bunch is None else table.bunch.get("zero_based"),
+        sample=sample,
     )
 
 

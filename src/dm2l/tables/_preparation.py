@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from dm2l.extras import require
 from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text, column_kinds
@@ -22,25 +22,33 @@ MAX_WORDS, MAX_CATEGORIES = 2000, 500
 _FORMS = {"boolean": as_booleans, "category": as_text, "text": as_text}
 
 
-def preparation(uses: Sequence[ColumnUse] | None) -> Any:
+def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
     """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
 
-    Numbers and booleans: median for what is missing, a column that says where it was, unit
-    variance. Categories: one column per value, none for a value not seen before. Text: TF-IDF.
+    Numbers: median for what is missing, a column that says where it was, unit variance. Booleans:
+    the same without the variance, 0 and 1 are a scale of their own. Categories: one column per
+    value, none for a value not seen before. Text: TF-IDF. With ``raw``, and without text, numbers
+    stay as they are and categories become codes: :class:`dm2l.AutoClassifier` sees to the rest.
     """
     if uses is None:
         return MaxAbsScaler()
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
-            kind = "numeric" if use.kind == "boolean" else use.kind
-            by_kind.setdefault(kind, []).append(use.name)
+            by_kind.setdefault(use.kind, []).append(use.name)
+    raw = raw and "text" not in by_kind
     parts: list[tuple[str, Any, Any]] = []
-    if "numeric" in by_kind:
-        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        parts.append(("numeric", make_pipeline(imputer, StandardScaler()), by_kind["numeric"]))
+    for kind in ("numeric", "boolean"):
+        if kind not in by_kind:
+            continue
+        strategy = "median" if kind == "numeric" else "most_frequent"
+        imputer = SimpleImputer(strategy=strategy, add_indicator=True, keep_empty_features=True)
+        scaled = (imputer, StandardScaler()) if kind == "numeric" else (imputer,)
+        parts.append((kind, "passthrough" if raw else make_pipeline(*scaled), by_kind[kind]))
     if "category" in by_kind:
-        encoder = OneHotEncoder(handle_unknown="ignore", max_categories=MAX_CATEGORIES)
+        encoder: Any = OneHotEncoder(handle_unknown="ignore", max_categories=MAX_CATEGORIES)
+        if raw:
+            encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         parts.append(("category", encoder, by_kind["category"]))
     for number, name in enumerate(by_kind.get("text", [])):
         vectors = TfidfVectorizer(
@@ -49,6 +57,16 @@ def preparation(uses: Sequence[ColumnUse] | None) -> Any:
         # One string, not a list of one: a vectoriser wants a column, not a table.
         parts.append((f"text{number + 1}", vectors, name))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
+
+
+def codes_of(transformer: Any) -> list[int]:
+    """Transformed columns that hold codes of categories."""
+    places, found = 0, []
+    for _, part, columns in getattr(transformer, "transformers", ()):
+        if isinstance(part, OrdinalEncoder):
+            found = list(range(places, places + len(columns)))
+        places += len(columns)
+    return found
 
 
 def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
@@ -117,9 +135,9 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
         return [Feature(name, name) for name in names]
     found = []
     for part, fitted, columns in transformer.transformers_:
-        if part == "numeric":
+        if part in ("numeric", "boolean") or isinstance(fitted, OrdinalEncoder):
             found += [Feature(column, column) for column in columns]
-            holes = fitted[0].indicator_.features_
+            holes = fitted[0].indicator_.features_ if isinstance(fitted, Pipeline) else []
             found += [Feature(columns[j], f"{columns[j]} is missing") for j in holes]
         elif part == "category":
             for j, column in enumerate(columns):

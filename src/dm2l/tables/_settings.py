@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dm2l.auto import AutoClassifier
 from dm2l.classifier import DM2LClassifier
 from dm2l.extras import require
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import MultilabelKFold
 from dm2l.search import DM2LClassifierCV, usual_scoring
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._preparation import preparation
+from dm2l.tables._preparation import codes_of, preparation
 
-# Up to this many rows an rbf kernel is tried beside the linear model.
-KERNEL_ROWS = 5000
-# A kernel is exact up to this many rows; beyond, this many of its columns stand for it.
-EXACT_ROWS, COMPONENTS = 1000, 500
+# A kernel is exact up to this many rows; beyond, this many of its columns stand for it. Settings
+# are chosen with fewer: a search fits dozens of times.
+EXACT_ROWS, COMPONENTS = 10_000, 2000
+SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
 
 Tell = Callable[[str], None]
@@ -35,9 +36,12 @@ class Wishes:
     Attributes
     ----------
     kernel : {"auto", "linear", "rbf"}
-        "auto" tries rbf beside linear on tables of up to 5000 rows.
+        "auto" leaves everything to :class:`dm2l.AutoClassifier`, unless a setting of DM2L is given
+        (``lambda_d``, ``alpha``, ``scoring``): then linear and rbf are tried.
     lambda_d, alpha : float or None
         Settings; None searches.
+    effort : {"quick", "normal", "best"}
+        Of the automatic estimator.
     calibration : {"sigmoid", "isotonic"}
         Curve from scores to probabilities.
     scoring : str or None
@@ -60,12 +64,17 @@ class Wishes:
     folds: int = 5
     seed: int = 0
     coupling: str | None = "residual"
+    effort: str = "normal"
 
-    def kernels(self, n_rows: int) -> Sequence[str]:
-        """Kernels to try."""
-        if self.kernel != "auto":
-            return (self.kernel,)
-        return ("linear", "rbf") if n_rows <= KERNEL_ROWS else ("linear",)
+    @property
+    def automatic(self) -> bool:
+        """Whether nothing of DM2L's own settings is fixed."""
+        return self.kernel == "auto" and (self.lambda_d, self.alpha, self.scoring) == (None,) * 3
+
+    @property
+    def kernels(self) -> Sequence[str]:
+        """Kernels to try where some of DM2L's settings are fixed."""
+        return ("linear", "rbf") if self.kernel == "auto" else (self.kernel,)
 
     def metric(self, Y: NDArray[np.float64]) -> str:
         """The name of what is maximised."""
@@ -102,11 +111,14 @@ class Settings:
         )
 
 
-def _approximation(kernel: str, n_rows: int) -> dict[str, Any]:
+def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
     """Arguments that keep a kernel of many rows affordable."""
-    if kernel == "linear" or n_rows <= EXACT_ROWS:
+    if kernel == "linear" or n_rows <= (SEARCH_ROWS if search else EXACT_ROWS):
         return {}
-    return {"approximation": "nystroem", "n_components": COMPONENTS}
+    return {
+        "approximation": "nystroem",
+        "n_components": SEARCH_COMPONENTS if search else COMPONENTS,
+    }
 
 
 def check_learnable(Y: NDArray[np.float64], where: str) -> None:
@@ -135,7 +147,7 @@ def choose_settings(
     """
     alphas = None if wishes.alpha is None else [wishes.alpha]
     lambdas = LAMBDAS if wishes.lambda_d is None else (wishes.lambda_d,)
-    kernels = wishes.kernels(len(Y))
+    kernels = wishes.kernels
 
     def search(kernel: str, lambda_ds: Sequence[float]) -> Settings:
         if tell is not None:
@@ -145,7 +157,7 @@ def choose_settings(
             alphas,
             kernel=kernel,
             scoring=wishes.metric(Y),
-            **_approximation(kernel, len(Y)),
+            **_approximation(kernel, len(Y), search=True),
             cv=wishes.splitter(Y),
             refit=False,
             random_state=wishes.seed,
@@ -169,20 +181,39 @@ def fit_pipeline(
     *,
     label_names: Sequence[str] | None = None,
     tell: Tell | None = None,
-) -> tuple[Pipeline, Settings]:
-    """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen."""
-    columns = preparation(uses)
+) -> tuple[Pipeline, Settings | None]:
+    """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen.
+
+    The settings are None where the automatic estimator has chosen: they are many, and its own.
+    """
+    columns = preparation(uses, raw=wishes.automatic)
     X = columns.fit_transform(inputs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
-        settings = choose_settings(X, Y, wishes, tell)
-    if tell is not None:
-        tell("fitting and calibrating")
+    settings, model = None, _automatic(wishes, Y, codes_of(columns), tell)
+    if not wishes.automatic:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
+            settings = choose_settings(X, Y, wishes, tell)
+        model = settings.model(wishes, Y)
+        if tell is not None:
+            tell("fitting and calibrating")
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
-    model = settings.model(wishes, Y).fit(X, labels)
-    return Pipeline([("columns", columns), ("labels", model)]), settings
+    return Pipeline([("columns", columns), ("labels", model.fit(X, labels))]), settings
+
+
+def _automatic(wishes: Wishes, Y: NDArray[np.float64], codes: list[int], tell: Tell | None) -> Any:
+    model = AutoClassifier(
+        wishes.effort,
+        categorical_features=codes or None,
+        coupling=wishes.coupling,
+        # The usual number is that of the effort.
+        cv=None if wishes.folds == Wishes.folds else wishes.splitter(Y),
+        n_jobs=-1,
+        random_state=wishes.seed,
+    )
+    model._tell = tell
+    return model
 
 
 def take(inputs: Any, rows: NDArray[np.intp]) -> Any:

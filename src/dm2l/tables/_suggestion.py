@@ -33,6 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import randomized_svd
 
 from dm2l.arrays import to_numpy
+from dm2l.auto import AutoClassifier
 from dm2l.coupling import condition, row_gains, trust
 from dm2l.features import ridge_value
 from dm2l.kernels import NystroemMap
@@ -261,6 +262,8 @@ def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValu
     left = np.sum((T - F) ** 2, axis=0, where=known)
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
+    if isinstance(classifier, AutoClassifier):  # what an answer moves, its linear part tells
+        X, classifier = classifier.features(X), classifier.models_["linear"]
     effect = answer_effects(_directions(classifier, X), Y, _ridge(classifier, X), slope)
     # Twice the squared movement of a probability is what 2 p (1 - p) falls by.
     return AnswerValues(p, gains, 2 * skill * effect, part)

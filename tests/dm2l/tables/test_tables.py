@@ -724,7 +724,7 @@ def test_many_rows_of_a_kernel_model_are_approximated(table, monkeypatch, tmp_pa
     monkeypatch.setattr(chosen, "EXACT_ROWS", 100)
     wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.1, folds=3)
     rough = fit_table(table, wishes, estimate_folds=0)
-    assert (rough.classifier.approximation, rough.classifier.n_components) == ("nystroem", 500)
+    assert (rough.classifier.approximation, rough.classifier.n_components) == ("nystroem", 2000)
     monkeypatch.setattr(chosen, "EXACT_ROWS", 300)
     exact = fit_table(table, wishes, estimate_folds=0)
     assert exact.classifier.approximation is None

@@ -1,0 +1,290 @@
+"""The automatic estimator against what a user would pick instead, each tuned by the same rule.
+
+    python benchmarks/study.py --out FILE.jsonl [--jobs 16] [--minutes 9] [--seeds 5] [--rows 3000]
+                               [--sets emotions Tox21] [--rates 1 0.7 0.3] [--methods auto kNN]
+                               [--tox21 FILE.npz]
+    python benchmarks/study.py --summary FILE.jsonl [--out FILE.json]
+
+70 % of the rows are learnt from, after entries were hidden uniformly; the rest is the test, with
+all of its labels (Tox21: with those that are known). Settings of a method are chosen by log-loss
+of held-out scores in three folds, after one calibration that is the same for all
+(`dm2l.auto.Stack`), which also makes its probabilities. The automatic estimator does its own
+choosing. Seconds hold everything but reading. Sets have at most --rows rows, drawn anew with each
+seed.
+
+Results are lines of JSON; those that are there already are not computed again. After --minutes no
+cell is started any more, and a minute later those that still run are given up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+import warnings
+from collections import defaultdict
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from record import write
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score
+from study_methods import METHODS, left_out
+
+from dm2l import AutoClassifier
+from dm2l.auto import Features, Stack
+from dm2l.datasets import load_dataset
+from dm2l.masks import hide_uniform
+from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
+from dm2l.model_selection import MultilabelKFold
+from dm2l.plots import ranks
+
+# By cost.
+SETS = (
+    *("emotions", "Image", "scene", "yeast", "Enron", "Arts", "Business", "Recreation", "Social"),
+    *("Tmc2007-500", "Tox21", "rcv1subset1", "Corel16k001", "bibtex", "delicious"),
+)
+RATES = (1.0, 0.7, 0.3)
+OURS = {"auto": "normal", "auto quick": "quick", "auto best": "best"}
+KEY = ("data", "rate", "seed", "method")
+# Whether higher is better.
+LOWER = ("rkl", "cvg", "hamming", "logloss")
+MEASURES = {name: name not in LOWER for name in ("auc", "map", "ap", *LOWER)}
+Cell = tuple[str, float, int, str]
+
+
+def read(data: str, seed: int, rows: int, tox21: Path | None) -> tuple[Any, Any]:
+    """Features as they are, and labels with the set's own holes."""
+    if data == "Tox21":
+        assert tox21 is not None
+        with np.load(tox21) as stored:
+            X, T = stored["X"].astype(np.float64), stored["T"]
+        Y = np.where(T == 0, np.nan, T > 0)
+    else:
+        found = load_dataset(data)
+        X, Y = found.data, np.asarray(found.target, dtype=np.float64)
+        X = X.toarray() if sp.issparse(X) and X.shape[1] <= 5000 else X
+    order = np.random.default_rng(seed).permutation(len(Y))[:rows]
+    return X[order], Y[order]
+
+
+def measures(truth: Any, P: Any) -> dict[str, float]:
+    """Of the known labels of test rows; rankings of rows that show both answers."""
+    known = ~np.isnan(truth)
+    labels = [k for k in range(truth.shape[1]) if len(np.unique(truth[known[:, k], k])) == 2]
+    columns = [(truth[known[:, k], k], P[known[:, k], k]) for k in labels]
+    rows = (truth == 1).any(axis=1) & (truth == 0).any(axis=1)
+    y, p = truth[known], np.clip(P[known], 0.001, 0.999)
+    return {
+        "auc": float(label_auc(truth, P)),
+        "map": float(np.mean([average_precision_score(*column) for column in columns])),
+        "rkl": float(ranking_loss(truth[rows], P[rows])),
+        "ap": float(average_precision(truth[rows], P[rows])),
+        "cvg": float(coverage(truth[rows], P[rows])),
+        "hamming": float(np.mean((p > 0.5) != (y == 1))),
+        "logloss": float(-np.mean(np.log(np.where(y == 1, p, 1 - p)))),
+    }
+
+
+def tuned(name: str, X: Any, Y: Any, X_test: Any) -> tuple[Any, str]:
+    """Probabilities of the test rows by the best setting of a method, and which it was."""
+    features = Features.of(X, np.zeros(X.shape[1], dtype=np.intp))
+    X, X_test = features.transform(X), features.transform(X_test)
+    T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1))
+    share = np.array(["forest" in name or "trees" in name or name == "kNN"])
+    folds = list(MultilabelKFold(3, random_state=0).split(X, Y))
+    best: Any = (np.inf,)
+    for setting in METHODS[name](X):
+        held = np.full(Y.shape, np.nan)
+        for train, test in folds:
+            held[test] = clone(setting).fit(X[train], Y[train]).decision_function(X[test])
+        stack = Stack.fit(held[None], T, share)
+        eta = stack.log_odds(held[None])
+        known = (T != 0) & np.isfinite(eta)
+        loss = float(np.logaddexp(0.0, -T * np.where(known, eta, 0))[known].mean())
+        if loss < best[0]:
+            best = loss, setting, stack
+    _, setting, stack = best
+    scores = clone(setting).fit(X, Y).decision_function(X_test)
+    return expit(stack.log_odds(scores[None])), repr(setting)
+
+
+def compute(cell: Cell, rows: int, tox21: Path | None, out: Path) -> str:
+    """One method on one set; a line of JSON."""
+    data, rate, seed, name = cell
+    X, Y = read(data, seed, rows, tox21)
+    n = int(0.7 * len(Y))
+    shown = Y[:n] if rate == 1 else hide_uniform(Y[:n], rate, random_state=seed)
+    # A row of which nothing is known, or a label of which one answer is, is nothing to learn from.
+    seen = ~np.isnan(shown).all(axis=1)
+    X_train, shown = X[:n][seen], shown[seen]
+    both = (shown == 1).any(axis=0) & (shown == 0).any(axis=0)
+    shown, truth = shown[:, both], Y[n:, both]
+    row: dict[str, Any] = dict(zip(KEY, cell, strict=True))
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reason = "" if name in OURS else left_out(name, X.shape, shown.shape[1])
+        if reason:
+            row["reason"] = reason
+        elif name in OURS:
+            model = AutoClassifier(OURS[name], random_state=seed).fit(X_train, shown)
+            P, board = model.predict_proba(X[n:]), model.leaderboard_
+            parts = zip(board["model"], board["label_auc"], board["weight"], strict=True)
+            row["setting"] = {m: [round(float(a), 4), round(float(w), 3)] for m, a, w in parts}
+            row["estimate"] = [float(v) for v in model.estimate_["label_auc"]]
+        else:
+            P, row["setting"] = tuned(name, X_train, shown, X[n:])
+    row["seconds"] = round(time.perf_counter() - start, 2)
+    if not reason:
+        row |= measures(truth, P)
+    line = json.dumps(row)
+    with out.open("a") as file:  # one write: lines of several processes do not mix
+        file.write(line + "\n")
+    return f"{data} {rate} {seed} {name}: {row.get('auc', reason)}, {row['seconds']} s"
+
+
+def run(todo: list[Cell], jobs: int, minutes: float, *others: Any) -> int:
+    """Compute cells side by side until the time is over; returns how many broke."""
+    start, waiting, failed = time.monotonic(), iter(todo), 0
+    spawn = multiprocessing.get_context("spawn")
+    running: dict[Any, Cell] = {}
+    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=8) as pool:
+        while True:
+            passed = (time.monotonic() - start) / 60
+            while passed < minutes and len(running) < jobs:
+                cell = next(waiting, None)
+                if cell is None:
+                    break
+                running[pool.submit(compute, cell, *others)] = cell
+            if not running:
+                return failed
+            if passed > minutes + 1:
+                print("given up:", *running.values(), sep="\n  ")
+                for process in list(pool._processes.values()):
+                    process.terminate()
+                return failed
+            for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
+                cell, error = running.pop(future), future.exception()
+                failed += error is not None
+                print(future.result() if error is None else f"{cell}: {error!r}", flush=True)
+
+
+def summarise(rows: list[dict[str, Any]], out: Path | None) -> None:
+    """Mean ranks over sets and rates by measure, Friedman, Nemenyi, and the largest losses."""
+    last = {tuple(row[name] for name in KEY): row for row in rows}
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for row in last.values():
+        if "reason" not in row:
+            values = [row[name] for name in (*MEASURES, "seconds")]
+            groups[row["data"], row["rate"], row["method"]].append(values)
+    table = {key: np.mean(values, axis=0) for key, values in groups.items()}
+    blocks = list(dict.fromkeys(key[:2] for key in table))
+    names = list(dict.fromkeys(key[2] for key in table))
+    common = [n for n in names if sum((*b, n) in table for b in blocks) >= 0.8 * len(blocks)]
+    full = [b for b in blocks if all((*b, n) in table for n in common)]
+    print(f"{len(full)} sets x rates of {len(blocks)} have all of {len(common)} methods")
+    found: dict[str, Any] = {"blocks": len(full), "sets": len({b[0] for b in full})}
+    every = []
+    for j, (measure, higher) in enumerate(MEASURES.items()):
+        values = np.array([[table[(*b, n)][j] for n in common] for b in full])
+        every.append(values if higher else -values)
+        found[measure] = _compare(measure, values, higher, common, full)
+    together = np.concatenate(every)
+    # Blocks of one set are not independent: the test is over means of a set's ranks.
+    found["all"] = _compare("all measures", together, True, common, full * len(MEASURES))
+    seconds = {n: float(np.mean([table[(*b, n)][-1] for b in full])) for n in common}
+    found["seconds"] = {n: round(s, 1) for n, s in sorted(seconds.items(), key=lambda i: i[1])}
+    print("seconds:", found["seconds"])
+    found["behind"] = _behind(table, blocks)
+    if out is not None:
+        write(out, found)
+
+
+def _compare(name: str, values: Any, higher: bool, names: list[str], blocks: Any) -> dict[str, Any]:
+    mean_ranks = ranks.average_ranks(values, higher)
+    sets = list(dict.fromkeys(b[0] for b in blocks))
+    place = np.array([sets.index(b[0]) for b in blocks])
+    own = np.array([ranks.average_ranks(values[place == s], higher) for s in range(len(sets))])
+    p = ranks.friedman(own, False).f_p_value if len(sets) > 1 else float("nan")
+    cd = ranks.nemenyi_critical_difference(len(names), len(sets)) if len(sets) > 1 else float("nan")
+    print(f"\n{name}: Friedman over {len(sets)} sets p {p:.2g}, critical difference {cd:.2f}")
+    for k in np.argsort(mean_ranks):
+        print(f"  {mean_ranks[k]:5.2f}  {values[:, k].mean():9.4f}  {names[k]}")
+    return {
+        "mean_ranks": {names[k]: round(float(mean_ranks[k]), 3) for k in np.argsort(mean_ranks)},
+        "means": {n: round(float(v), 4) for n, v in zip(names, values.mean(axis=0), strict=True)},
+        "friedman_p": p,
+        "critical_difference": cd,
+    }
+
+
+def _behind(table: dict[Any, Any], blocks: list[Any]) -> list[dict[str, Any]]:
+    """Where a competitor has a better label AUC than the automatic estimator, the worst first."""
+    found = []
+    for block in blocks:
+        others = {k[2]: v[0] for k, v in table.items() if k[:2] == block and k[2] not in OURS}
+        if (*block, "auto") not in table or not others:
+            continue
+        best = max(others, key=lambda name: others[name])
+        gap = float(others[best] - table[(*block, "auto")][0])
+        if gap > 0:
+            row = {"data": block[0], "rate": block[1], "best": best, "gap": round(gap, 4)}
+            found.append(row)
+    found.sort(key=lambda row: -row["gap"])
+    print("\nbehind the best competitor, label AUC:", *found, sep="\n  ")
+    return found
+
+
+def stored(path: Path) -> list[dict[str, Any]]:
+    """Lines of a file; the last may have been cut off where a process was ended."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def main() -> None:
+    names = [*METHODS, *OURS]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--summary", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--rates", nargs="+", type=float, default=RATES)
+    parser.add_argument("--methods", nargs="+", choices=names, default=names[: -len(OURS) + 2])
+    parser.add_argument("--tox21", type=Path, help="from benchmarks/fingerprints.py")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    arguments = parser.parse_args()
+    if arguments.summary:
+        summarise(stored(arguments.summary), arguments.out)
+        return
+    if arguments.out is None:
+        parser.error("--out or --summary")
+    done = {tuple(row[name] for name in KEY) for row in stored(arguments.out)}
+    todo = [
+        (data, rate, seed, name)
+        for seed in range(arguments.seeds)
+        for data in arguments.sets
+        if data != "Tox21" or arguments.tox21
+        for rate in arguments.rates
+        for name in arguments.methods
+        if (data, rate, seed, name) not in done
+    ]
+    print(f"{len(todo)} cells to compute", flush=True)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # read by the processes that are started from here
+    others = arguments.rows, arguments.tox21, arguments.out
+    failed = run(todo, arguments.jobs, arguments.minutes, *others)
+    if failed:
+        raise SystemExit(f"{failed} cells broke")
+
+
+if __name__ == "__main__":
+    main()

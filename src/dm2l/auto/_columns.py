@@ -1,0 +1,129 @@
+"""From what a user hands over to one matrix of numbers: categories become codes, NaN stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+# Values of a category that get a code of their own; rarer ones count as unknown.
+MOST_VALUES = 200
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table hold.
+
+    Parameters
+    ----------
+    categories : list
+        For every column None if it holds numbers, else the list of its values: code j stands for
+        value j, NaN for what is missing or was not seen.
+    """
+
+    categories: list[list[Any] | None]
+
+    @classmethod
+    def of(cls, X: Any, chosen: Any = None) -> Self:
+        """Read the columns of a data frame or a matrix; ``chosen`` ones are categories."""
+        frame = hasattr(X, "iloc")
+        names = list(X.columns) if frame else list(range(X.shape[1]))
+        wanted = _places(chosen, names)
+        found: list[list[Any] | None] = []
+        for j, name in enumerate(names):
+            column = X.iloc[:, j] if frame else None
+            if column is None and j not in wanted:
+                found.append(None)
+            elif column is None:
+                found.append(_values(X[:, j]))
+            elif j in wanted or not _is_numeric(column, name):
+                found.append(_values(_plain(column)))
+            else:
+                found.append(None)
+        return cls(found)
+
+    def encode(self, X: Any) -> Any:
+        """The same columns as float64, or CSR as it is."""
+        if sp.issparse(X):
+            return X
+        frame = hasattr(X, "iloc")
+        if not frame and not any(values is not None for values in self.categories):
+            return X
+        result = np.empty(X.shape, dtype=np.float64)
+        for j, values in enumerate(self.categories):
+            column = X.iloc[:, j] if frame else X[:, j]
+            if values is None:
+                result[:, j] = (
+                    column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
+                )
+            else:
+                codes = {value: code for code, value in enumerate(values)}
+                plain = _plain(column) if frame else column
+                result[:, j] = [codes.get(_key(value), np.nan) for value in plain]
+        return result
+
+    @property
+    def is_category(self) -> NDArray[np.bool_]:
+        """Which columns hold codes."""
+        return np.array([values is not None for values in self.categories], dtype=bool)
+
+
+def _places(chosen: Any, names: list[Any]) -> set[int]:
+    if chosen is None:
+        return set()
+    chosen = np.asarray(chosen)
+    if chosen.dtype == bool:
+        if chosen.shape != (len(names),):
+            raise ValueError(
+                f"categorical_features has shape {chosen.shape}; X has {len(names)} columns."
+            )
+        return set(np.flatnonzero(chosen).tolist())
+    places = {name: j for j, name in enumerate(names)} | dict(enumerate(range(len(names))))
+    missing = [value for value in chosen.tolist() if value not in places]
+    if missing:
+        raise ValueError(f"categorical_features names {missing[0]!r}, which X does not have.")
+    return {places[value] for value in chosen.tolist()}
+
+
+def _is_numeric(column: Any, name: Any) -> bool:
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "biuf":
+        return True
+    if kind in "mMc":
+        raise ValueError(
+            f"Column {name!r} of X holds {column.dtype}; turn it into numbers (year, weekday, days "
+            "since) or leave it out."
+        )
+    return False
+
+
+def _plain(column: Any) -> NDArray[Any]:
+    """Values as objects; what is missing is None."""
+    values = column.to_numpy(dtype=object)
+    result: NDArray[Any] = values.copy()
+    result[column.isna().to_numpy()] = None
+    return result
+
+
+def _key(value: Any) -> Any:
+    """A value as JSON has it, so that it is the same after a file."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, float, np.number)):
+        return float(value)
+    return str(value)
+
+
+def _values(column: NDArray[Any]) -> list[Any]:
+    counts: dict[Any, int] = {}
+    for value in column:
+        key = _key(value)
+        if key is not None:
+            counts[key] = counts.get(key, 0) + 1
+    often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
+    return sorted(often, key=lambda key: (str(type(key)), key))

@@ -1,0 +1,135 @@
+"""How much may be tried: three efforts, a clock, and the bytes that are free."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dm2l.memory import available_memory
+
+Tell = Callable[[str], None]
+
+
+class OutOfTimeError(Exception):
+    """Raised inside a part that the time limit does not leave room for."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is spent.
+
+    Parameters
+    ----------
+    folds : int
+        Folds of the held-out scores.
+    sample : int
+        Rows on which settings are chosen.
+    kernels : int
+        Kernels that get into the stack.
+    exact, components : int
+        Rows up to which a kernel is exact, and columns that stand for it beyond.
+    trees, fold_trees : int
+        Trees of a forest and a label, in the end and in a fold.
+    rounds : int
+        Of boosting.
+    most_trees : int
+        Of all forests and labels together, which bounds the file as well.
+    work : float
+        Seconds of one core, roughly, that trees may take.
+    labels : int
+        With more of them there are no nuclear terms, which cost their square.
+    thorough : bool
+        Whether to try what seldom helps.
+    """
+
+    folds: int
+    sample: int
+    kernels: int
+    exact: int
+    components: int
+    trees: int
+    fold_trees: int
+    rounds: int
+    most_trees: int
+    work: float
+    labels: int
+    thorough: bool = False
+
+
+EFFORTS = {
+    "quick": Effort(3, 1000, 1, 6000, 1000, 0, 0, 0, 0, 0.0, 150),
+    "normal": Effort(5, 2000, 2, 12_000, 2000, 200, 100, 100, 6000, 600.0, 400),
+    "best": Effort(5, 4000, 2, 20_000, 4000, 500, 200, 300, 18_000, 6000.0, 1000, True),
+}
+
+
+class Clock:
+    """Progress, time that has passed and time that is left.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds that may pass.
+    tell : callable or None
+        Gets a line about each step.
+    """
+
+    def __init__(self, limit: float | None, tell: Tell | None) -> None:
+        self.start = time.monotonic()
+        self.limit = float("inf") if limit is None else float(limit)
+        self._tell = tell
+        self._planned = self._done = self._step = 0.0
+        self.binding = False
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.start
+
+    def plan(self, seconds: float) -> None:
+        """Announce work, or take it back; ``seconds`` is a rough estimate."""
+        self._planned += seconds
+
+    def begin(self, step: float) -> None:
+        """Begin work of which every :meth:`tick` reports so many of the estimated seconds."""
+        self._step = step
+
+    def tick(self, times: float = 1.0) -> None:
+        """Report a step as done."""
+        self._done += self._step * times
+
+    def room(self, seconds: float) -> bool:
+        """Whether work that was estimated so can be done in time."""
+        return self.passed + seconds * self._pace() <= self.limit
+
+    def check(self) -> None:
+        """Stop a part that the limit has overtaken, unless it is the first."""
+        if self.binding and self.passed > self.limit:
+            raise OutOfTimeError
+
+    def _pace(self) -> float:
+        """Seconds for an estimated one, by what has been done so far."""
+        return self.passed / self._done if self._done > 0.02 * self._planned else 1.0
+
+    def say(self, line: str) -> None:
+        """Tell what is being done, how long it has taken and what is left."""
+        if self._tell is None:
+            return
+        left = (self._planned - self._done) * self._pace()
+        left = min(left, self.limit - self.passed)
+        self._tell(f"{line} ({self.passed:.0f} s, about {max(left, 0.0):.0f} s left)")
+
+
+def to_stderr(line: str) -> None:
+    """Print a line of progress as the searches do."""
+    sys.stderr.write(f"[DM2L auto] {line}\n")
+
+
+def bytes_free(memory: float | None) -> float:
+    """Bytes to count on: those given, or three quarters of what is free."""
+    if memory is not None:
+        return float(memory)
+    free = available_memory()
+    return 2.0**31 if free is None else 0.75 * free

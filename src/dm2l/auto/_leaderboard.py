@@ -1,0 +1,93 @@
+"""What was tried: parts in turn, and a table of what became of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.auto._effort import OutOfTimeError
+from dm2l.auto._parts import Part, Task, candidates
+from dm2l.auto._quality import cross_fitted, label_auc, log_loss
+from dm2l.auto._stack import MOST_ENTRIES
+from dm2l.labels import Signs
+
+Floats = NDArray[np.float64]
+
+
+def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
+    """Parts in the order tried, their held-out scores, and a table of what happened."""
+    parts: list[Part] = []
+    scores: list[Floats] = []
+    board: dict[str, list[Any]] = {
+        name: []
+        for name in (
+            *("model", "settings", "label_auc", "log_loss", "weight", "auc_gain"),
+            *("log_loss_gain", "seconds", "note"),
+        )
+    }
+    few = not task.folds
+    wanted = list(candidates(task))[: 1 if few else None]
+    for candidate in wanted:
+        task.clock.plan(candidate.seconds)
+    skipped: list[tuple[str, str]] = []
+    fits = len(task.folds) + 1
+    for number, candidate in enumerate(wanted):
+        start = task.clock.passed
+        found: list[Part] = []
+        if number and not task.clock.room(candidate.seconds):
+            skipped.append((candidate.name, "no time left"))
+        else:
+            task.clock.begin(candidate.seconds / fits)
+            task.clock.binding = number > 0
+            try:
+                found = candidate.make()
+                task.clock.begin(candidate.seconds / fits / max(len(found), 1))
+                held = [part.held_out(task) for part in found]
+                parts, scores = parts + found, scores + held
+                if not found:
+                    skipped.append((candidate.name, "too many labels and rows for trees"))
+            except OutOfTimeError:
+                found = []
+                skipped.append((candidate.name, "the time limit came first"))
+        if not found:
+            task.clock.plan(-candidate.seconds)
+        for part in found:
+            _add(board, part.name, part.settings, seconds=(task.clock.passed - start) / len(found))
+    _add(board, "stack", "", weight=1.0)
+    for name, note in skipped:
+        _add(board, name, "", note=note)
+    return parts, np.stack(scores) if scores else np.zeros((0, *task.T.shape)), board
+
+
+def _add(board: dict[str, list[Any]], name: str, settings: str, **values: Any) -> None:
+    row = {"model": name, "settings": settings, "note": ""} | values
+    for key, column in board.items():
+        column.append(row.get(key, float("nan")))
+
+
+def add_gains(
+    board: dict[str, list[Any]],
+    scores: Floats,
+    T: Signs,
+    shares: NDArray[np.bool_],
+    fold: NDArray[np.intp],
+    eta: Floats,
+) -> None:
+    """What each part and the stack have, and what it loses without each part.
+
+    The last only where a stack is fitted in no time, for there are many to fit.
+    """
+    m = len(scores)
+    for j in range(m):
+        alone = cross_fitted(scores[[j]], T, shares[[j]], fold)
+        board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
+        board["log_loss"][j] = log_loss(alone, T).mean
+    auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
+    board["label_auc"][m], board["log_loss"][m] = auc, loss
+    for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
+        rest = np.arange(m) != j
+        without = cross_fitted(scores[rest], T, shares[rest], fold)
+        board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean
+        board["log_loss_gain"][j] = log_loss(without, T).mean - loss

@@ -1,0 +1,118 @@
+"""Settings of the DM2L parts, found on a sample of the rows.
+
+Ridge, kernel width and weight of the norms belong to the labels' noise and the features' scale,
+not to the number of rows, so a sample tells them. Masked ridge, which costs little, chooses kernel
+and ridge; then a path chooses the weight of the norms.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from dm2l.arrays import take_rows
+from dm2l.labels import Signs
+from dm2l.search import DM2LClassifierCV
+
+LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
+# Examples of the rarer class beyond which a label has a full say in what is chosen.
+FULL_SAY = 20
+
+
+class Setting(NamedTuple):
+    """Settings of a DM2L model, and how well it tells labels."""
+
+    kernel: str
+    gamma: float | None
+    alpha: float
+    lambda_d: float
+    skill: float
+
+    def parameters(self) -> dict[str, Any]:
+        """Arguments of :class:`dm2l.DM2LClassifier`."""
+        found: dict[str, Any] = {"alpha": self.alpha, "lambda_d": self.lambda_d}
+        if self.gamma is not None:
+            found["gamma"] = self.gamma
+        return found | {"kernel": self.kernel}
+
+    def in_words(self) -> str:
+        """For people."""
+        gamma = "" if self.gamma is None else f", gamma {self.gamma:.3g}"
+        return f"lambda_d {self.lambda_d:g}, alpha {self.alpha:.3g}{gamma}"
+
+
+def skill(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
+    """How well scores tell labels: half by their values, half by their ranks, over labels.
+
+    Both halves are a squared correlation. Of values it is the share of a label's variance that a
+    line in its score explains, a squared error after the best calibration by a line; of ranks it
+    follows AUC. On Tox21 values alone choose kernels that are too wide and norms that are too weak.
+    """
+    known = ~np.isnan(Y)
+    ranks = rankdata(np.where(known, scores, np.nan), axis=0, nan_policy="omit")
+    positives = (Y == 1).sum(axis=0)
+    say = np.minimum(np.minimum(positives, known.sum(axis=0) - positives), FULL_SAY)
+    told = (_explained(Y, scores) + _explained(Y, ranks)) / 2
+    return float((say * told).sum() / max(say.sum(), 1))
+
+
+def _explained(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared correlation of each label with its scores, 0 if it is negative."""
+    known = ~np.isnan(Y)
+    count = np.maximum(known.sum(axis=0), 1)
+    y, s = (np.where(known, M, 0.0) for M in (Y, scores))
+    y, s = (np.where(known, M - M.sum(axis=0) / count, 0.0) for M in (y, s))
+    across, own, total = (y * s).sum(axis=0), (s * s).sum(axis=0), (y * y).sum(axis=0)
+    fine = (own > 1e-24) & (total > 0)
+    return np.where(fine, np.maximum(across, 0.0) ** 2, 0.0) / np.where(fine, own * total, 1.0)
+
+
+def sample_rows(T: Signs, most: int, seed: int) -> NDArray[np.intp]:
+    """Some rows, or all."""
+    if len(T) <= most:
+        return np.arange(len(T))
+    return np.sort(np.random.default_rng(seed).permutation(len(T))[:most])
+
+
+def ridge_settings(X: Any, T: Signs, kernel: str, gammas: Sequence[float] | None) -> Setting:
+    """The best ridge and width of a kernel without nuclear norms."""
+    return _search(X, T, kernel, gammas, None, (0.0,))
+
+
+def with_norms(X: Any, T: Signs, found: Setting) -> Setting:
+    """The best weight of the norms with these settings."""
+    gammas = None if found.gamma is None else [found.gamma]
+    return _search(X, T, found.kernel, gammas, [found.alpha], LAMBDAS)
+
+
+def _search(
+    X: Any,
+    T: Signs,
+    kernel: str,
+    gammas: Sequence[float] | None,
+    alphas: Sequence[float] | None,
+    lambdas: Sequence[float],
+) -> Setting:
+    both = (T > 0).any(axis=0) & (T < 0).any(axis=0)
+    rows = np.flatnonzero((T[:, both] != 0).any(axis=1))
+    T = T[np.ix_(rows, np.flatnonzero(both))]
+    search = DM2LClassifierCV(
+        lambdas,
+        alphas,
+        gammas,
+        kernel=kernel,
+        scoring=skill,
+        cv=min(3, len(T)),
+        refit=False,
+        coupling=None,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of labels that a sample shows one class of
+        search.fit(take_rows(X, rows), np.where(T == 0, np.nan, T > 0))
+    gamma = None if search.gamma_ is None else float(search.gamma_)
+    return Setting(kernel, gamma, search.alpha_, search.lambda_d_, search.best_score_)

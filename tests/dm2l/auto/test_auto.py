@@ -1,0 +1,231 @@
+"""The automatic estimator: what it accepts, tries, tells, keeps and forgets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from dm2l import AutoClassifier
+from dm2l.auto import _classifier, _effort
+from dm2l.datasets import make_missing_multilabel
+from dm2l.metrics import label_auc
+from dm2l.persistence import load_model, save_model
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, Y = make_missing_multilabel(n_samples=120, random_state=0)
+    return X, Y[:, 4:7]
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Normal effort with trees that cost little."""
+    normal = _effort.EFFORTS["normal"]
+    small = _effort.Effort(
+        **(vars(normal) | {"folds": 2, "trees": 24, "fold_trees": 24, "rounds": 20})
+    )
+    monkeypatch.setitem(_effort.EFFORTS, "normal", small)
+
+
+def test_everything_is_tried_and_told(few_trees, data, capsys):
+    X, Y = data
+    model = AutoClassifier(random_state=0, verbose=1).fit(X, Y)
+    board = pd.DataFrame(model.leaderboard_)
+    assert set(board["model"][1:3]) == {"rbf kernel", "laplacian kernel"}
+    trees = ["random forest", "extra trees", "boosted trees"]
+    assert board["model"].drop([1, 2]).tolist() == ["linear", *trees, "stack"]
+    assert board["weight"][:6].sum() == pytest.approx(1)
+    assert np.isfinite(board["label_auc"]).all()
+    low, high = model.estimate_["label_auc"][1:]
+    assert low < board["label_auc"].iloc[-1] < high
+    assert model.label_quality_["positives"].tolist() == (Y == 1).sum(axis=0).tolist()
+    said = capsys.readouterr().err
+    assert "random forest: fold 2 of 2" in said
+    assert "s left)" in said
+
+
+def test_the_same_seed_gives_the_same_model(few_trees, data):
+    X, Y = data
+    first, second = (AutoClassifier(random_state=3).fit(X, Y) for _ in range(2))
+    assert (first.predict_proba(X) == second.predict_proba(X)).all()
+
+
+def test_probabilities_are_calibrated_and_scores_stand_for_them(data):
+    X, Y = make_missing_multilabel(n_samples=600, random_state=1)
+    model = AutoClassifier("quick", random_state=0).fit(X[:400], Y[:400])
+    p, known = model.predict_proba(X[400:]), ~np.isnan(Y[400:])
+    assert p[known].mean() == pytest.approx(Y[400:][known].mean(), abs=0.05)
+    assert np.allclose(model.decision_function(X[400:]), 2 * p - 1)
+    assert ((p > 0.5) == (model.predict(X[400:]) == 1)).all()
+    held = model.held_out_[~np.isnan(Y[:400])]
+    assert held.mean() == pytest.approx(Y[:400][~np.isnan(Y[:400])].mean(), abs=0.03)
+
+
+def test_hidden_labels_change_nothing(few_trees, data):
+    X, Y = data
+    mask = ~np.isnan(Y)
+    other = np.where(mask, Y, 1.0)
+    first = AutoClassifier(random_state=0).fit(X, np.nan_to_num(Y), label_mask=mask)
+    second = AutoClassifier(random_state=0).fit(X, other, label_mask=mask)
+    assert (first.decision_function(X) == second.decision_function(X)).all()
+
+
+def table(rng, n=160):
+    z, colour = rng.normal(size=n), rng.choice(["red", "green", "blue"], n)
+    frame = pd.DataFrame({"z": z, "colour": colour, "flag": rng.random(n) < 0.5})
+    frame.loc[rng.random(n) < 0.2, "z"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    Y = np.column_stack([z > 0, (colour == "red") ^ (rng.random(n) < 0.05)]).astype(float)
+    Y[rng.random(Y.shape) < 0.2] = np.nan
+    return frame, Y
+
+
+def test_nan_and_categories_are_accepted_by_all_parts(few_trees):
+    rng = np.random.default_rng(0)
+    frame, Y = table(rng)
+    model = AutoClassifier(random_state=0).fit(frame, Y)
+    new, truth = table(rng)
+    p = model.predict_proba(new)
+    assert np.isfinite(p).all()
+    assert label_auc(truth, p) > 0.8
+    assert np.isfinite(model.predict_proba(new.assign(colour="violet"))).all()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_proba(new.rename(columns={"z": "y"}))
+    weights = model.column_weights(frame)
+    assert np.abs(weights).argmax(axis=1).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_sparse_rows_give_what_dense_ones_do(few_trees, effort):
+    rng = np.random.default_rng(0)
+    X = (rng.random((150, 40)) < 0.2).astype(float)
+    Y = np.where(rng.random((150, 2)) < 0.2, np.nan, X[:, :2])
+    dense = AutoClassifier(effort, random_state=0).fit(X, Y)
+    sparse = AutoClassifier(effort, random_state=0).fit(sp.csr_array(X), Y)
+    assert sparse.leaderboard_["model"] == dense.leaderboard_["model"]
+    if effort == "quick":  # trees break ties between columns as they come
+        assert dense.leaderboard_["model"][1] == "tanimoto kernel"
+        assert np.allclose(sparse.predict_proba(sp.csr_array(X)), dense.predict_proba(X), atol=1e-4)
+
+
+def test_complete_goes_by_the_known_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    first = X[:, 0] + 2 * rng.normal(size=300) > 0
+    Y = np.column_stack([first, first ^ (rng.random(300) < 0.02)]).astype(float)
+    model = AutoClassifier("quick", random_state=0).fit(X, Y)
+    holes = Y.copy()
+    holes[:, 1] = np.nan
+    coupled = model.complete(X, holes, method="predict_proba")[:, 1]
+    assert label_auc(Y[:, [1]], coupled[:, None]) > 0.95
+    assert label_auc(Y[:, [1]], model.predict_proba(X)[:, [1]]) < 0.8
+
+
+def test_a_time_limit_leaves_parts_out_and_says_so(few_trees, data, monkeypatch):
+    X, Y = data
+    model = AutoClassifier(time_limit=1e-3, random_state=0).fit(X, Y)
+    board = model.leaderboard_
+    assert board["model"][:2] == ["linear", "stack"]
+    assert set(board["note"][2:]) == {"no time left"}
+    assert list(model.models_) == ["linear"]
+
+
+def test_a_part_that_the_limit_overtakes_is_given_up(few_trees, data, monkeypatch):
+    X, Y = data
+    check = _effort.Clock.check
+
+    def overtaken(clock):
+        if len(clock.lines) > 8:
+            raise _effort.OutOfTimeError
+        check(clock)
+
+    monkeypatch.setattr(_effort.Clock, "check", overtaken)
+    monkeypatch.setattr(_effort.Clock, "say", lambda clock, line: clock.lines.append(line))
+    monkeypatch.setattr(_effort.Clock, "lines", [], raising=False)
+    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
+    assert "the time limit came first" in board["note"]
+
+
+def test_little_memory_means_landmarks(data):
+    X, Y = data
+    board = AutoClassifier("quick", memory=1e5, random_state=0).fit(X, Y).leaderboard_
+    assert "Nystroem" in board["settings"][1]
+
+
+def test_many_labels_leave_trees_out(data, monkeypatch):
+    X, Y = data
+    normal = _effort.EFFORTS["normal"]
+    monkeypatch.setitem(
+        _effort.EFFORTS, "normal", _effort.Effort(**(vars(normal) | {"work": 1e-3, "folds": 2}))
+    )
+    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
+    assert board["model"][3] == "stack"
+    assert "too many labels and rows for trees" in board["note"]
+
+
+def test_a_model_comes_back_from_its_file(few_trees, tmp_path, monkeypatch):
+    monkeypatch.setattr(_classifier, "NEGLIGIBLE", -1.0)  # all parts, trees among them
+    pytest.importorskip("skops", reason="skops is an extra")
+    frame, Y = table(np.random.default_rng(0))
+    model = AutoClassifier(random_state=0).fit(frame, Y)
+    assert len(model.models_) == 6
+    save_model(model, tmp_path / "auto.dm2l")
+    loaded = load_model(tmp_path / "auto.dm2l")
+    assert (loaded.predict_proba(frame) == model.predict_proba(frame)).all()
+    assert loaded.leaderboard_["model"] == model.leaderboard_["model"]
+    assert loaded.estimate_ == model.estimate_
+    holes = np.full(Y.shape, np.nan)
+    assert (loaded.complete(frame, holes) == model.complete(frame, holes)).all()
+
+
+def test_hardly_any_rows_are_left_to_the_linear_model():
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
+    Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
+    model = AutoClassifier().fit(X, Y)
+    assert list(model.models_) == ["linear"]
+    assert np.isnan(model.estimate_["label_auc"].mean)
+    assert model.predict(X).shape == Y.shape
+
+
+def test_doubts_about_training_rows_go_by_held_out_scores(few_trees):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    Y = (X[:, :2] > 0).astype(float)
+    wrong = np.argsort(-np.abs(X[:, 0]))[:3]
+    Y[wrong, 0] = 1 - Y[wrong, 0]
+    model = AutoClassifier(random_state=0).fit(X, Y)
+    found = model.doubtful(X, Y)
+    assert set(zip(found.row[:3], found.label[:3], strict=True)) == {(row, 0) for row in wrong}
+
+
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        ({"effort": "some"}, "effort must be"),
+        ({"time_limit": -1}, "time_limit must be"),
+        ({"memory": 0}, "memory must be"),
+        ({"coupling": "joint"}, "coupling='joint'"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(bad, match, data):
+    with pytest.raises(ValueError, match=match):
+        AutoClassifier(**bad).fit(*data)
+
+
+def test_clones_and_refits_forget(data):
+    X, Y = data
+    model = AutoClassifier("quick", random_state=0).fit(X, Y)
+    before = model.predict_proba(X)
+    model.fit(X[:, ::-1], Y)
+    model.fit(X, Y)
+    assert (model.predict_proba(X) == before).all()
+    assert not hasattr(clone(model), "stack_")
+
+
+def test_costs_say_which_parts_fit_in():
+    clock = _effort.Clock(10.0, None)
+    clock.plan(100.0)
+    assert clock.room(5.0)
+    assert not clock.room(50.0)

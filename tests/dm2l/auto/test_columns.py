@@ -1,0 +1,91 @@
+"""From a user's table to features."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from dm2l.auto import Columns, Features
+
+FRAME = pd.DataFrame(
+    {
+        "mass": [1.0, np.nan, 3.0, 4.0],
+        "colour": pd.Categorical(["red", "blue", None, "red"]),
+        "text": ["a", "b", "a", None],
+        "flag": [True, False, True, True],
+        "count": pd.array([1, None, 0, 1], dtype="Int8"),
+    }
+)
+
+
+def test_categories_become_codes_and_what_is_missing_or_new_nan():
+    columns = Columns.of(FRAME)
+    assert columns.categories == [None, ["blue", "red"], ["a", "b"], None, None]
+    new = FRAME.assign(colour=["green", "blue", "red", "red"])
+    coded = columns.encode(new)
+    assert coded.dtype == np.float64
+    assert np.array_equal(coded[:, 1], [np.nan, 0, 1, 1], equal_nan=True)
+    assert np.array_equal(coded[:, 4], [1, np.nan, 0, 1], equal_nan=True)
+
+
+@pytest.mark.parametrize("chosen", [[1], ["b"], [False, True]])
+def test_numbers_can_be_categories_by_place_name_or_mask(chosen):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [7.0, 5.0, 7.0]})
+    assert Columns.of(frame, chosen).categories == [None, [5.0, 7.0]]
+
+
+def test_names_that_are_not_there_and_dates_are_refused_by_name():
+    with pytest.raises(ValueError, match="'mass2'"):
+        Columns.of(FRAME, ["mass2"])
+    with pytest.raises(ValueError, match=r"Column 'when' of X holds datetime64"):
+        Columns.of(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
+
+
+def features(X, levels=None):
+    X = np.asarray(X, dtype=np.float64)
+    levels = np.zeros(X.shape[1], dtype=np.intp) if levels is None else np.array(levels)
+    return Features.of(X, levels), X
+
+
+def test_numbers_are_standardised_bits_are_not_and_holes_are_marked():
+    found, X = features([[1.0, 0, 5], [np.nan, 1, 7], [3.0, np.nan, 9], [8.0, 1, 11]])
+    F = found.transform(X)
+    assert F.shape == (4, 5)
+    assert F[:, 0].mean() == pytest.approx(0)
+    assert F[:, 2].std() == pytest.approx(1)
+    assert F[:, 1].tolist() == [0, 1, 1, 1]
+    assert F[:, 3].tolist() == [0, 1, 0, 0]
+    assert F[:, 4].tolist() == [0, 0, 1, 0]
+    # A hole in a column that had none is filled all the same.
+    assert np.isfinite(found.transform(np.full((1, 3), np.nan))).all()
+    assert found.sources().tolist() == [0, 1, 2, 0, 1]
+
+
+def test_a_category_has_a_column_a_value_and_none_for_others():
+    found, X = features([[0.0, 2.5], [1.0, 3.5], [2.0, 4.5]], [3, 0])
+    F = found.transform(np.array([[2.0, 3.5], [np.nan, 3.5]]))
+    assert F[:, 1:].tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert found.sources().tolist() == [1, 0, 0, 0]
+    assert found.transform(X).shape == (3, 4)
+
+
+def test_bits_stay_what_they_are_dense_and_sparse():
+    X = (np.random.default_rng(0).random((20, 30)) < 0.3).astype(float)
+    found, _ = features(X)
+    assert found.bits
+    assert found.transform(X) is X
+    sparse = Features.of(sp.csr_array(X), np.zeros(30, dtype=np.intp))
+    assert sparse.bits
+    assert (sparse.transform(sp.csr_array(X)) != sp.csr_array(X)).nnz == 0
+
+
+def test_other_numbers_of_a_sparse_matrix_are_divided_by_the_largest():
+    X = sp.csr_array([[0.0, 4.0, 1.0], [0.0, 2.0, 0.0]])
+    found = Features.of(X, np.zeros(3, dtype=np.intp))
+    assert not found.bits
+    assert found.transform(X).toarray().tolist() == [[0, 1, 1], [0, 0.5, 0]]
+
+
+def test_one_slip_of_a_decimal_point_does_not_decide_distances():
+    found, _ = features(np.random.default_rng(0).normal(size=(50, 2)))
+    assert found.transform(np.array([[1e9, 0.0]])).max() == 10

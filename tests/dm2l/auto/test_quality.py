@@ -1,0 +1,67 @@
+"""Estimates of quality, against scikit-learn and by repetition."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from dm2l.auto import _quality as quality
+
+
+def draw(rng, n=150, shift=1.0):
+    T = np.where(rng.random((n, 3)) < 0.3, 1, -1)
+    eta = rng.normal(size=(n, 3)) + shift * T + rng.normal(size=(n, 1))
+    return eta, np.where(rng.random(T.shape) < 0.25, 0, T)
+
+
+def test_auc_of_labels_is_that_of_scikit_learn():
+    eta, T = draw(np.random.default_rng(0))
+    eta = eta.round(1)  # with ties
+    mean, value, _ = quality.label_auc(eta, T)
+    for k in range(3):
+        known = T[:, k] != 0
+        assert value[k] == pytest.approx(roc_auc_score(T[known, k], eta[known, k]))
+    assert mean.mean == pytest.approx(value.mean())
+
+
+def test_intervals_by_rows_cover_the_truth():
+    rng = np.random.default_rng(0)
+    truth = quality.label_auc(*draw(rng, n=100_000))[0].mean
+    loss = quality.log_loss(*draw(rng, n=100_000)).mean
+    covered = []
+    for _ in range(300):
+        eta, T = draw(rng)
+        found = quality.label_auc(eta, T)[0], quality.log_loss(eta, T)
+        covered.append([f.low <= t <= f.high for f, t in zip(found, (truth, loss), strict=True)])
+    assert (np.mean(covered, axis=0) > 0.9).all()
+    assert (np.mean(covered, axis=0) < 0.99).all()
+
+
+def test_rows_are_paired_with_those_of_their_fold():
+    eta, T = draw(np.random.default_rng(0), n=600)
+    fold = np.arange(600) % 2
+    apart = quality.label_auc(eta + 5.0 * fold[:, None], T, fold)
+    same = quality.label_auc(eta, T, fold)
+    assert (apart[1] == same[1]).all()
+    assert same[0].mean == pytest.approx(quality.label_auc(eta, T)[0].mean, abs=0.01)
+    assert quality.label_auc(eta + 5.0 * fold[:, None], T)[0].mean < same[0].mean - 0.05
+
+
+def test_labels_of_one_class_have_no_auc():
+    eta, T = draw(np.random.default_rng(0))
+    T[:, 1] = np.abs(T[:, 1])
+    table = quality.label_table(eta, T, ["a", "b", "c"])
+    assert np.isnan(table["auc"][1])
+    assert table["negatives"][1] == 0
+    assert np.isfinite(table["auc"][[0, 2]]).all()
+
+
+def test_weights_of_a_fold_do_not_see_its_labels():
+    rng = np.random.default_rng(0)
+    eta, T = draw(rng)
+    fold = np.arange(len(T)) % 3
+    scores, shares = np.stack([eta, rng.normal(size=eta.shape)]), np.zeros(2, dtype=bool)
+    first = quality.cross_fitted(scores, T, shares, fold)
+    T[fold == 0] *= -1
+    second = quality.cross_fitted(scores, T, shares, fold)
+    assert (first[fold == 0] == second[fold == 0]).all()
+    assert (first[fold == 1] != second[fold == 1]).any()
