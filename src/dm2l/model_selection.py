@@ -7,8 +7,10 @@ for a class. What is here plugs into ``GridSearchCV`` and ``cross_validate`` thr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
 from sklearn.utils import check_consistent_length, check_random_state, get_tags
@@ -32,6 +35,7 @@ __all__ = [
     "MultilabelShuffleSplit",
     "corrected_t_interval",
     "cross_val_decision",
+    "get_judge",
     "get_metric",
     "get_scorer",
     "get_scorer_names",
@@ -558,6 +562,39 @@ def get_metric(name: str, **options: Any) -> Callable[[Any, Any], float]:
     -0.25
     """
     return partial(_measure, _recipe(name), **options)
+
+
+def get_judge(name: str) -> Callable[[Any, Any], float]:
+    """As :func:`get_metric`; where no estimate is possible, the measure of observed labels.
+
+    Which of the two it is depends on the labels alone: settings are judged alike by it.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`.
+
+    Returns
+    -------
+    callable
+        ``metric(Y, scores)``; it can be pickled.
+
+    Examples
+    --------
+    >>> from dm2l.model_selection import get_judge
+    >>> get_judge("label_auc")([[0, 1], [1, 0]], [[0.1, 0.9], [0.8, 0.3]])
+    1.0
+    """
+    return partial(_judge, _recipe(name))
+
+
+def _judge(recipe: _Recipe, Y: Any, scores: Any) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value = _measure(recipe, Y, scores)
+        if np.isnan(value) and "holes" in signature(recipe.metric).parameters:
+            value = _measure(recipe, Y, scores, holes="observed")
+    return value
 
 
 def _recipe(name: str) -> _Recipe:

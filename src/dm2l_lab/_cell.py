@@ -217,13 +217,10 @@ def _measure(
 ) -> dict[str, dict[str, float | None]]:
     """Every metric under both conventions; None where one is undefined."""
     result: dict[str, dict[str, float | None]] = {}
-    observed: Any = {"holes": "observed"}
-    one_error = metrics.one_error(Y, scores, **observed)
-    hamming_loss: Any = math.nan
-    if predictions is not None:
-        hamming_loss = metrics.hamming_loss(Y, predictions, **observed)
+    one_error = metrics.one_error(Y, scores)
+    hamming_loss = math.nan if predictions is None else metrics.hamming_loss(Y, predictions)
     for convention in CONVENTIONS:
-        chosen = observed | ({} if convention == "default" else {"convention": convention})
+        chosen: Any = {} if convention == "default" else {"convention": convention}
         found: dict[str, Any] = {
             "ranking_loss": metrics.ranking_loss(Y, scores, **chosen),
             "average_precision": metrics.average_precision(Y, scores, **chosen),

@@ -595,3 +595,20 @@ def test_a_covariance_forgets_what_it_worked_out():
     S = DenseCovariance(np.eye(2))
     assert S.precision.shape == (2, 2)
     assert "precision" not in vars(S.bare())
+
+
+@pytest.mark.filterwarnings("ignore::dm2l.labels.ConstantLabelWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_labels_are_not_filled_with_yes_where_norms_move_their_level(seed):
+    # Leave-one-out scores are those of ridge; the norms lift all scores of a rare label a little,
+    # which is much beside their spread: holes had more than twice the true share of positives.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 10))
+    S = X[:, :4] @ rng.normal(size=(4, 30)) + rng.normal(size=(400, 30))
+    truth = (np.quantile(S, 0.97, axis=0) < S).astype(float)
+    Y = np.where(rng.random(truth.shape) < 0.3, truth, np.nan)
+    model = DM2LClassifier(kernel="rbf", gamma=0.1, alpha=3.0, lambda_d=1.0).fit(X, Y)
+    p = model.complete(X, Y, method="predict_proba")
+    learnt = (Y == 1).any(axis=0)
+    holes = np.isnan(Y) & learnt
+    assert 0.6 < p[holes].mean() / truth[holes].mean() < 1.5

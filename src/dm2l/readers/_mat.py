@@ -184,8 +184,7 @@ def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
     value = found[key]
     if isinstance(value, Other):
         raise DataFileError(path, f"{key!r} is not a matrix of numbers ({value.said})")
-    if sp.issparse(value):
-        return sp.csr_array(value).astype(np.float64, copy=False)
+    # By columns, as it came: by rows it would take memory for all rows that a file announces.
     return value.astype(np.float64, copy=False)
 
 

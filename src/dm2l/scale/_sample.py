@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from dm2l.arrays import take_rows
 from dm2l.coupling import row_digests, row_keys
 from dm2l.labels import Signs
+from dm2l.sparse_input import sparse_from_parts
 
 # A covariance between labels needs no more rows, and takes a second or so with as many.
 MOST = 20_000
 # Bytes of the rows; with each of its labels counts what is made of it while labels are coupled.
 MEMORY = 2**27
 _LABEL = 32
+# Arrays of a file that hold it.
+MEMBERS = tuple(
+    f"sample_{name}"
+    for name in ("limits", "X", "data", "indices", "indptr", "shape", "T", "ranks", "weights")
+)
 _NOTHING = 1e-9  # a weight that rounding may leave of a row that was taken away
 
 
@@ -202,11 +208,16 @@ class RowSample:
             if "sample_X" in state:
                 X = state["sample_X"]
             else:
-                parts = tuple(state[f"sample_{name}"] for name in ("data", "indices", "indptr"))
-                X = sp.csr_matrix(parts, shape=tuple(int(k) for k in state["sample_shape"]))
+                data, indices, indptr, shape = (
+                    state[f"sample_{name}"] for name in ("data", "indices", "indptr", "shape")
+                )
+                X = sp.csr_matrix(sparse_from_parts(data, indices, indptr, shape.tolist()))
             sizes = {len(part) for part in (T, ranks, weights)} | {X.shape[0]}
             if len(sizes) > 1 or X.ndim != 2 or T.ndim != 2 or T.dtype != np.int8:
                 raise ValueError("the sample of rows is damaged")
+            kinds = X.dtype.kind + weights.dtype.kind
+            if set(kinds) != {"f"} or not all(np.isfinite(part).all() for part in (ranks, weights)):
+                raise ValueError("the sample of rows does not hold proper numbers")
             ids = np.stack([row_keys(X, T), row_digests(T)], axis=1)
             self._parts = [_Rows(X, T, ids, ranks, weights)]
         return self

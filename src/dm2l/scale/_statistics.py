@@ -15,7 +15,7 @@ from dm2l.files import FAULTS, whole_file
 from dm2l.labels import Signs
 from dm2l.readers.npz_file import read_members
 from dm2l.scale._grams import Array, Cover, add_label_grams
-from dm2l.scale._sample import MOST, RowSample
+from dm2l.scale._sample import MEMBERS, MOST, RowSample
 from dm2l.scale._tally import Tally
 
 _FORMAT = 1
@@ -24,7 +24,7 @@ _COVERS = tuple(
     for rows in ("rows", "positive_rows")
     for part in ("gram", "counted", "patterns", "pending")
 )
-_MEMBERS = ("facts", "positives", "negatives", "offset", "peaks", "H", "G", *_COVERS)
+_MEMBERS = ("facts", "positives", "negatives", "offset", "peaks", "H", "G", *_COVERS, *MEMBERS)
 
 
 class SufficientStatistics(Tally):

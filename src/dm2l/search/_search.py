@@ -24,7 +24,7 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
 from dm2l.fitting import Fitting
 from dm2l.labels import Signs
-from dm2l.model_selection import get_metric, get_scorer_names
+from dm2l.model_selection import get_judge, get_scorer_names
 from dm2l.parameters import is_number
 from dm2l.search._path import PathScores, score_paths
 
@@ -287,7 +287,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     ) -> Iterator[tuple[tuple[int, int], PathScores]]:
         """Scores of every fold and gamma, as they come."""
         scoring = usual_scoring(T > 0, T < 0) if self.scoring is None else self.scoring
-        metric = scoring if callable(scoring) else get_metric(scoring)
+        metric = scoring if callable(scoring) else get_judge(scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}

@@ -43,16 +43,12 @@ WIDTHS_AND_WEIGHTS = {
 
 
 def quality(Y: Any, scores: Any) -> float:
-    """Average precision minus ranking loss: what every selection maximises.
-
-    The two pull apart: average precision looks at the top of a ranking, ranking loss at all of it.
+    """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised.
 
     Parameters
     ----------
-    Y : array of shape (n, c)
-        Labels, NaN where not observed.
-    scores : array of shape (n, c)
-        Scores.
+    Y, scores : array of shape (n, c)
+        Labels, NaN where not observed, and scores.
 
     Returns
     -------

@@ -149,9 +149,7 @@ class _Marks:
     """A metric for a search that keeps all the metrics and returns where it put them."""
 
     def __init__(self, convention: str) -> None:
-        self._options: Any = {"holes": "observed"}
-        if convention != "default":
-            self._options["convention"] = convention
+        self._options: Any = {} if convention == "default" else {"convention": convention}
         self.found: list[list[float]] = []
 
     def __call__(self, Y: Any, scores: Any) -> float:

@@ -251,6 +251,16 @@ def test_a_vectoriser_that_puts_words_outside_of_its_columns_is_refused(made, pl
         load_model(path)
 
 
+def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
+    pytest.importorskip("skops", reason="skops is an extra")
+    path = tmp_path / "texts.dm2l"
+    vectoriser = TfidfVectorizer().fit(["some words", "words"])
+    vectoriser._tfidf.idf_ = vectoriser._tfidf.idf_[:1]
+    save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+    with pytest.raises(ModelFileError, match=r"weights of shape \(1,\) for 2 words"):
+        load_model(path)
+
+
 def test_ten_thousand_labels_with_curves_load(tmp_path):
     """What real models need is far from what is refused."""
     made = DM2LClassifier(calibration="sigmoid", cv=2).fit(X, Y)

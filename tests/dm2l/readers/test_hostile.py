@@ -437,6 +437,14 @@ def test_the_reader_of_matlab_files_has_limits(tmp_path, monkeypatch):
     refused(read_mat, path, match=r"set\.mat: .*memory")
 
 
+def test_a_sparse_matrix_with_a_billion_rows_takes_no_memory_for_them(tmp_path):
+    X = sp.csc_matrix(np.eye(24, 4))
+    X._shape = (2**30 + 24, 4)
+    savemat(tmp_path / "m.mat", {"X": X, "Y": np.eye(24, 2)})
+    match = r"'X' of shape \(1073741848, 4\) and 'Y' of shape \(24, 2\) do not agree"
+    refused(read_mat, tmp_path / "m.mat", match=match)
+
+
 def test_other_variables_of_a_matlab_file_are_not_even_read(tmp_path):
     path = tmp_path / "set.mat"
     savemat(path, {"X": np.eye(3), "Y": np.eye(3, 2), "cell": np.array([1, "a"], dtype=object)})
