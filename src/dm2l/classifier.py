@@ -199,9 +199,9 @@ class DM2LClassifier(MissingLabelClassifier):
            [0, 0]])
     >>> model.complete(X, Y)  # holes by features and by the labels that the row has
     array([[0, 1],
+           [1, 1],
            [1, 0],
-           [1, 0],
-           [1, 0]])
+           [0, 0]])
     """
 
     def __init__(

@@ -100,7 +100,9 @@ class AutoClassifier(MissingLabelClassifier):
     Notes
     -----
     NaN in ``X`` is taken as missing: an indicator and the median for the linear and the kernel
-    parts, and as it is for trees. Columns of 0 and 1 stay as they are, others are standardised.
+    parts, and as it is for trees. Columns of 0 and 1 stay as they are, others are standardised;
+    those of a sparse ``X`` are divided by their largest value, so that zeros stay zeros, which
+    gives another model than the same ``X`` stored densely.
 
     Examples
     --------

@@ -211,7 +211,7 @@ def unseen_scores(
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
     In closed form (:func:`honest_scores`) where entries have little influence on their own scores,
-    else by :func:`fold_scores`. The intercept stays that of all rows: without a positive of a rare
+    else by folds. The intercept stays that of all rows: without a positive of a rare
     label it is lower, and positives would seem to score below negatives.
 
     Parameters

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dm2l.files import FAULTS, whole_file
 from dm2l.labels import Signs
-from dm2l.readers.npz_file import read_members
 from dm2l.scale._grams import Array, Cover, add_label_grams
 from dm2l.scale._sample import MEMBERS, MOST, RowSample
 from dm2l.scale._tally import Tally
@@ -230,6 +229,8 @@ class SufficientStatistics(Tally):
         SufficientStatistics
             The same numbers, to the last digit.
         """
+        from dm2l.readers.npz_file import read_members  # no fit in memory needs a reader
+
         try:
             arrays = read_members(path, _MEMBERS)
             state = json.loads(str(arrays.pop("facts")))

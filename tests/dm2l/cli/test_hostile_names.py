@@ -58,7 +58,7 @@ def test_names_are_printed_without_control_characters(command, as_json, folder, 
         "explain": (model,),
         "suggest": (model, table, "-o", out),
         "complete": (model, table, "-o", out),
-        "audit": (model, table),
+        "audit": (model, table, "--top", 100),
         "evaluate": (table, *labels, *fixed, "--repetitions", "2"),
     }[command]
     result = run(command, *arguments, *as_json)
