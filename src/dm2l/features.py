@@ -30,7 +30,12 @@ __all__ = [
     "default_ridge",
     "ridge_of_variances",
     "ridge_value",
+    "without_zeros",
 ]
+
+# Share of entries that are not zero up to which products of a sparse matrix are faster than those
+# of a dense one, its Gram matrix included (benchmarks/blas.py).
+FEW = 0.1
 
 
 class Features:
@@ -219,6 +224,22 @@ class Features:
         if self.intercept:
             diagonal[self.d] = 0.0
         return like(diagonal, self.example)
+
+
+def without_zeros(X: Any) -> Any:
+    """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
+
+    A sparse matrix is centred within products only, which costs a column far from zero its digits:
+    where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
+    """
+    if not is_numpy_array(X) or X.size < 2**16:
+        return X
+    some = X[:: 1 + len(X) // 64]  # tells most matrices apart without a pass over all rows
+    if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
+        return X
+    sparse = sp.csr_array(X)
+    mean, variance = mean_variance_axis(sparse, axis=0)
+    return X if np.any(mean**2 > 99 * variance) else sparse
 
 
 def column_variances(X: Any) -> NDArray[np.float64]:

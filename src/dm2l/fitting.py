@@ -33,6 +33,7 @@ from dm2l.features import (
     check_ridge,
     column_variances,
     ridge_of_variances,
+    without_zeros,
 )
 from dm2l.kernels import (
     FeatureMap,
@@ -417,8 +418,10 @@ class Fitting:
         feature_map = self.feature_map(X)
         Phi = feature_map.fit(X)
         workers = blas_thread_count()
+        plain = Phi is X and not published
+        Phi = without_zeros(X) if plain else Phi
         features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
-        if Phi is X and not published:
+        if plain:
             features = features.centre(in_place=scratch)
         objective = Objective(
             T,

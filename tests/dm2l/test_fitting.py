@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 
 from dm2l import DM2LClassifier
+from dm2l.features import without_zeros
 from dm2l.fitting import Fitting, Last
 
 KERNELS = {
@@ -74,3 +77,44 @@ def test_without_a_label_to_learn_there_is_no_solution(rows):
     assert fit.solution is None
     assert not fit.attributes["coef_"].any()
     np.testing.assert_array_equal(fit.attributes["intercept_"], np.ones(4))
+
+
+# ------------------------------------------------------------------------ matrices of zeros
+
+
+def draw_words(n=700, d=120, share=0.05, seed=0):
+    """Counts of words, most of them zero."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, d)) < share, rng.integers(1, 4, (n, d)), 0).astype(float)
+
+
+def test_dense_words_are_fitted_as_sparse_ones_are():
+    X = draw_words()
+    rng = np.random.default_rng(1)
+    Y = (X @ rng.standard_normal((120, 4)) > 0).astype(float)
+    Y[rng.random(Y.shape) < 0.5] = np.nan
+    assert sp.issparse(without_zeros(X))
+    np.testing.assert_array_equal(without_zeros(X).toarray(), X)
+    model = DM2LClassifier(alpha=5.0, coupling=None)
+    dense, sparse = (clone(model).fit(form, Y) for form in (X, sp.csr_array(X)))
+    assert isinstance(dense.coef_, np.ndarray)
+    np.testing.assert_allclose(dense.coef_, sparse.coef_, rtol=0, atol=1e-12)
+    # The same rows with another column, which keeps them dense and says nothing.
+    level = np.full((len(X), 1), 5.0)
+    apart = clone(model).fit(np.hstack([X, level]), Y)
+    scores = dense.decision_function(X)
+    np.testing.assert_allclose(
+        apart.decision_function(np.hstack([X, level])), scores, rtol=0, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6])
+def test_a_column_far_from_zero_keeps_a_matrix_dense(far):
+    X = draw_words()
+    X[:, 3] = far + 1e-3 * np.random.default_rng(2).standard_normal(len(X))
+    assert without_zeros(X) is X
+
+
+def test_matrices_with_few_zeros_and_small_ones_stay_as_they_are():
+    for X in (draw_words(share=0.3), draw_words(n=50), sp.csr_array(draw_words())):
+        assert without_zeros(X) is X
