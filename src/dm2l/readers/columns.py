@@ -69,8 +69,9 @@ def fits(name: str, pattern: str) -> bool:
 
 def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> None:
     """Refuse columns of the same name."""
-    double = sorted(name for name, count in Counter(names).items() if count > 1)
-    if double:
+    names = list(names)
+    if len(set(names)) < len(names):
+        double = sorted(name for name, count in Counter(names).items() if count > 1)
         listed = ", ".join(map(repr, double[:5]))
         raise DataFileError(where, f"there are several {what} named {listed}; rename them")
 

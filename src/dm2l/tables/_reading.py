@@ -155,8 +155,9 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
 def _matrix_table(path: Path, bunch: Bunch, labels: Any) -> Table:
     """A file of numbers, with those of its labels that are asked for."""
     X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
-    names = list(bunch.feature_names or made_up_names(X.shape[1]))
+    names = list(bunch.feature_names or [])
     check_distinct(names, str(path))
+    names = names or made_up_names(X.shape[1])  # of millions of columns, perhaps
     label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
     if labels is not None:
         chosen = choose_labels(label_names, labels, f"the labels of {path}")
