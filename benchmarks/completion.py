@@ -25,12 +25,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import multiprocessing
-import os
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +37,7 @@ import completion_methods as methods
 import numpy as np
 import scipy.sparse as sp
 from completion_summary import KEY, summarise
+from resumable import one_thread, side_by_side, stored
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
@@ -244,37 +242,6 @@ def compute(cell: Cell, done: set[str], rows: int, chemistry: Path | None, out: 
     return " ".join(map(str, (*cell.key.values(), cell.family, f"{seconds:.0f} s")))
 
 
-def run(todo: list[tuple[Cell, set[str]]], jobs: int, minutes: float, *others: Any) -> int:
-    """Cells in order, so many at a time; returns how many broke."""
-    start, failed, waiting, running = time.monotonic(), 0, iter(todo), {}
-    context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        while True:
-            passed = (time.monotonic() - start) / 60
-            while passed < minutes and len(running) < jobs:
-                cell, done = next(waiting, (None, set()))
-                if cell is None:
-                    break
-                running[pool.submit(compute, cell, done, *others)] = cell
-            if not running:
-                return failed
-            if passed > minutes + 1:
-                print("given up:", *running.values(), sep="\n  ")
-                for process in list(pool._processes.values()):
-                    process.terminate()
-                return failed
-            for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
-                cell, error = running.pop(future), future.exception()
-                failed += error is not None
-                print(future.result() if error is None else f"{cell}: {error!r}", flush=True)
-
-
-def stored(path: Path) -> list[dict[str, Any]]:
-    """Lines of a file; the last may have been cut off where a process was ended."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("part", nargs="?", choices=PARTS)
@@ -307,10 +274,10 @@ def main() -> None:
         if wanted and not done.issuperset(cell.methods):
             todo.append((cell, done))
     print(f"{len(todo)} cells to compute", flush=True)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # read by the processes that are started from here
+    one_thread()
     others = arguments.rows, arguments.chemistry, arguments.out
-    failed = run(todo, arguments.jobs, arguments.minutes, *others)
+    tasks = [(cell, done, *others) for cell, done in todo]
+    failed = side_by_side(compute, tasks, arguments.jobs, arguments.minutes)
     if failed:
         raise SystemExit(f"{failed} cells broke")
 

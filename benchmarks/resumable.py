@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, as_completed, wait
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,48 @@ def stored(path: Path) -> list[Cell]:
     """Lines of a file; the last may have been cut off where a process was ended."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def one_thread() -> None:
+    """For BLAS in the processes that are started from here, which read it."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def side_by_side(
+    compute: Callable[..., str],
+    tasks: Sequence[tuple[Any, ...]],
+    jobs: int,
+    minutes: float,
+    a_process: int | None = None,
+) -> int:
+    """Tasks in order, so many at a time, each of which writes its own lines; how many broke.
+
+    After ``minutes`` none is started, and a minute later those that still run are given up. A
+    process ends after ``a_process`` of them. A task is called by its first part.
+    """
+    start, failed, waiting = time.monotonic(), 0, iter(tasks)
+    running: dict[Any, Any] = {}
+    context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
+    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=a_process) as pool:
+        while True:
+            passed = (time.monotonic() - start) / 60
+            while passed < minutes and len(running) < jobs:
+                task = next(waiting, None)
+                if task is None:
+                    break
+                running[pool.submit(compute, *task)] = task[0]
+            if not running:
+                return failed
+            if passed > minutes + 1:
+                print("given up:", *running.values(), sep="\n  ")
+                for process in list(pool._processes.values()):
+                    process.terminate()
+                return failed
+            for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
+                cell, error = running.pop(future), future.exception()
+                failed += error is not None
+                print(future.result() if error is None else f"{cell}: {error!r}", flush=True)
 
 
 def _timed(compute: Callable[..., Cell], cell: Cell, end: float) -> Cell | None:
@@ -33,8 +75,7 @@ def _timed(compute: Callable[..., Cell], cell: Cell, end: float) -> Cell | None:
 
 def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.Namespace) -> None:
     """Compute what is not in ``options.out`` yet; after ``options.minutes`` start no more."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # read by the processes that are started from here
+    one_thread()
     names = list(cells[0])
     done = {json.dumps({name: row[name] for name in names}) for row in stored(options.out)}
     todo = [cell for cell in cells if json.dumps(cell) not in done]

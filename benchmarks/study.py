@@ -20,18 +20,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import time
 import warnings
 from collections import defaultdict
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from record import write
+from resumable import one_thread, side_by_side, stored
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score
@@ -150,32 +148,6 @@ def compute(cell: Cell, rows: int, tox21: Path | None, out: Path) -> str:
     return f"{data} {rate} {seed} {name}: {row.get('auc', reason)}, {row['seconds']} s"
 
 
-def run(todo: list[Cell], jobs: int, minutes: float, *others: Any) -> int:
-    """Compute cells side by side until the time is over; returns how many broke."""
-    start, waiting, failed = time.monotonic(), iter(todo), 0
-    spawn = multiprocessing.get_context("spawn")
-    running: dict[Any, Cell] = {}
-    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=8) as pool:
-        while True:
-            passed = (time.monotonic() - start) / 60
-            while passed < minutes and len(running) < jobs:
-                cell = next(waiting, None)
-                if cell is None:
-                    break
-                running[pool.submit(compute, cell, *others)] = cell
-            if not running:
-                return failed
-            if passed > minutes + 1:
-                print("given up:", *running.values(), sep="\n  ")
-                for process in list(pool._processes.values()):
-                    process.terminate()
-                return failed
-            for future in wait(running, timeout=5, return_when=FIRST_COMPLETED).done:
-                cell, error = running.pop(future), future.exception()
-                failed += error is not None
-                print(future.result() if error is None else f"{cell}: {error!r}", flush=True)
-
-
 def summarise(rows: list[dict[str, Any]], out: Path | None) -> None:
     """Mean ranks over sets and rates by measure, Friedman, Nemenyi, and the largest losses."""
     last = {tuple(row[name] for name in KEY): row for row in rows}
@@ -242,12 +214,6 @@ def _behind(table: dict[Any, Any], blocks: list[Any]) -> list[dict[str, Any]]:
     return found
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
-    """Lines of a file; the last may have been cut off where a process was ended."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
-
-
 def main() -> None:
     names = [*METHODS, *OURS]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -278,10 +244,10 @@ def main() -> None:
         if (data, rate, seed, name) not in done
     ]
     print(f"{len(todo)} cells to compute", flush=True)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # read by the processes that are started from here
+    one_thread()
     others = arguments.rows, arguments.tox21, arguments.out
-    failed = run(todo, arguments.jobs, arguments.minutes, *others)
+    tasks = [(cell, *others) for cell in todo]
+    failed = side_by_side(compute, tasks, arguments.jobs, arguments.minutes, a_process=8)
     if failed:
         raise SystemExit(f"{failed} cells broke")
 

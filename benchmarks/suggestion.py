@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from resumable import one_thread, stored
 from scipy.stats import wilcoxon
 from sklearn.preprocessing import StandardScaler
 
@@ -84,11 +84,6 @@ def compute(name: str, seed: int, way: str, rows: int, out: Path) -> str:
     return f"{name} {seed} {way}: error {line['error']:.4f}, {line['seconds']:.0f} s"
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
-
-
 def summarise(lines: list[dict[str, Any]]) -> None:
     for name in SETS:
         by = {(line["seed"], line["way"]): line for line in lines if line["data"] == name}
@@ -126,8 +121,7 @@ def main() -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     cells = [cell for cell in product(arguments.sets, seeds, WAYS) if cell not in done]
     cells.sort(key=lambda cell: (cell[1], SETS.index(cell[0])))
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # read by the processes that are started from here
+    one_thread()
     context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
     with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
         running = [pool.submit(compute, *cell, arguments.rows, arguments.out) for cell in cells]

@@ -291,8 +291,10 @@ class Fitting:
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         unseen = unseen_scores(problem, factor, T, W, features, alpha, exact=exact)
-        apart = to_numpy(float64(features.scores(solution.W))) - unseen
         holes = (T == 0) & np.isfinite(unseen)
+        if not holes.any():
+            return unseen
+        apart = to_numpy(float64(features.scores(solution.W))) - unseen
         level = np.sum(apart, axis=0, where=holes) / np.maximum(holes.sum(axis=0), 1)
         return np.asarray(unseen + level)
 

@@ -179,7 +179,7 @@ def _check_vectoriser(value: Any) -> None:
     words = state.get("vocabulary_", {})
     if type(words) is not dict or sorted(map(_place, words.values())) != list(range(len(words))):
         raise ModelFileError(f"{what} has a vocabulary that does not number its words from 0 on.")
-    weights = vars(state["_tfidf"]).get("idf_") if hasattr(state.get("_tfidf"), "idf_") else None
+    weights = getattr(state.get("_tfidf"), "idf_", None)
     if weights is not None and np.shape(weights) != (len(words),):
         raise ModelFileError(
             f"{what} has weights of shape {np.shape(weights)} for {len(words)} words."
