@@ -32,14 +32,19 @@ def cross_fitted(
 
 def log_loss(eta: Floats, T: Signs) -> Interval:
     """Mean of observed entries, with an interval by rows."""
-    known = (T != 0) & np.isfinite(eta)
-    loss = np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
+    known, loss = _losses(eta, T)
     count = known.sum()
     if not count:
         return Interval(np.nan, np.nan, np.nan)
     mean = float(loss.sum() / count)
     by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
     return _interval(mean, float(np.sqrt((by_row**2).sum())))
+
+
+def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
+    """Which entries are known and have a probability, and their log-loss, 0 elsewhere."""
+    known = (T != 0) & np.isfinite(eta)
+    return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
 
 def label_auc(
@@ -92,12 +97,12 @@ def label_table(
 ) -> dict[str, Any]:
     """Counts, AUC with interval, average precision and log-loss of every label."""
     _, value, error = label_auc(eta, T, fold)
-    known = (T != 0) & np.isfinite(eta)
+    known, loss = _losses(eta, T)
+    count = np.maximum(known.sum(axis=0), 1)
     precision = np.full(T.shape[1], np.nan)
     for k in np.flatnonzero(np.isfinite(value)):
         rows = known[:, k]
         precision[k] = average_precision_score(T[rows, k] > 0, eta[rows, k])
-    loss = np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0).sum(axis=0)
     return {
         "label": [str(name) for name in names],
         "positives": (T > 0).sum(axis=0),
@@ -106,7 +111,7 @@ def label_table(
         "auc_low": np.maximum(value - Z95 * error, 0.0),
         "auc_high": np.minimum(value + Z95 * error, 1.0),
         "average_precision": precision,
-        "log_loss": np.where(known.any(axis=0), loss / np.maximum(known.sum(axis=0), 1), np.nan),
+        "log_loss": np.where(known.any(axis=0), loss.sum(axis=0) / count, np.nan),
     }
 
 

@@ -166,8 +166,8 @@ search_options = _options(
         "--scoring",
         type=click.Choice(get_scorer_names()),
         metavar="METRIC",
-        help="What the search maximises: average_precision if most rows show a yes and a no, else "
-        "label_auc, or any scorer of the library.",
+        help="What the search maximises: average_precision if rows have a yes and a no on average, "
+        "else label_auc, or any scorer of the library.",
     ),
     click.option(
         "--folds",
