@@ -205,11 +205,11 @@ def doubtful(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
         yield {"method": "cleanlab", "precision": float(first.mean()), "flipped": len(wrong)}
 
 
-def cells(part: str, sets: list[str], seeds: int) -> Iterator[Cell]:
+def cells(part: str, sets: list[str], seeds: range) -> Iterator[Cell]:
     """All cells of a part; a run that is stopped has few seeds of all sets."""
     both = ("coupled", "features alone")
     rates = {"new-rows": (0.3, 0.7), "doubtful": (0.7, 1.0)}.get(part, (0.3, 0.5, 0.7))
-    for seed, data in itertools.product(range(seeds), sets):
+    for seed, data in itertools.product(seeds, sets):
         for rate in (0.8,) if data == "Tox21" else rates:
             if part == "holes":
                 for family, names in methods.FAMILIES.items():
@@ -251,6 +251,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", help="of the part 'holes', e.g. linear mice")
     parser.add_argument("--chemistry", type=Path, help="folder of SIDER.npz and Tox21.npz")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0)
@@ -268,7 +269,8 @@ def main() -> None:
         key = json.dumps({name: row[name] for name in KEY})
         known.setdefault(key, set()).add(row["method"])
     todo = []
-    for cell in cells(arguments.part, sets, arguments.seeds):
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    for cell in cells(arguments.part, sets, seeds):
         done = known.get(json.dumps(cell.key), set())
         wanted = not arguments.families or cell.family in arguments.families
         if wanted and not done.issuperset(cell.methods):

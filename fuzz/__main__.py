@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def record(arguments: argparse.Namespace, tallies: dict[str, Tally], start: floa
         "cases": sum(tally.cases for tally in tallies.values()),
         "findings": sum(len(tally.findings) for tally in tallies.values()),
         "kinds": {kind: vars(tally) for kind, tally in tallies.items()},
-        "libraries": {name: version(name) for name in ALSO},
+        "libraries": {name: version(name) for name in ALSO if find_spec(name)},
     }
     write(arguments.output, figures)
 
