@@ -190,6 +190,9 @@ class _Descent:
             self._memory.clear()
             direction = -self._precondition(point.gradient)
             slope = self._inner(point.gradient, direction)
+        if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
+            self._model, direction = None, -point.gradient
+            slope = self._inner(point.gradient, direction)
         return direction, slope
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:

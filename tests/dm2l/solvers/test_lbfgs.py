@@ -452,6 +452,23 @@ def test_a_trial_that_overflows_is_shortened(lambda_d):
     assert solution.objective < 1e-3 * solution.history[0]
 
 
+class WrongCurvature(Problem):
+    """Rounding at extreme scales can leave the curvature with negative eigenvalues."""
+
+    def evaluate(self, *arguments, **options):
+        at = super().evaluate(*arguments, **options)
+        wrong = None if at.curvature is None else -1e9 * np.eye(len(at.curvature))
+        return at._replace(curvature=wrong)
+
+
+def test_a_model_of_the_curvature_that_points_uphill_is_dropped():
+    X, T = oracle.draw_problem(0, 30, 5, 4)
+    plain = make(X, T, 0.3)
+    expected = solve(plain, tol=1e-6).objective
+    found = solve(WrongCurvature(plain.features, plain.objective, plain.alpha), tol=1e-6)
+    assert found.objective == pytest.approx(expected, rel=1e-4)
+
+
 def test_where_no_step_lowers_the_objective_the_start_is_the_answer():
     X, T = oracle.draw_problem(0, 30, 5, 4)
     plain = make(X, T, 0.3)
