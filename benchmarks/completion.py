@@ -37,6 +37,7 @@ import completion_methods as methods
 import numpy as np
 import scipy.sparse as sp
 from completion_summary import KEY, summarise
+from record import machine
 from resumable import one_thread, side_by_side, stored
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
@@ -265,7 +266,7 @@ def main() -> None:
     sets = arguments.sets or (DOUBTFUL if arguments.part == "doubtful" else SETS)
     sets = [name for name in sets if name not in CHEMISTRY or arguments.chemistry]
     known: dict[str, set[str]] = {}
-    for row in stored(arguments.out):
+    for row in (row for row in stored(arguments.out) if row["part"] != "machine"):
         key = json.dumps({name: row[name] for name in KEY})
         known.setdefault(key, set()).add(row["method"])
     todo = []
@@ -276,6 +277,8 @@ def main() -> None:
         if wanted and not done.issuperset(cell.methods):
             todo.append((cell, done))
     print(f"{len(todo)} cells to compute", flush=True)
+    with arguments.out.open("a") as file:
+        file.write(json.dumps({"part": "machine"} | machine()) + "\n")
     one_thread()
     others = arguments.rows, arguments.chemistry, arguments.out
     tasks = [(cell, done, *others) for cell, done in todo]

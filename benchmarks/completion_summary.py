@@ -86,8 +86,10 @@ def compare(measure: str, higher: bool, sets: list[str], names: list[str], table
         "not_distinguished": [[names[k] for k in group] for group in groups],
         "first_of_ours": names[first],
         "best_other": names[second],
-        "wilcoxon_holm_p": pairs[second].p_holm,
-        "wins_ties_losses": [pairs[second].wins, pairs[second].ties, pairs[second].losses],
+        "means": {names[k]: round(float(table[:, k].mean()), 4) for k in order},
+        "wins_losses_p_holm": {
+            names[k]: [p.wins, p.losses, float(f"{p.p_holm:.2g}")] for k, p in pairs.items()
+        },
         "not_first": lost,
     }
 
@@ -95,20 +97,23 @@ def compare(measure: str, higher: bool, sets: list[str], names: list[str], table
 def new_rows(rows: Rows) -> dict[str, Any]:
     table = means(rows, "auc", "ranking_loss", "seconds")
     found: dict[str, Any] = {"means": listed(table)}
-    print("\nnew rows: joint better than None on so many sets")
-    keys = dict.fromkeys((m.rpartition(", ")[0], r) for _, r, m in table)
-    for base, rate in sorted(keys):
-        sets = [d for d, r, m in table if r == rate and m == f"{base}, joint"]
-        pairs = [[table[d, rate, f"{base}, {c}"] for c in ("joint", "None")] for d in sets]
-        gains = [(a["auc"] - b["auc"], b["ranking_loss"] - a["ranking_loss"]) for a, b in pairs]
-        better, gain = (np.array(gains) > 0).sum(axis=0).tolist(), np.mean(gains, axis=0)
-        print(
-            f"  {base:14} {rate}: AUC {better[0]} ({gain[0]:+.4f}), "
-            f"ranking loss {better[1]} ({-gain[1]:+.4f}) of {len(sets)}"
-        )
-        found[f"{base}, {rate}"] = dict(
-            zip(("auc", "ranking_loss", "sets"), (*better, len(sets)), strict=True)
-        )
+    print("\nnew rows: joint better than None on so many sets, means over rates")
+    for base in dict.fromkeys(method.rpartition(", ")[0] for _, _, method in table):
+        gains = defaultdict(list)
+        for data, rate, method in table:
+            if method == f"{base}, joint":
+                with_it, without = (table[data, rate, f"{base}, {c}"] for c in ("joint", None))
+                gains[data].append([with_it[m] - without[m] for m in ("auc", "ranking_loss")])
+        means_of = {data: np.mean(found, axis=0) for data, found in gains.items()}
+        gain = np.array(list(means_of.values()))
+        found[base] = {
+            "sets": len(gain),
+            "better": [int((gain[:, 0] > 0).sum()), int((gain[:, 1] < 0).sum())],
+            "gain": gain.mean(axis=0).round(5).tolist(),
+            "auc_not_better": [data for data, one in means_of.items() if one[0] <= 0],
+            "ranking_loss_not_better": [data for data, one in means_of.items() if one[1] >= 0],
+        }
+        print(f"  {base:14}", {k: v for k, v in found[base].items() if k != "means"})
     return found
 
 
@@ -147,10 +152,12 @@ def doubtful(rows: Rows) -> dict[str, Any]:
 
 def summarise(rows: Rows, out: Path) -> None:
     """Print tables of all parts that there are, and store them."""
+    machines = [row for row in rows if row["part"] == "machine"]
+    rows = [row for row in rows if row["part"] != "machine"]
     last = {(*(row[name] for name in KEY), row["method"]): row for row in rows}
     parts = {"holes": holes, "new-rows": new_rows, "promises": promises, "doubtful": doubtful}
     present = {row["part"] for row in rows}
-    record = {
+    record: dict[str, Any] = {"measured": machines} | {
         part: summary([row for row in last.values() if row["part"] == part])
         for part, summary in parts.items()
         if part in present

@@ -358,6 +358,57 @@ def selection() -> str:
     return "\n".join(lines)
 
 
+def completion() -> str:
+    """Hidden entries, filled by ours and by others."""
+    record = load("completion")["holes"]
+    ranked, auc, loss = record["map"], record["auc"], record["logloss"]
+    lines = [
+        f"| {ranked['sets']} sets | AP | mean rank | AUC | log-loss | wins : losses in AP, p |",
+        "|---" * 6 + "|",
+    ]
+    for name, rank in ranked["mean_ranks"].items():
+        wins, losses, p = ranked["wins_losses_p_holm"].get(name, ("", "", ""))
+        lines.append(
+            f"| {name} | {ranked['means'][name]:.3f} | {rank:.1f} | {auc['means'][name]:.3f} "
+            f"| {loss['means'][name]:.3f} | {f'{wins} : {losses}, {p:.2g}' if p else 'control'} |"
+        )
+    table = {(row["data"], row["method"]): row["auc"] for row in record["means"]}
+    tox = [(name, table["Tox21", name]) for name in ranked["mean_ranks"]]
+    best = "; ".join(f"{name} {value:.3f}" for name, value in sorted(tox, key=lambda t: -t[1])[:4])
+    lost = ", ".join(f"{data} ({name})" for data, name in ranked["not_first"].items())
+    lines += ["", f"Ours is not first in AP on {lost or 'no set'}. AUC on Tox21: {best}."]
+    return "\n".join(lines)
+
+
+def new_rows() -> str:
+    """Rows without labels, weights and covariance learnt together or not."""
+    found = load("completion")["new-rows"]
+    lines = [
+        "| `joint` against `None` | AUC better | mean gain | ranking loss better | mean change |",
+        "|---" * 5 + "|",
+    ]
+    for name, one in found.items():
+        if name != "means":
+            (auc, loss), (gain, change), n = one["better"], one["gain"], one["sets"]
+            lines.append(f"| {name} | {auc} of {n} | {gain:+.4f} | {loss} of {n} | {change:+.4f} |")
+    return "\n".join(lines)
+
+
+def promises() -> str:
+    """What was wrong where a share was promised."""
+    levels = load("completion")["promises"]["levels"]
+    masks = dict.fromkeys(key.rpartition(", ")[0] for key in levels)
+    shares = dict.fromkeys(key.rpartition(", ")[2] for key in levels)
+    lines = [
+        "| wrong: mean, worst set | " + " | ".join(f"asked {float(s):.0%}" for s in shares) + " |",
+        "|---" * (len(shares) + 1) + "|",
+    ]
+    for mask in masks:
+        cells = (levels[f"{mask}, {share}"] for share in shares)
+        lines.append(f"| {mask} | " + " | ".join(f"{c[0]:.1%}, {c[1]:.1%}" for c in cells) + " |")
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": {"arts": arts, "fit": fit},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
@@ -369,6 +420,7 @@ PAGES = {
         "nystroem": nystroem,
         "device": device,
     },
+    "docs/coupling.md": {"completion": completion, "new_rows": new_rows, "promises": promises},
     "docs/metrics.md": {"estimates": estimates, "selection": selection},
     "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
