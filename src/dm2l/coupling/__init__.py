@@ -18,7 +18,6 @@ from dm2l.coupling._leave_out import (
     fitted_leverages,
     honest_scores,
     leave_row_out,
-    leverages,
     unseen_scores,
 )
 from dm2l.coupling._moments import pairwise_covariance
@@ -48,7 +47,6 @@ __all__ = [
     "honest_scores",
     "learn_jointly",
     "leave_row_out",
-    "leverages",
     "pairwise_covariance",
     "quick_covariance",
     "residuals",
