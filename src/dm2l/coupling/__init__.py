@@ -5,7 +5,6 @@ estimated with holes (:func:`fit_covariance`); :func:`condition` gives mean and 
 entry given the other known labels of its row.
 """
 
-from dm2l.coupling._answers import Beliefs, beliefs
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
@@ -27,7 +26,6 @@ from dm2l.coupling._value import row_gains, trust
 
 __all__ = [
     "SUSPECT",
-    "Beliefs",
     "Combiner",
     "Coupling",
     "DenseCovariance",
@@ -37,7 +35,6 @@ __all__ = [
     "LabelCovariance",
     "Promise",
     "TrainingRows",
-    "beliefs",
     "check_max_wrong",
     "condition",
     "em_dense",
