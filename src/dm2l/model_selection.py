@@ -396,7 +396,7 @@ def _default_cv(cv: Any, estimator: Any) -> Any:
     """Folds that read labels as the estimator does, or the one inside a pipeline or a search."""
     if not isinstance(cv, Integral):
         return cv
-    marks = {"missing_label": np.nan, "absent_label": None}
+    marks: dict[str, Any] = {"missing_label": np.nan, "absent_label": None}
     settings = estimator.get_params()
     # From the innermost on, so that the outermost has the last word.
     for name in sorted(settings, key=lambda name: -name.count("__")):

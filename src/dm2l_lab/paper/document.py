@@ -47,7 +47,8 @@ def write_pages(store: Store, *, check: bool) -> None:
         old = new = path.read_text(encoding="utf-8")
         for name, text in texts.items():
             marks = rf"(<!-- results: {name} -->\n).*?(<!-- end -->)"
-            new = re.sub(marks, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", new, flags=re.DOTALL)
+            block = text.replace("\\", r"\\")
+            new = re.sub(marks, rf"\g<1>{block}\n\g<2>", new, flags=re.DOTALL)
         if not check:
             path.write_text(new, encoding="utf-8")
         elif new != old:
