@@ -53,7 +53,7 @@ def build(row: Row, seed: int, published: bool = False) -> Any:
     """The estimator of a row, or None where its settings are not on record."""
     variant, params = row["variant"], row["params"]
     holes: Any = "negative" if "{0,1}" in variant else "neutral"
-    plain: dict[str, Any] = {"fit_intercept": False}
+    plain: dict[str, Any] = {"fit_intercept": False, "coupling": None}
     if row["method"] == "LEML":
         holes = "ignore" if "-s 0" in variant else holes
         return LEMLClassifier(params["k"], params["lam"], holes=holes, random_state=seed, **plain)

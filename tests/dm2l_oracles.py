@@ -289,3 +289,15 @@ def cccp(
         gap = float(np.sum(G * F)) - nuclear_norm(F[covered_rows(T)])
         values.append(value + lambda_d * gap)
     return values
+
+
+def leverages(Phi: np.ndarray, known: np.ndarray, alpha: float, intercept: bool) -> np.ndarray:
+    """``phi_i' H_j^-1 phi_i`` of every entry; the intercept is a column without penalty."""
+    penalty = np.full(Phi.shape[1], alpha)
+    if intercept:
+        Phi, penalty = np.column_stack([Phi, np.ones(len(Phi))]), np.append(penalty, 0.0)
+    h = np.zeros(known.shape)
+    for j, rows in enumerate(known.T):
+        H = Phi[rows].T @ Phi[rows] + np.diag(penalty)
+        h[:, j] = [phi @ np.linalg.solve(H, phi) for phi in Phi]
+    return h

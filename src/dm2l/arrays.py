@@ -46,6 +46,8 @@ LARGEST = {"float64": 1e75, "float32": 1e15}
 
 def is_foreign(array: Any) -> bool:
     """Whether this is an array of a library other than numpy (torch, cupy, ...)."""
+    if type(array) is np.ndarray:  # asked thousands of times in a small fit
+        return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
 
 
@@ -59,7 +61,8 @@ def home(array: Any) -> str:
 
 def namespace(array: Any) -> Any:
     """Array namespace of a dense array; numpy's for a sparse one."""
-    return numpy_namespace if sp.issparse(array) else array_namespace(array)
+    plain = type(array) is np.ndarray or sp.issparse(array)
+    return numpy_namespace if plain else array_namespace(array)
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
@@ -91,6 +94,8 @@ def float64(X: Any) -> Any:
 
 def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of an array, sparse matrix or data frame."""
+    if type(array) is np.ndarray:
+        return array[rows, ...]
     if is_foreign(array):
         return array_namespace(array).take(array, like(rows, array), axis=0)
     return _safe_indexing(array, rows)

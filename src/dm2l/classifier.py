@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,6 +59,7 @@ class _ByBlocks:
         return self._method.__get__(model, owner)
 
 
+@dataclass(eq=False, repr=False)
 class DM2LClassifier(MissingLabelClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
@@ -204,56 +205,30 @@ class DM2LClassifier(MissingLabelClassifier):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        lambda_d: float = 0.3,
-        alpha: float | str = "scale",
-        *,
-        kernel: Any = "linear",
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 1,
-        approximation: str | None = None,
-        n_components: int = 1000,
-        fit_intercept: bool = True,
-        local: bool = True,
-        discriminant: bool = True,
-        solver: str = "lbfgs",
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = "residual",
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lambda_d = lambda_d
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.approximation = approximation
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.local = local
-        self.discriminant = discriminant
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    lambda_d: float = 0.3
+    alpha: float | str = "scale"
+    _: KW_ONLY
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: float = 3
+    coef0: float = 1
+    approximation: str | None = None
+    n_components: int = 1000
+    fit_intercept: bool = True
+    local: bool = True
+    discriminant: bool = True
+    solver: str = "lbfgs"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = "residual"
+    cv: Any = 5
+    missing_label: Any = np.nan
+    absent_label: str | None = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
 
     @classmethod
     def published(

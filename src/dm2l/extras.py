@@ -40,7 +40,7 @@ def require(module: str, extra: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         # A module that is there and misses another one is broken, which is another matter.
-        if (error.name or "") != module:
+        if not error.name or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise ImportError(
             f"This needs {error.name}, which is not installed: pip install 'dm2l[{extra}]'"

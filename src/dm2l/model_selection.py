@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from inspect import signature
 from numbers import Integral
@@ -149,6 +150,7 @@ class _ReadsLabels:
         return self.n_splits
 
 
+@dataclass(eq=False, repr=False)
 class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     r"""K folds over which every label's observed positives and negatives are spread evenly.
 
@@ -196,20 +198,12 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     3 [1. 1.]
     """
 
-    def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        shuffle: bool = True,
-        random_state: Any = None,
-        missing_label: Any = np.nan,
-        absent_label: Any = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.missing_label = missing_label
-        self.absent_label = absent_label
+    n_splits: int = 5
+    _: KW_ONLY
+    shuffle: bool = True
+    random_state: Any = None
+    missing_label: Any = np.nan
+    absent_label: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of training and test set of each fold.
@@ -244,6 +238,7 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
 
+@dataclass(eq=False, repr=False)
 class MultilabelShuffleSplit(_ReadsLabels, BaseShuffleSplit):
     """Random splits over which every label's observed positives and negatives are spread evenly.
 
@@ -281,22 +276,13 @@ class MultilabelShuffleSplit(_ReadsLabels, BaseShuffleSplit):
     30 20 [2. 4.]
     """
 
-    def __init__(
-        self,
-        n_splits: int = 10,
-        *,
-        test_size: float | None = None,
-        train_size: float | None = None,
-        random_state: Any = None,
-        missing_label: Any = np.nan,
-        absent_label: Any = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.test_size = test_size
-        self.train_size = train_size
-        self.random_state = random_state
-        self.missing_label = missing_label
-        self.absent_label = absent_label
+    n_splits: int = 10
+    _: KW_ONLY
+    test_size: float | None = None
+    train_size: float | None = None
+    random_state: Any = None
+    missing_label: Any = np.nan
+    absent_label: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of training and test set of each split.
@@ -410,7 +396,7 @@ def _default_cv(cv: Any, estimator: Any) -> Any:
     """Folds that read labels as the estimator does, or the one inside a pipeline or a search."""
     if not isinstance(cv, Integral):
         return cv
-    marks = {"missing_label": np.nan, "absent_label": None}
+    marks: dict[str, Any] = {"missing_label": np.nan, "absent_label": None}
     settings = estimator.get_params()
     # From the innermost on, so that the outermost has the last word.
     for name in sorted(settings, key=lambda name: -name.count("__")):

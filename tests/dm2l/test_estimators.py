@@ -38,8 +38,14 @@ FEATURES = ["pressure", "humidity", "dew", "heat", "cloud", "sun"]
 
 
 @pytest.fixture(params=ESTIMATORS)
-def estimator(request):
+def coupled(request):
     return clone(ESTIMATORS[request.param])
+
+
+@pytest.fixture
+def estimator(coupled):
+    """Without coupling, which changes nothing but complete and takes most of the time."""
+    return coupled.set_params(coupling=None)
 
 
 @pytest.fixture
@@ -105,12 +111,12 @@ def test_the_coding_of_the_labels_does_not_change_the_model(estimator, data, nam
     np.testing.assert_allclose(model.decision_function(X), expected)
 
 
-def test_fitting_and_completing_leave_their_arguments_alone(estimator, data):
+def test_fitting_and_completing_leave_their_arguments_alone(coupled, data):
     X, Y, _ = data
     mask = np.ones(Y.shape, dtype=bool)
     mask[0] = False
     before = X.copy(), Y.copy(), mask.copy()
-    estimator.fit(X, Y, label_mask=mask).complete(X, Y, label_mask=mask)
+    coupled.fit(X, Y, label_mask=mask).complete(X, Y, label_mask=mask)
     for now, then in zip((X, Y, mask), before, strict=True):
         np.testing.assert_array_equal(now, then)
 
@@ -146,13 +152,13 @@ def test_label_mask_equals_writing_nan(estimator, data):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_methods_refuse_to_work_before_fit(estimator, data):
+def test_methods_refuse_to_work_before_fit(coupled, data):
     X, Y, _ = data
     for call in (
-        lambda: estimator.predict(X),
-        lambda: estimator.predict_proba(X),
-        lambda: estimator.complete(X, Y),
-        lambda: estimator.score(X, Y),
+        lambda: coupled.predict(X),
+        lambda: coupled.predict_proba(X),
+        lambda: coupled.complete(X, Y),
+        lambda: coupled.score(X, Y),
     ):
         with pytest.raises(NotFittedError):
             call()
@@ -234,11 +240,11 @@ def test_a_refit_without_a_learnable_label_leaves_no_old_weights_behind(data):
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 @pytest.mark.parametrize("negative", [0, -1])
-def test_complete_fills_the_holes_and_nothing_else(estimator, data, method, negative):
+def test_complete_fills_the_holes_and_nothing_else(coupled, data, method, negative):
     X, Y, _ = data
     Y = np.where(Y == 0, negative, Y)
     holes = np.isnan(Y)
-    model = estimator.set_params(coupling=None).fit(X, Y)
+    model = coupled.set_params(coupling=None).fit(X, Y)
     filled = model.complete(X, Y, method=method)
     # Observed entries stand on the scale of what fills the holes.
     no = {"predict": negative, "predict_proba": 0, "decision_function": -1}[method]
@@ -247,14 +253,14 @@ def test_complete_fills_the_holes_and_nothing_else(estimator, data, method, nega
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
-def test_complete_returns_a_frame_with_index_and_columns_for_a_frame(estimator, data, method):
+def test_complete_returns_a_frame_with_index_and_columns_for_a_frame(coupled, data, method):
     X, Y, _ = data
     frame = label_frame(Y, index=[f"day {i}" for i in range(len(Y))])
-    filled = estimator.fit(X, frame).complete(X, frame, method=method)
+    filled = coupled.fit(X, frame).complete(X, frame, method=method)
     assert isinstance(filled, pd.DataFrame)
     assert filled.index.equals(frame.index)
     assert filled.columns.equals(frame.columns)
-    np.testing.assert_array_equal(filled.to_numpy(), estimator.complete(X, Y, method=method))
+    np.testing.assert_array_equal(filled.to_numpy(), coupled.complete(X, Y, method=method))
 
 
 COMPLETED = {
@@ -282,17 +288,17 @@ def test_complete_takes_every_container(data, recode, missing_label, dtype):
         assert filled.dtype == dtype
 
 
-def test_complete_keeps_booleans_boolean(estimator, data):
+def test_complete_keeps_booleans_boolean(coupled, data):
     X, Y, truth = data
-    model = estimator.fit(X, Y)
+    model = coupled.fit(X, Y)
     filled = model.complete(X, truth == 1, label_mask=~np.isnan(Y))
     assert filled.dtype == bool
     np.testing.assert_array_equal(filled, model.complete(X, Y) == 1)
 
 
-def test_complete_counts_entries_under_label_mask_as_holes(estimator, data):
+def test_complete_counts_entries_under_label_mask_as_holes(coupled, data):
     X, Y, truth = data
-    model = estimator.fit(X, Y)
+    model = coupled.fit(X, Y)
     garbage = np.where(np.isnan(Y), 7, truth).astype(int)
     found = model.complete(X, garbage, label_mask=~np.isnan(Y))
     np.testing.assert_array_equal(found, model.complete(X, Y))
@@ -308,9 +314,9 @@ ALL_MISSING = {
 
 @pytest.mark.parametrize("negative", [0, -1])
 @pytest.mark.parametrize("make", ALL_MISSING.values(), ids=ALL_MISSING)
-def test_complete_of_rows_without_any_label_is_predict(estimator, data, make, negative):
+def test_complete_of_rows_without_any_label_is_predict(coupled, data, make, negative):
     X, Y, _ = data
-    model = estimator.fit(X, np.where(Y == 0, negative, Y))
+    model = coupled.fit(X, np.where(Y == 0, negative, Y))
     found = model.complete(X[:7], make((7, 4)))
     np.testing.assert_array_equal(np.asarray(found), model.predict(X[:7]))
 
@@ -333,19 +339,19 @@ def test_complete_of_rows_with_positives_only_uses_the_coding_of_the_model(data,
 )
 @pytest.mark.parametrize("method", ["complete", "score"])
 def test_other_columns_than_those_of_training_are_refused_by_name(
-    estimator, data, columns, first, second, method
+    coupled, data, columns, first, second, method
 ):
     X, Y, _ = data
-    model = estimator.fit(X, label_frame(Y))
+    model = coupled.fit(X, label_frame(Y))
     with pytest.raises(ValueError, match=f"'{first}'.*'{second}'.*label_names_"):
         getattr(model, method)(X, pd.DataFrame(Y, columns=columns))
 
 
 @pytest.mark.parametrize("shape", [(90, 3), (90, 5), (90,)])
 @pytest.mark.parametrize("method", ["complete", "score"])
-def test_another_number_of_labels_is_refused_with_both(estimator, data, shape, method):
+def test_another_number_of_labels_is_refused_with_both(coupled, data, shape, method):
     X, Y, _ = data
-    model = estimator.fit(X, Y)
+    model = coupled.fit(X, Y)
     with pytest.raises(ValueError, match=rf"shape \({shape[0]},.*4 labels"):
         getattr(model, method)(X, np.ones(shape))
 
@@ -353,20 +359,20 @@ def test_another_number_of_labels_is_refused_with_both(estimator, data, shape, m
 # One row too few would be a shape error anyway; a single row is what numpy would broadcast.
 @pytest.mark.parametrize(("n_X", "n_Y"), [(1, 90), (90, 1), (89, 90)])
 @pytest.mark.parametrize("method", ["complete", "score"])
-def test_another_number_of_rows_in_X_and_Y_is_refused(estimator, data, n_X, n_Y, method):
+def test_another_number_of_rows_in_X_and_Y_is_refused(coupled, data, n_X, n_Y, method):
     X, Y, truth = data
-    model = estimator.fit(X, Y)
+    model = coupled.fit(X, Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         getattr(model, method)(X[:n_X], truth[:n_Y])
 
 
-def test_complete_refuses_an_unknown_method_and_a_1d_model(estimator, data):
+def test_complete_refuses_an_unknown_method_and_a_1d_model(coupled, data):
     X, Y, _ = data
     with pytest.raises(ValueError, match="'decision_function', got 'vote'"):
-        clone(estimator).fit(X, Y).complete(X, Y, method="vote")
+        clone(coupled).fit(X, Y).complete(X, Y, method="vote")
     y = (X[:, 0] > 0).astype(int)
     with pytest.raises(ValueError, match="1-D y"):
-        clone(estimator).fit(X, y).complete(X, y)
+        clone(coupled).fit(X, y).complete(X, y)
 
 
 # ------------------------------------------------------------------------------------- score
@@ -766,14 +772,14 @@ def test_float32_X_gives_nearly_the_same_scores(estimator, data):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf], ids=["NaN", "infinity"])
 @pytest.mark.parametrize("method", ["fit", "predict", "complete"])
-def test_X_that_is_not_finite_is_refused_by_place(estimator, data, value, method):
+def test_X_that_is_not_finite_is_refused_by_place(coupled, data, value, method):
     X, Y, _ = data
     bad = X.copy()
     bad[3, 2] = value
-    estimator.fit(X, Y)
+    coupled.fit(X, Y)
     what = "NaN" if value != value else "infinity"
     with pytest.raises(ValueError, match=rf"X is {what}.* in column 2, row 4\."):
-        estimator.predict(bad) if method == "predict" else getattr(estimator, method)(bad, Y)
+        coupled.predict(bad) if method == "predict" else getattr(coupled, method)(bad, Y)
 
 
 def test_another_number_of_rows_in_fit_is_refused_with_both(estimator, data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ NEGLIGIBLE = 0.02
 FEWEST_ROWS = 6
 
 
+@dataclass(eq=False, repr=False)
 class AutoClassifier(MissingLabelClassifier):
     r"""The library's models, tried, weighted and combined within a given time.
 
@@ -117,36 +119,21 @@ class AutoClassifier(MissingLabelClassifier):
     """
 
     # Stays None unless a caller wants lines of progress for itself.
-    _tell: Any = None
+    _tell: Any = field(default=None, init=False)
 
-    def __init__(
-        self,
-        effort: str = "normal",
-        *,
-        time_limit: float | None = None,
-        memory: float | None = None,
-        categorical_features: Any = None,
-        coupling: str | None = "residual",
-        threshold: Any = None,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.effort = effort
-        self.time_limit = time_limit
-        self.memory = memory
-        self.categorical_features = categorical_features
-        self.coupling = coupling
-        self.threshold = threshold
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.random_state = random_state
-        self.verbose = verbose
+    effort: str = "normal"
+    _: KW_ONLY
+    time_limit: float | None = None
+    memory: float | None = None
+    categorical_features: Any = None
+    coupling: str | None = "residual"
+    threshold: Any = None
+    cv: Any = None
+    n_jobs: int | None = None
+    missing_label: Any = np.nan
+    absent_label: str | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""

@@ -65,11 +65,6 @@ class Columns:
                 result[:, j] = [codes.get(_key(value), np.nan) for value in plain]
         return result
 
-    @property
-    def is_category(self) -> NDArray[np.bool_]:
-        """Which columns hold codes."""
-        return np.array([values is not None for values in self.categories], dtype=bool)
-
 
 def _places(chosen: Any, names: list[Any]) -> set[int]:
     if chosen is None:

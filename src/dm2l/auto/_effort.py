@@ -96,9 +96,9 @@ class Clock:
         """Begin work of which every :meth:`tick` reports so many of the estimated seconds."""
         self._step = step
 
-    def tick(self, times: float = 1.0) -> None:
+    def tick(self) -> None:
         """Report a step as done."""
-        self._done += self._step * times
+        self._done += self._step
 
     def room(self, seconds: float) -> bool:
         """Whether work that was estimated so can be done in time."""

@@ -32,13 +32,7 @@ def cross_fitted(
 
 def log_loss(eta: Floats, T: Signs) -> Interval:
     """Mean of observed entries, with an interval by rows."""
-    known, loss = _losses(eta, T)
-    count = known.sum()
-    if not count:
-        return Interval(np.nan, np.nan, np.nan)
-    mean = float(loss.sum() / count)
-    by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
-    return _interval(mean, float(np.sqrt((by_row**2).sum())))
+    return _mean_loss(*_losses(eta, T))
 
 
 def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
@@ -118,10 +112,15 @@ def label_table(
 def brier(eta: Floats, T: Signs) -> Interval:
     """Mean squared error of probabilities of observed entries, with an interval by rows."""
     known = (T != 0) & np.isfinite(eta)
-    count = max(int(known.sum()), 1)
-    square = np.where(known, (expit(np.where(known, eta, 0.0)) - (T > 0)) ** 2, 0.0)
-    mean = float(square.sum() / count)
-    by_row = (square.sum(axis=1) - mean * known.sum(axis=1)) / count
+    return _mean_loss(known, np.where(known, (expit(eta) - (T > 0)) ** 2, 0.0))
+
+
+def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
+    count = known.sum()
+    if not count:
+        return Interval(np.nan, np.nan, np.nan)
+    mean = float(loss.sum() / count)
+    by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
     return _interval(mean, float(np.sqrt((by_row**2).sum())))
 
 

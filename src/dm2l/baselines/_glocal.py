@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dm2l.labels import Signs
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class GLOCALClassifier(IterativeBaseline):
     r"""Global and local label correlations through latent labels (GLOCAL).
 
@@ -103,50 +105,20 @@ class GLOCALClassifier(IterativeBaseline):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        lambda_: float = 1.0,
-        lambda1: float = 1e-5,
-        lambda2: float = 1e-3,
-        lambda3: float = 0.125,
-        lambda4: float = 0.125,
-        lambda5: float = 1.0,
-        *,
-        n_components: int = 20,
-        n_groups: int = 3,
-        fit_intercept: bool = True,
-        max_iter: int = 15,
-        tol: float = 1e-3,
-        published: bool = False,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = None,
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.lambda3 = lambda3
-        self.lambda4 = lambda4
-        self.lambda5 = lambda5
-        self.n_components = n_components
-        self.n_groups = n_groups
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.published = published
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.random_state = random_state
-        self.verbose = verbose
+    lambda_: float = 1.0
+    lambda1: float = 1e-5
+    lambda2: float = 1e-3
+    lambda3: float = 0.125
+    lambda4: float = 0.125
+    lambda5: float = 1.0
+    _: KW_ONLY
+    n_components: int = 20
+    n_groups: int = 3
+    fit_intercept: bool = True
+    max_iter: int = 15
+    tol: float = 1e-3
+    published: bool = False
+    random_state: Any = None
 
     def __sklearn_is_fitted__(self) -> bool:
         """The parameter ``lambda_`` only looks like something that was fitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,7 @@ def _solve_scaled(A: Array, B: Array) -> Array:
     return np.asarray(scale * np.linalg.solve(A, (scale * B)[:, :, None])[:, :, 0])
 
 
+@dataclass(eq=False, repr=False)
 class LEMLClassifier(IterativeBaseline):
     r"""Low-rank empirical risk minimisation over the observed entries (LEML).
 
@@ -289,40 +291,15 @@ class LEMLClassifier(IterativeBaseline):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        rank: int = 20,
-        alpha: float = 30.0,
-        *,
-        loss: str = "squared",
-        holes: Holes = "ignore",
-        fit_intercept: bool = True,
-        max_iter: int = 10,
-        tol: float = 0.1,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = None,
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rank = rank
-        self.alpha = alpha
-        self.loss = loss
-        self.holes = holes
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.random_state = random_state
-        self.verbose = verbose
+    rank: int = 20
+    alpha: float = 30.0
+    _: KW_ONLY
+    loss: str = "squared"
+    holes: Holes = "ignore"
+    fit_intercept: bool = True
+    max_iter: int = 10
+    tol: float = 0.1
+    random_state: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -123,8 +124,16 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64
     return grams
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(MissingLabelClassifier):
-    """A method whose scores are ``X coef_' + intercept_``."""
+    """A method whose scores are ``X coef_' + intercept_``, with the parameters that all have."""
+
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = None
+    cv: Any = 5
+    missing_label: Any = np.nan
+    absent_label: str | None = None
 
     def _learn(self, X: Any, T: Signs) -> None:
         with blas_threads(T.size * X.shape[1]):
@@ -146,6 +155,7 @@ class LinearBaseline(MissingLabelClassifier):
         return np.asarray(X @ self.coef_.T[:, chosen] + self.intercept_[chosen])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IterativeBaseline(LinearBaseline):
     """A linear method that iterates, tells about it and keeps its history."""
 

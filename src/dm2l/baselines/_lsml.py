@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -153,6 +154,7 @@ class Lsml:
         return W, C, history
 
 
+@dataclass(eq=False, repr=False)
 class LSMLClassifier(IterativeBaseline):
     r"""Label-specific features with label correlations (LSML).
 
@@ -223,42 +225,16 @@ class LSMLClassifier(IterativeBaseline):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        lambda1: float = 100.0,
-        lambda2: float = 1e-5,
-        lambda3: float = 1e-3,
-        lambda4: float = 1e-5,
-        rho: float | str = "scale",
-        *,
-        holes: Literal["negative", "neutral"] = "negative",
-        fit_intercept: bool = True,
-        max_iter: int = 30,
-        tol: float = 0.01,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = None,
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.lambda3 = lambda3
-        self.lambda4 = lambda4
-        self.rho = rho
-        self.holes = holes
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.verbose = verbose
+    lambda1: float = 100.0
+    lambda2: float = 1e-5
+    lambda3: float = 1e-3
+    lambda4: float = 1e-5
+    rho: float | str = "scale"
+    _: KW_ONLY
+    holes: Literal["negative", "neutral"] = "negative"
+    fit_intercept: bool = True
+    max_iter: int = 30
+    tol: float = 0.01
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

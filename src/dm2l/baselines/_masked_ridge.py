@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
-
-import numpy as np
 
 from dm2l.baselines._linear import LinearBaseline
 from dm2l.coupling import learn_jointly, unseen_scores
@@ -15,6 +14,7 @@ from dm2l.objective import Objective
 from dm2l.solvers import Preconditioner, Problem, masked_ridge
 
 
+@dataclass(eq=False, repr=False)
 class MaskedRidgeClassifier(LinearBaseline):
     r"""Ridge regression of each label on the rows where it was observed.
 
@@ -59,28 +59,11 @@ class MaskedRidgeClassifier(LinearBaseline):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        alpha: float | str = "scale",
-        *,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = "residual",
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
+    alpha: float | str = "scale"
+    _: KW_ONLY
+    fit_intercept: bool = True
+    solver: str = "auto"
+    coupling: str | None = "residual"
 
     _couples_itself = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -112,6 +113,7 @@ class Correlations:
         return S, history, False
 
 
+@dataclass(eq=False, repr=False)
 class MLLRCClassifier(IterativeBaseline):
     r"""Low-rank label correlations learnt together with the classifier (ML-LRC).
 
@@ -180,40 +182,15 @@ class MLLRCClassifier(IterativeBaseline):
            [0, 0]])
     """
 
-    def __init__(
-        self,
-        lambda1: float = 1.0,
-        lambda2: float | str = "scale",
-        lambda3: float = 1.0,
-        *,
-        holes: Literal["negative", "neutral"] = "negative",
-        masked: bool = False,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = None,
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.lambda3 = lambda3
-        self.holes = holes
-        self.masked = masked
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.verbose = verbose
+    lambda1: float = 1.0
+    lambda2: float | str = "scale"
+    lambda3: float = 1.0
+    _: KW_ONLY
+    holes: Literal["negative", "neutral"] = "negative"
+    masked: bool = False
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-5
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

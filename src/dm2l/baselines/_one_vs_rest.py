@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dm2l.calibration import plain_probability
 from dm2l.labels import Signs
 
 
+@dataclass(eq=False, repr=False)
 class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     r"""One clone of any scikit-learn estimator per label, fitted where the label was observed.
 
@@ -85,28 +87,16 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
 
     _explains_numbers = False  # errors are those of the estimator
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        n_jobs: int | None = None,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = None,
-        cv: Any = 5,
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.cv = cv
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.verbose = verbose
+    estimator: Any
+    _: KW_ONLY
+    n_jobs: int | None = None
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = None
+    cv: Any = 5
+    missing_label: Any = np.nan
+    absent_label: str | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""

@@ -5,7 +5,6 @@ estimated with holes (:func:`fit_covariance`); :func:`condition` gives mean and 
 entry given the other known labels of its row.
 """
 
-from dm2l.coupling._answers import Beliefs, beliefs
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
@@ -18,7 +17,6 @@ from dm2l.coupling._leave_out import (
     fitted_leverages,
     honest_scores,
     leave_row_out,
-    leverages,
     unseen_scores,
 )
 from dm2l.coupling._moments import pairwise_covariance
@@ -28,7 +26,6 @@ from dm2l.coupling._value import row_gains, trust
 
 __all__ = [
     "SUSPECT",
-    "Beliefs",
     "Combiner",
     "Coupling",
     "DenseCovariance",
@@ -38,7 +35,6 @@ __all__ = [
     "LabelCovariance",
     "Promise",
     "TrainingRows",
-    "beliefs",
     "check_max_wrong",
     "condition",
     "em_dense",
@@ -48,7 +44,6 @@ __all__ = [
     "honest_scores",
     "learn_jointly",
     "leave_row_out",
-    "leverages",
     "pairwise_covariance",
     "quick_covariance",
     "residuals",

@@ -63,10 +63,6 @@ class LabelCovariance(ABC):
             Of every entry.
         """
 
-    @abstractmethod
-    def hole_covariance(self, e: Any, known: Mask) -> tuple[Any, Any]:
-        """Mean shift (h,) and joint covariance (h, h) of the holes of one row."""
-
 
 @dataclass(frozen=True)
 class DenseCovariance(LabelCovariance):
@@ -202,15 +198,6 @@ class DenseCovariance(LabelCovariance):
         P = self.precision
         return outer - by_known - (n_hole * P - P @ by_hole @ P), value
 
-    def hole_covariance(self, e: Any, known: Mask) -> tuple[Any, Any]:
-        """Mean shift (h,) and joint covariance (h, h) of the holes of one row."""
-        xp = namespace(self.S)
-        holes, given = like(np.flatnonzero(~known), e), like(np.flatnonzero(known), e)
-        block = xp.take(xp.take(self.precision, holes, axis=0), holes, axis=1)
-        V = xp.linalg.inv(block)
-        across = xp.take(xp.take(self.precision, holes, axis=0), given, axis=1)
-        return -(V @ (across @ xp.take(e, given))), 0.5 * (V + V.T)
-
 
 @dataclass(frozen=True)
 class FactorCovariance(LabelCovariance):
@@ -290,12 +277,3 @@ class FactorCovariance(LabelCovariance):
     def _bytes(self) -> float:
         c, r = self.L.shape
         return 8.0 * (4 * r * r + 10 * c)
-
-    def hole_covariance(self, e: Any, known: Mask) -> tuple[Any, Any]:
-        """Mean shift (h,) and joint covariance (h, h) of the holes of one row."""
-        xp, r = namespace(self.L), self.L.shape[1]
-        mask = like(known[None].astype(np.float64), e)
-        mean, P = self.posterior(e[None, :] * mask, mask)
-        L = xp.take(self.L, like(np.flatnonzero(~known), e), axis=0)
-        psi = xp.take(self.psi, like(np.flatnonzero(~known), e))
-        return (L @ mean[0, :]), add_diagonal(L @ xp.reshape(P, (r, r)) @ L.T, psi)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -37,6 +38,7 @@ from dm2l.threads import blas_thread_count, one_blas_thread
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class ExtremeDM2LClassifier(MissingLabelClassifier):
     r"""DM2L with a low-rank head, for thousands of labels that are mostly absent.
 
@@ -134,36 +136,20 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        lambda_d: float = 0.1,
-        alpha: float | str = "scale",
-        *,
-        rank: int = 100,
-        absent_label: str | None = None,
-        absent_weight: float = 1.0,
-        propensities: Any = None,
-        min_rows: int = 2,
-        discriminant: bool = True,
-        fit_intercept: bool = True,
-        memory: float = 2e9,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        missing_label: Any = np.nan,
-    ) -> None:
-        self.lambda_d = lambda_d
-        self.alpha = alpha
-        self.rank = rank
-        self.absent_label = absent_label
-        self.absent_weight = absent_weight
-        self.propensities = propensities
-        self.min_rows = min_rows
-        self.discriminant = discriminant
-        self.fit_intercept = fit_intercept
-        self.memory = memory
-        self.max_iter = max_iter
-        self.tol = tol
-        self.missing_label = missing_label
+    lambda_d: float = 0.1
+    alpha: float | str = "scale"
+    _: KW_ONLY
+    rank: int = 100
+    absent_label: str | None = None
+    absent_weight: float = 1.0
+    propensities: Any = None
+    min_rows: int = 2
+    discriminant: bool = True
+    fit_intercept: bool = True
+    memory: float = 2e9
+    max_iter: int = 200
+    tol: float = 1e-4
+    missing_label: Any = np.nan
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

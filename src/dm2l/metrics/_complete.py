@@ -27,7 +27,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from dm2l.labels import Signs
 from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
 from dm2l.metrics._rates import Array, check_holes, observation_rates
-from dm2l.metrics._units import MetricValue, Undefined
+from dm2l.metrics._units import MetricValue, Undefined, tie_runs
 
 # Observed yes and no "no" at all: from so many on it is no chance.
 ONLY_POSITIVES = 5
@@ -107,14 +107,7 @@ class CompleteRows:
     @cached_property
     def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """First and last place of those that have the same score."""
-        S = np.take_along_axis(self.S, self.order, axis=1)
-        n, c = S.shape
-        place = np.arange(c)
-        ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
-        ends[:, :-1] = self.break_ties | (S[:, 1:] != S[:, :-1])
-        starts[:, 1:] = ends[:, :-1]
-        end = np.minimum.accumulate(np.where(ends, place, c - 1)[:, ::-1], axis=1)[:, ::-1]
-        return np.maximum.accumulate(np.where(starts, place, 0), axis=1), end
+        return tie_runs(np.take_along_axis(self.S, self.order, axis=1), self.break_ties)
 
     def from_(self, values: Array) -> Array:
         """Sums over labels that score at least as high."""

@@ -22,6 +22,7 @@ from dm2l.metrics._units import (
     finish,
     ratio,
     signs_and_scores,
+    tie_runs,
 )
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
@@ -65,15 +66,8 @@ def _order(T: Signs, S: NDArray[np.float64], *, break_ties: bool = False) -> _Or
     up_to_positive = np.cumsum(positive, axis=1, dtype=np.int64)
     up_to_negative = np.cumsum(negative, axis=1, dtype=np.int64)
 
-    # A tie is a run of equal keys: counts "at least as high" are read at the end of the run.
-    n, c = key.shape
-    position = np.arange(c)
-    ends = np.ones((n, c), dtype=bool)
-    ends[:, :-1] = break_ties | (key[:, 1:] != key[:, :-1])
-    starts = np.ones((n, c), dtype=bool)
-    starts[:, 1:] = ends[:, :-1]
-    end = np.minimum.accumulate(np.where(ends, position, c - 1)[:, ::-1], axis=1)[:, ::-1]
-    start = np.maximum.accumulate(np.where(starts, position, 0), axis=1)
+    # Counts "at least as high" are read at the end of a run of equal keys.
+    start, end = tie_runs(key, break_ties)
     above = np.take_along_axis(up_to_negative - negative, start, axis=1)
     return _Order(
         positive=positive,

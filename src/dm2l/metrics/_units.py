@@ -189,6 +189,17 @@ def average(
     )
 
 
+def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and last place of those with the same key, in rows that are sorted."""
+    n, c = keys.shape
+    place = np.arange(c)
+    ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
+    ends[:, :-1] = break_ties | (keys[:, 1:] != keys[:, :-1])
+    starts[:, 1:] = ends[:, :-1]
+    end = np.minimum.accumulate(np.where(ends, place, c - 1)[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum.accumulate(np.where(starts, place, 0), axis=1), end
+
+
 def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> NDArray[np.float64]:
     """``a / b``, and ``undefined`` where ``b`` is zero."""
     return np.divide(a, b, out=np.full(len(a), undefined), where=b != 0)

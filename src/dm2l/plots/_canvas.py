@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.extras import require
 from dm2l.labels import Signs, parse_labels
-from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH, matplotlib
+from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH
 
 Numbers = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ def axes_or_new(ax: Any, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any
     """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
     if ax is not None:
         return ax
-    plt = matplotlib("pyplot", "Plots")
+    plt = require("matplotlib.pyplot", "plot")
     return plt.subplots(figsize=(width, height), layout="constrained", facecolor="white")[1]
 
 

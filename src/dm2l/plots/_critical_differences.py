@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from dm2l.extras import require
 from dm2l.plots._canvas import Numbers
 from dm2l.plots.diagrams import critical_difference_diagram
-from dm2l.plots.panels import matplotlib
 from dm2l.plots.ranks import average_ranks, friedman, nemenyi_critical_difference
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class CriticalDifferenceDisplay:
             )
             size = fitting.figure.get_size_inches()
             ax = (
-                matplotlib("pyplot", "Plots")
+                require("matplotlib.pyplot", "plot")
                 .figure(figsize=size, facecolor="white")
                 .add_axes(fitting.get_position())
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.plots.panels import matplotlib
+from dm2l.extras import require
 from dm2l.plots.ranks import check_ranks, indistinguishable_groups
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _bars(ranks: NDArray[np.float64], cd: float, inch: float) -> list[tuple[floa
 
 def _text_inches(text: str, font_size: float) -> float:
     """Width of a text, whatever it will be drawn with, and the gap beside it."""
-    path = matplotlib("textpath", "Diagrams").TextPath((0, 0), text, size=font_size)
+    path = require("matplotlib.textpath", "plot").TextPath((0, 0), text, size=font_size)
     # On a screen letters are set on whole pixels, up to a twentieth wider than their outlines.
     return float(1.07 * path.get_extents().width + 8) / 72
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from dm2l.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,18 +122,8 @@ class Frame:
 
 def new_figure(width: float, height: float) -> Any:
     """A figure without pyplot, of a size in inches."""
-    figure = matplotlib("figure", "Figures")
+    figure = require("matplotlib.figure", "plot")
     return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
-def matplotlib(part: str, who: str) -> Any:
-    """A part of matplotlib, loaded when something is drawn and not before."""
-    try:
-        return import_module(f"matplotlib.{part}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ImportError(f"{who} need matplotlib: pip install 'dm2l[plot]'") from error
 
 
 def log_axis(ax: Axes, name: str) -> None:

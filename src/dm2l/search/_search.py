@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -36,6 +36,7 @@ RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kerne
 Rows = NDArray[np.intp]
 
 
+@dataclass(eq=False, repr=False)
 class DM2LClassifierCV(MissingLabelClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
@@ -105,60 +106,32 @@ class DM2LClassifierCV(MissingLabelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        lambda_ds: Sequence[float] | None = None,
-        alphas: Sequence[float] | None = None,
-        gammas: Sequence[float | str] | None = None,
-        *,
-        kernel: Any = "linear",
-        degree: float = 3,
-        coef0: float = 1,
-        approximation: str | None = None,
-        n_components: int = 1000,
-        fit_intercept: bool = True,
-        discriminant: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        search_tol: float = 1e-4,
-        search_iter: int = 10,
-        scoring: Any = None,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        threshold: Any = None,
-        calibration: str | None = None,
-        coupling: str | None = "residual",
-        missing_label: Any = np.nan,
-        absent_label: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.lambda_ds = lambda_ds
-        self.alphas = alphas
-        self.gammas = gammas
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.approximation = approximation
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.discriminant = discriminant
-        self.max_iter = max_iter
-        self.tol = tol
-        self.search_tol = search_tol
-        self.search_iter = search_iter
-        self.scoring = scoring
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.refit = refit
-        self.threshold = threshold
-        self.calibration = calibration
-        self.coupling = coupling
-        self.missing_label = missing_label
-        self.absent_label = absent_label
-        self.random_state = random_state
-        self.verbose = verbose
+    lambda_ds: Sequence[float] | None = None
+    alphas: Sequence[float] | None = None
+    gammas: Sequence[float | str] | None = None
+    _: KW_ONLY
+    kernel: Any = "linear"
+    degree: float = 3
+    coef0: float = 1
+    approximation: str | None = None
+    n_components: int = 1000
+    fit_intercept: bool = True
+    discriminant: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-5
+    search_tol: float = 1e-4
+    search_iter: int = 10
+    scoring: Any = None
+    cv: Any = 5
+    n_jobs: int | None = None
+    refit: bool = True
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = "residual"
+    missing_label: Any = np.nan
+    absent_label: str | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     _follows_input = True
     _couples_itself = True

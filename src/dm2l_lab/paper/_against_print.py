@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import groupby
 
 import numpy as np
@@ -19,6 +20,7 @@ FEWEST = 4  # repetitions of a method that count
 NAMES = {"Corel16k": "Corel16k (001 of its ten)", "Tmc2007-500": "Tmc2007-500 (old edition)"}
 
 
+@cache  # rows are read and decoded once, not for every block
 def table(store: Store, protocol: str, mask: str = "per_row") -> ResultTable:
     """Results of a protocol, under one mask."""
     (results,) = read_results(store, protocol)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ TERMS = ("Rkl", "Cvg", "Ap")  # Auc is 1 - Rkl
 _EQUAL: Verdict = "no difference shown"
 
 
+@cache
 def _duels(store: Store) -> list[Duel]:
     found = table(store, HONEST)
     everything = duels(found, ridge_pairs(found.results.methods))

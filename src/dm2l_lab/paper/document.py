@@ -13,7 +13,6 @@ import argparse
 import itertools
 import re
 import sys
-from functools import partial
 from pathlib import Path
 
 from dm2l_lab import Store
@@ -48,7 +47,8 @@ def write_pages(store: Store, *, check: bool) -> None:
         old = new = path.read_text(encoding="utf-8")
         for name, text in texts.items():
             marks = rf"(<!-- results: {name} -->\n).*?(<!-- end -->)"
-            new = re.sub(marks, partial(_filled, text), new, flags=re.DOTALL)
+            block = text.replace("\\", r"\\")
+            new = re.sub(marks, rf"\g<1>{block}\n\g<2>", new, flags=re.DOTALL)
         if not check:
             path.write_text(new, encoding="utf-8")
         elif new != old:
@@ -56,10 +56,6 @@ def write_pages(store: Store, *, check: bool) -> None:
                 f"{page} does not match results/cells.parquet: "
                 "run python -m dm2l_lab.paper.document"
             )
-
-
-def _filled(text: str, block: re.Match[str]) -> str:
-    return f"{block[1]}{text}\n{block[2]}"
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l.coupling import DenseCovariance, FactorCovariance, beliefs, condition
+from dm2l.coupling import DenseCovariance, FactorCovariance, condition
 
 SEEDS = st.integers(0, 2**16)
 
@@ -121,35 +121,6 @@ def test_every_array_library_gives_the_same(place, form):
     got = condition(here, T, xp.asarray(F))
     for a, b in zip(got, condition((dense, factor)[form], T, F), strict=True):
         np.testing.assert_allclose(np.asarray(a), b, atol=1e-10)
-
-
-@given(seed=SEEDS)
-@settings(max_examples=15, deadline=None)
-def test_an_answer_does_what_conditioning_on_it_does(seed):
-    dense, factor, T, F = problem(seed, n=1, rate=0.4)
-    holes = np.flatnonzero(T[0] == 0)
-    if not len(holes):
-        return
-    k = int(holes[seed % len(holes)])
-    after = T.copy()
-    after[0, k] = 1
-    mean, variance = one_by_one(dense.S, after, F)
-    rest = holes[holes != k]
-    for form in (dense, factor):
-        row = beliefs(form, T[0], F[0])
-        told = row.answer(k, 1)
-        np.testing.assert_array_equal(told.labels, rest)
-        np.testing.assert_allclose(told.mean, mean[0, rest], atol=1e-8)
-        np.testing.assert_allclose(told.variance, variance[0, rest], atol=1e-8)
-        place = int(np.flatnonzero(holes == k)[0])
-        lost = np.delete(row.variance, place).sum() - told.variance.sum()
-        np.testing.assert_allclose(row.settles()[place], lost, atol=1e-8)
-
-
-def test_an_answer_to_what_is_known_is_refused():
-    dense, _, T, F = problem(1, n=1, rate=1.0)
-    with pytest.raises(ValueError, match="label 2 is not a hole"):
-        beliefs(dense, T[0], F[0]).answer(2, 1)
 
 
 @pytest.mark.parametrize("form", [0, 1])

@@ -26,6 +26,8 @@ distributed = pytest.importorskip("distributed", reason="an extra: pip install '
 from dm2l.scale.cluster import DaskBlocks  # noqa: E402
 
 ROWS, BLOCK, WORKERS = 600, 75, 2
+# Coupling, which takes longer than the rest on so few rows, has tests of its own.
+uncoupled = partial(DM2LClassifier, coupling=None)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,8 @@ def gap(model, other, X):
 @pytest.mark.parametrize("keep", [True, False])
 def test_workers_give_the_answer_of_one_process(client, data, strategy, keep):
     X, Y = data
-    there = DM2LClassifier().fit(chunked(X, Y, keep=keep), strategy=strategy)
-    here = DM2LClassifier().fit(X, Y)
+    there = uncoupled().fit(chunked(X, Y, keep=keep), strategy=strategy)
+    here = uncoupled().fit(X, Y)
     assert gap(there, here, X) < 1e-8
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
 
@@ -100,11 +102,11 @@ def test_randomised_features_are_those_of_the_same_blocks_here(client, data, app
     Y = Y.copy()
     Y[:, 2] = np.where(np.isnan(Y[:, 2]), np.nan, 0)  # constant: not learnt
     settings = {"approximation": approximation, "n_components": 40, "random_state": 0}
-    model = DM2LClassifier(kernel="rbf", **settings)
+    model = uncoupled(kernel="rbf", **settings)
     with pytest.warns(UserWarning, match="one class"):
         here = model.fit(RowBlocks.from_arrays(X, Y, rows=BLOCK), strategy="passes")
     with pytest.warns(UserWarning, match="one class"):
-        there = DM2LClassifier(kernel="rbf", **settings).fit(chunked(X, Y), strategy="passes")
+        there = uncoupled(kernel="rbf", **settings).fit(chunked(X, Y), strategy="passes")
     assert gap(there, here, X) < 1e-8
 
 
@@ -139,11 +141,11 @@ def test_rows_of_labels_that_cannot_be_learnt_stay_out_whatever_a_block_shows(cl
     Y[~truth & (rng.random(Y.shape) < 0.02)] = 0
     Y[:, 0] = np.where(truth[:, 0], 1, np.nan)  # never negative
     with pytest.warns(UserWarning, match="one class"):
-        here = DM2LClassifier().fit(X, Y, strategy="memory")
+        here = uncoupled().fit(X, Y, strategy="memory")
     for strategy in ("statistics", "passes"):
         for blocks in (chunked(X, Y, rows=100), RowBlocks.from_arrays(X, Y, rows=50)):
             with pytest.warns(UserWarning, match="one class"):
-                found = DM2LClassifier().fit(blocks, strategy=strategy)
+                found = uncoupled().fit(blocks, strategy=strategy)
             assert gap(found, here, X) < 1e-6
 
 
@@ -161,11 +163,11 @@ def test_partitions_without_rows(client, data, approximation):
     features = [name for name in table if name.startswith("x")]
     kept = table[(table.day > 0) & (table.day != 3)]
     settings = {} if approximation is None else {"kernel": "rbf", "n_components": 30}
-    model = DM2LClassifier(approximation=approximation, random_state=0, gamma=0.1, **settings)
+    model = uncoupled(approximation=approximation, random_state=0, gamma=0.1, **settings)
     there = model.fit(DaskBlocks(frame[features], frame[labels]), strategy="passes")
     scores = there.decision_function(kept[features])
     source = RowBlocks.from_arrays(kept[features].to_numpy(), kept[labels].to_numpy(), rows=100)
-    here = DM2LClassifier(approximation=approximation, random_state=0, gamma=0.1, **settings)
+    here = uncoupled(approximation=approximation, random_state=0, gamma=0.1, **settings)
     here.fit(source, strategy="passes")
     assert abs(scores - here.decision_function(kept[features].to_numpy())).max() < 1e-8
 
@@ -176,7 +178,7 @@ def test_a_failed_fit_leaves_nothing_on_the_workers(client, data):
     mixed[:-BLOCK] = Y[:-BLOCK]
     for _ in range(2):
         with pytest.raises(ValueError, match="writes negatives"):
-            DM2LClassifier().fit(chunked(X, mixed))
+            uncoupled().fit(chunked(X, mixed))
         end = time.monotonic() + 10
         while any(client.has_what().values()) and time.monotonic() < end:
             time.sleep(0.05)
@@ -186,7 +188,7 @@ def test_a_failed_fit_leaves_nothing_on_the_workers(client, data):
 def test_blocks_leave_the_workers_with_their_last_name(client, data):
     X, Y = data
     blocks = chunked(X, Y)
-    DM2LClassifier().fit(blocks)
+    uncoupled().fit(blocks)
     assert any(client.has_what().values())
     del blocks
     end = time.monotonic() + 10
@@ -199,7 +201,7 @@ def test_threads_of_a_process_get_their_blas_back(data):
     X, Y = data
     with ThreadpoolController().limit(limits=2, user_api="blas"):  # tests may have one anyway
         with distributed.Client(n_workers=2, processes=False, dashboard_address=":0") as client:
-            DM2LClassifier().fit(chunked(X, Y, client=client), strategy="passes")
+            uncoupled().fit(chunked(X, Y, client=client), strategy="passes")
         assert blas_thread_count() == 2
 
 
@@ -231,8 +233,8 @@ def test_data_frames(client, data):
     labels = [name for name in table if name.startswith("y")]
     frame = dd.from_pandas(table, npartitions=5)
     blocks = DaskBlocks(frame.drop(columns=labels), frame[labels])
-    model = DM2LClassifier().fit(blocks)
-    here = DM2LClassifier().fit(table.drop(columns=labels), table[labels])
+    model = uncoupled().fit(blocks)
+    here = uncoupled().fit(table.drop(columns=labels), table[labels])
     assert list(model.feature_names_in_) == list(here.feature_names_in_)
     assert gap(model, here, table.drop(columns=labels)) < 1e-8
     assert list(model.label_names_) == labels
@@ -245,8 +247,8 @@ def test_a_mask_and_sparse_rows(client, data):
     blocks = DaskBlocks(
         rows, da.from_array(Y, (BLOCK, -1)), da.from_array(mask, (BLOCK, -1)), client=client
     )
-    here = DM2LClassifier().fit(X, Y, label_mask=mask)
-    assert gap(DM2LClassifier().fit(blocks), here, X) < 1e-8
+    here = uncoupled().fit(X, Y, label_mask=mask)
+    assert gap(uncoupled().fit(blocks), here, X) < 1e-8
 
 
 def test_a_single_column_of_classes(client, data):
@@ -254,10 +256,10 @@ def test_a_single_column_of_classes(client, data):
     y = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
     rows = da.from_array(X, (BLOCK, -1))
     with pytest.raises(ValueError, match="classes="):
-        DM2LClassifier().fit(DaskBlocks(rows, da.from_array(y, BLOCK)))
+        uncoupled().fit(DaskBlocks(rows, da.from_array(y, BLOCK)))
     blocks = DaskBlocks(rows, da.from_array(y, BLOCK), classes=["a", "b", "c"])
-    here = DM2LClassifier().fit(X, y)
-    np.testing.assert_array_equal(DM2LClassifier().fit(blocks).predict(X), here.predict(X))
+    here = uncoupled().fit(X, y)
+    np.testing.assert_array_equal(uncoupled().fit(blocks).predict(X), here.predict(X))
 
 
 def test_labels_are_held_to_one_form_across_workers(client, data):
@@ -265,11 +267,11 @@ def test_labels_are_held_to_one_form_across_workers(client, data):
     mixed = Y.copy()
     mixed[-BLOCK:] = np.where(mixed[-BLOCK:] == 0, -1, mixed[-BLOCK:])
     with pytest.raises(ValueError, match="Block 7: This block writes negatives as -1"):
-        DM2LClassifier().fit(chunked(X, mixed))
+        uncoupled().fit(chunked(X, mixed))
     broken = X.copy()
     broken[BLOCK + 3, 2] = np.nan
     with pytest.raises(ValueError, match=r"Block 1: Input X contains NaN|Block 1: Input contains"):
-        DM2LClassifier().fit(chunked(broken, Y))
+        uncoupled().fit(chunked(broken, Y))
 
 
 def test_what_is_no_dask_collection_is_refused(client, data):
@@ -283,7 +285,7 @@ def test_what_is_no_dask_collection_is_refused(client, data):
 def test_chunks_of_columns_and_other_rows_are_put_together(client, data):
     X, Y = data
     blocks = DaskBlocks(da.from_array(X, (100, 5)), da.from_array(Y, (250, 2)))
-    assert gap(DM2LClassifier().fit(blocks), DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert gap(uncoupled().fit(blocks), uncoupled().fit(X, Y), X) < 1e-8
 
 
 def test_without_a_client_it_says_so():
@@ -312,6 +314,6 @@ def test_a_worker_killed_during_the_fit_changes_nothing(client, data, strategy, 
 
     monkeypatch.setattr(DaskBlocks, "_sum", kill_one)
     client.wait_for_workers(WORKERS, timeout=60)
-    model = DM2LClassifier().fit(chunked(X, Y, client=client), strategy=strategy)
+    model = uncoupled().fit(chunked(X, Y, client=client), strategy=strategy)
     assert len(passes) == 1 or len(passes) > 4
-    assert gap(model, DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert gap(model, uncoupled().fit(X, Y), X) < 1e-8

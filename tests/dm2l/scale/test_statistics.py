@@ -40,6 +40,9 @@ from dm2l.scale import (
 from dm2l.scale import _strategy as strategy_module
 from dm2l.solvers import Problem
 
+# Coupling, which takes longer than the rest on so few rows, has tests of its own.
+uncoupled = partial(DM2LClassifier, coupling=None)
+
 
 def make_data(seed=0, n=600, d=12, c=6, observed=0.5, far=2.0):
     """Correlated features away from zero, and labels of falling frequency with holes."""
@@ -143,8 +146,8 @@ def test_rows_without_labels_and_hidden_labels_leave_no_trace():
     mask = ~np.isnan(Y)
     rng = np.random.default_rng(0)
     garbage = np.where(mask, Y, rng.integers(0, 2, size=Y.shape))
-    plain = DM2LClassifier().partial_fit(X[:300], Y[:300]).partial_fit(X[300:], Y[300:])
-    masked = DM2LClassifier()
+    plain = uncoupled().partial_fit(X[:300], Y[:300]).partial_fit(X[300:], Y[300:])
+    masked = uncoupled()
     for part in (slice(0, 300), slice(300, None)):
         masked.partial_fit(X[part], garbage[part], label_mask=mask[part])
     for name in plain.statistics_.state():
@@ -154,11 +157,11 @@ def test_rows_without_labels_and_hidden_labels_leave_no_trace():
     np.testing.assert_array_equal(plain.coef_, masked.coef_)
     seen = mask.any(axis=1)
     X[~seen] = 1e9
-    np.testing.assert_array_equal(DM2LClassifier().partial_fit(X, Y).coef_, masked_once(X, Y, seen))
+    np.testing.assert_array_equal(uncoupled().partial_fit(X, Y).coef_, masked_once(X, Y, seen))
 
 
 def masked_once(X, Y, seen):
-    return DM2LClassifier().partial_fit(X[seen], Y[seen]).coef_
+    return uncoupled().partial_fit(X[seen], Y[seen]).coef_
 
 
 problems = st.integers(0, 2**32 - 1).map(
@@ -516,7 +519,7 @@ SETTINGS = (
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 def test_every_strategy_finds_the_fit_in_memory(parameters, strategy):
     X, Y = make_data(6)
-    model = DM2LClassifier(**parameters)
+    model = uncoupled(**parameters)
     memory = clone(model).fit(X, Y, strategy="memory")
     other = clone(model).fit(X, Y, strategy=strategy)
     assert apart(memory, other, X) < 1e-8
@@ -527,23 +530,23 @@ def test_every_strategy_finds_the_fit_in_memory(parameters, strategy):
 @pytest.mark.parametrize("seed", range(5))
 def test_partial_fit_over_twenty_random_blocks_in_any_order_is_one_fit(seed):
     X, Y = make_data(7, n=1500, d=20, c=8)
-    whole = DM2LClassifier().fit(X, Y)
+    whole = uncoupled().fit(X, Y)
     rng = np.random.default_rng(seed)
     borders = np.sort(rng.choice(np.arange(1, 1500), size=19, replace=False))
     blocks = np.split(rng.permutation(1500), borders)
     assert len(blocks) == 20
-    model = DM2LClassifier()
+    model = uncoupled()
     for rows in blocks:
         model.partial_fit(X[rows], Y[rows])
     assert apart(model, whole, X) < 1e-8
     # ... and without the last block it is as if that had never been there.
-    never = DM2LClassifier()
+    never = uncoupled()
     for rows in blocks[:-1]:
         never.partial_fit(X[rows], Y[rows], solve=rows is blocks[-2])
     model.unlearn(X[blocks[-1]], Y[blocks[-1]])
     assert apart(model, never, X) < 1e-6
     rest = np.concatenate(blocks[:-1])
-    assert apart(model, DM2LClassifier().fit(X[rest], Y[rest]), X) < 1e-6
+    assert apart(model, uncoupled().fit(X[rest], Y[rest]), X) < 1e-6
 
 
 @pytest.mark.parametrize("strategy", ["auto", "memory", "statistics", "passes"])
@@ -553,23 +556,23 @@ def test_a_source_is_fitted_like_its_rows(strategy, tmp_path):
     labels = pd.DataFrame(Y, columns=[f"y{j}" for j in range(Y.shape[1])]).astype("Int8")
     pd.concat([frame, labels], axis=1).to_parquet(tmp_path / "t.parquet", row_group_size=100)
     source = RowBlocks.from_parquet(tmp_path / "t.parquet", labels="y*", rows=90)
-    whole = DM2LClassifier().fit(frame, labels)
-    model = DM2LClassifier().fit(source, strategy=strategy)
+    whole = uncoupled().fit(frame, labels)
+    model = uncoupled().fit(source, strategy=strategy)
     assert apart(model, whole, frame) < 1e-8
     assert list(model.feature_names_in_) == list(frame.columns)
     assert list(model.label_names_) == list(labels.columns)
     np.testing.assert_array_equal(model.predict(frame), whole.predict(frame))
-    prefix = DM2LClassifier().fit(source.head(250), strategy=strategy)
-    assert apart(prefix, DM2LClassifier().fit(frame[:250], labels[:250]), frame) < 1e-8
+    prefix = uncoupled().fit(source.head(250), strategy=strategy)
+    assert apart(prefix, uncoupled().fit(frame[:250], labels[:250]), frame) < 1e-8
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 def test_sparse_rows_are_fitted_like_dense_ones(strategy):
     X, Y = make_data(9, far=0.0)
     X[np.abs(X) < 1.0] = 0.0
-    whole = DM2LClassifier().fit(X, Y)
+    whole = uncoupled().fit(X, Y)
     source = RowBlocks.from_arrays(sp.csr_array(X), Y, rows=100)
-    assert apart(DM2LClassifier().fit(source, strategy=strategy), whole, X) < 1e-8
+    assert apart(uncoupled().fit(source, strategy=strategy), whole, X) < 1e-8
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
@@ -579,13 +582,13 @@ def test_labels_that_cannot_be_learnt_take_their_rows_with_them(strategy, missin
     Y[:, 0] = np.where(Y[:, 0] == missing_class, np.nan, Y[:, 0])
     Y[:, 4] = np.nan
     with pytest.warns(ConstantLabelWarning):
-        whole = DM2LClassifier().fit(X, Y, strategy="memory")
+        whole = uncoupled().fit(X, Y, strategy="memory")
     source = RowBlocks.from_arrays(X, Y, rows=70)
     with pytest.warns(ConstantLabelWarning):
-        model = DM2LClassifier().fit(source, strategy=strategy)
+        model = uncoupled().fit(source, strategy=strategy)
     assert apart(model, whole, X) < 1e-8
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
-    streamed = DM2LClassifier()
+    streamed = uncoupled()
     for i in np.random.default_rng(0).permutation(6):
         streamed.partial_fit(X[100 * i :][:100], Y[100 * i :][:100])
     assert apart(streamed, whole, X) < 1e-8
@@ -595,7 +598,7 @@ def test_a_label_that_lost_a_class_keeps_its_group_and_the_objective_its_bound()
     X, Y = make_data(11, n=200)
     Y[:, 2] = np.where(Y[:, 2] == 0, np.nan, Y[:, 2])
     X2, Y2 = make_data(12, n=200)
-    model = DM2LClassifier(lambda_d=5.0, alpha=1e-3).partial_fit(X, Y).partial_fit(X2, Y2)
+    model = uncoupled(lambda_d=5.0, alpha=1e-3).partial_fit(X, Y).partial_fit(X2, Y2)
     model.unlearn(X2, Y2)
     assert model.statistics_.groups[2]
     assert not model.statistics_.learnable[2]
@@ -605,29 +608,29 @@ def test_a_label_that_lost_a_class_keeps_its_group_and_the_objective_its_bound()
 
 def test_more_columns_than_rows():
     X, Y = make_data(13, n=40, d=60, c=3, observed=0.8)
-    whole = DM2LClassifier().fit(X, Y)
+    whole = uncoupled().fit(X, Y)
     for strategy in ("statistics", "passes"):
-        assert apart(DM2LClassifier().fit(X, Y, strategy=strategy), whole, X) < 1e-7
+        assert apart(uncoupled().fit(X, Y, strategy=strategy), whole, X) < 1e-7
 
 
 def test_single_precision_rows_are_fitted_in_double():
     X, Y = make_data(14)
     X = X.astype(np.float32)
-    exact = DM2LClassifier().fit(X.astype(np.float64), Y)
-    found = DM2LClassifier().fit(X, Y, strategy="statistics")
+    exact = uncoupled().fit(X.astype(np.float64), Y)
+    found = uncoupled().fit(X, Y, strategy="statistics")
     assert found.coef_.dtype == np.float32
-    again = DM2LClassifier().fit_statistics(found.statistics_)
+    again = uncoupled().fit_statistics(found.statistics_)
     assert apart(again, exact, X.astype(np.float64)) < 1e-8
 
 
 def test_forgetting_follows_a_stream_that_turns_around():
     X, Y = make_data(15)
     turned = 1 - Y
-    model, patient = DM2LClassifier(), DM2LClassifier()
+    model, patient = uncoupled(), uncoupled()
     for labels in (Y, turned):
         model.partial_fit(X, labels, forgetting=1e-3)
         patient.partial_fit(X, labels)
-    fresh = DM2LClassifier().fit(X, turned)
+    fresh = uncoupled().fit(X, turned)
     assert apart(model, fresh, X) < 0.05
     assert apart(patient, fresh, X) > 0.3
     with pytest.raises(ValueError, match="forgetting"):
@@ -637,8 +640,8 @@ def test_forgetting_follows_a_stream_that_turns_around():
 def test_a_stream_of_classes():
     X, _ = make_data(16, n=300)
     y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] - X[:, 0].mean(), [-0.5, 0.5])]
-    whole = DM2LClassifier().fit(X, y)
-    model = DM2LClassifier()
+    whole = uncoupled().fit(X, y)
+    model = uncoupled()
     with pytest.raises(ValueError, match="classes="):
         clone(model).partial_fit(X[:10], y[:10])
     for i, rows in enumerate(np.array_split(np.argsort(y), 6)):  # class after class
@@ -652,15 +655,15 @@ def test_a_stream_of_classes():
 
 def test_blocks_may_show_nothing():
     X, Y = make_data(17)
-    model = DM2LClassifier()
+    model = uncoupled()
     model.partial_fit(X[:50], np.full((50, 6), np.nan))
     np.testing.assert_array_equal(model.decision_function(X), np.zeros(Y.shape))
     model.partial_fit(X, Y)
-    assert apart(model, DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert apart(model, uncoupled().fit(X, Y), X) < 1e-8
     empty = RowBlocks.from_arrays(X, np.full(Y.shape, np.nan), rows=100)
     for strategy in ("memory", "statistics", "passes"):
         with pytest.raises(ValueError, match="nothing observed in any block"):
-            DM2LClassifier().fit(empty, strategy=strategy)
+            uncoupled().fit(empty, strategy=strategy)
 
 
 @pytest.mark.parametrize(
@@ -674,7 +677,7 @@ def test_blocks_may_show_nothing():
 )
 def test_a_stream_goes_on_after_a_pause(parameters, tmp_path):
     X, Y = make_data(18)
-    straight = DM2LClassifier(**parameters)
+    straight = uncoupled(**parameters)
     paused = {
         "pickle": lambda model: pickle.loads(pickle.dumps(model)),
         "file": lambda model: (save_model(model, tmp_path / "m"), load_model(tmp_path / "m"))[1],
@@ -700,11 +703,11 @@ def test_statistics_from_elsewhere_are_solved_here(tmp_path):
     days[1].save(tmp_path / "day.npz")
     days[1] = SufficientStatistics.load(tmp_path / "day.npz")
     total = days[0] + days[1] + days[2]
-    model = DM2LClassifier().fit_statistics(total)
-    assert apart(model, DM2LClassifier().fit(X, Y), X) < 1e-8
+    model = uncoupled().fit_statistics(total)
+    assert apart(model, uncoupled().fit(X, Y), X) < 1e-8
     model.fit_statistics(model.statistics_ - days[1])
     rest = np.r_[0:200, 400:600]
-    assert apart(model, DM2LClassifier().fit(X[rest], Y[rest]), X) < 1e-6
+    assert apart(model, uncoupled().fit(X[rest], Y[rest]), X) < 1e-6
     # They were copied: what happens to them later is none of the model's business.
     total.add(X, signs_of(Y))
     assert model.statistics_.weight < total.weight
@@ -712,40 +715,40 @@ def test_statistics_from_elsewhere_are_solved_here(tmp_path):
 
 def test_statistics_handed_out_are_a_copy():
     X, Y = make_data(20)
-    model = DM2LClassifier().partial_fit(X[:300], Y[:300])
+    model = uncoupled().partial_fit(X[:300], Y[:300])
     model.statistics_.add(X, signs_of(Y))
     model.partial_fit(X[300:], Y[300:])
-    assert apart(model, DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert apart(model, uncoupled().fit(X, Y), X) < 1e-8
 
 
 def test_gathering_without_solving():
     X, Y = make_data(21)
-    model = DM2LClassifier().partial_fit(X[:300], Y[:300], solve=False)
+    model = uncoupled().partial_fit(X[:300], Y[:300], solve=False)
     with pytest.raises(NotFittedError, match="solve"):
         model.predict(X)
-    halfway = DM2LClassifier().fit(X[:300], Y[:300])
+    halfway = uncoupled().fit(X[:300], Y[:300])
     assert apart(clone(model).fit_statistics(model.statistics_), halfway, X) < 1e-8
     assert apart(model.fit_statistics(model.statistics_), halfway, X) < 1e-8
     model.partial_fit(X[300:], Y[300:], solve=False)
     assert apart(model, halfway, X) < 1e-8  # still the old one
     model.fit_statistics(model.statistics_)
-    assert apart(model, DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert apart(model, uncoupled().fit(X, Y), X) < 1e-8
 
 
 def test_names_outlive_a_solution_from_statistics():
     X, Y = make_data(29)
     frame = pd.DataFrame(X).add_prefix("x")
     labels = pd.DataFrame(Y).add_prefix("y")
-    model = DM2LClassifier().partial_fit(frame, labels)
+    model = uncoupled().partial_fit(frame, labels)
     model.fit_statistics(model.statistics_)
     assert list(model.label_names_) == list(labels.columns)
     assert list(model.feature_names_in_) == list(frame.columns)
-    assert apart(model, DM2LClassifier().fit(frame, labels), frame) < 1e-8
+    assert apart(model, uncoupled().fit(frame, labels), frame) < 1e-8
 
 
 def test_a_warm_start_goes_on_from_the_last_block():
     X, Y = make_data(22)
-    cold, warm = DM2LClassifier(2.0), DM2LClassifier(2.0, warm_start=True)
+    cold, warm = uncoupled(2.0), uncoupled(2.0, warm_start=True)
     for model in (cold, warm):
         model.partial_fit(X[:590], Y[:590]).partial_fit(X[590:], Y[590:])
     assert warm.n_evaluations_ < cold.n_evaluations_
@@ -754,14 +757,14 @@ def test_a_warm_start_goes_on_from_the_last_block():
 
 def test_after_a_fit_in_memory_a_new_stream_begins():
     X, Y = make_data(23)
-    model = DM2LClassifier().fit(X, Y, strategy="memory")
+    model = uncoupled().fit(X, Y, strategy="memory")
     with pytest.raises(AttributeError, match="strategy='statistics'"):
         _ = model.statistics_
     model.partial_fit(X[:300], Y[:300])
-    assert apart(model, DM2LClassifier().fit(X[:300], Y[:300]), X) < 1e-8
-    kept = DM2LClassifier().fit(X[:300], Y[:300], strategy="statistics")
+    assert apart(model, uncoupled().fit(X[:300], Y[:300]), X) < 1e-8
+    kept = uncoupled().fit(X[:300], Y[:300], strategy="statistics")
     kept.partial_fit(X[300:], Y[300:])
-    assert apart(kept, DM2LClassifier().fit(X, Y), X) < 1e-8
+    assert apart(kept, uncoupled().fit(X, Y), X) < 1e-8
     kept.fit(X, Y, strategy="memory")
     assert not hasattr(kept, "statistics_")
 
@@ -778,7 +781,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("reason", IMPOSSIBLE)
 def test_models_that_need_all_rows_say_so(reason):
     X, Y = make_data(24, n=100)
-    model = DM2LClassifier(**IMPOSSIBLE[reason])
+    model = uncoupled(**IMPOSSIBLE[reason])
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match=reason):
         model.partial_fit(X, Y)
@@ -788,11 +791,11 @@ def test_models_that_need_all_rows_say_so(reason):
 
 def test_a_source_can_still_be_calibrated_in_memory():
     X, Y = make_data(25, n=200)
-    whole = DM2LClassifier(calibration="sigmoid", cv=3).fit(X, Y)
-    model = DM2LClassifier(calibration="sigmoid", cv=3).fit(RowBlocks.from_arrays(X, Y, rows=30))
+    whole = uncoupled(calibration="sigmoid", cv=3).fit(X, Y)
+    model = uncoupled(calibration="sigmoid", cv=3).fit(RowBlocks.from_arrays(X, Y, rows=30))
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-8)
     # Arrays are at hand, so their statistics do not stand in the way.
-    model = DM2LClassifier(calibration="sigmoid", cv=3).fit(X, Y, strategy="statistics")
+    model = uncoupled(calibration="sigmoid", cv=3).fit(X, Y, strategy="statistics")
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-7)
 
 
@@ -800,29 +803,29 @@ def test_arguments_that_contradict_each_other_are_refused():
     X, Y = make_data(26, n=60)
     source = RowBlocks.from_arrays(X, Y, rows=20)
     with pytest.raises(ValueError, match="pass no Y"):
-        DM2LClassifier().fit(source, Y)
+        uncoupled().fit(source, Y)
     with pytest.raises(ValueError, match="strategy must be one of 'auto', 'memory'"):
-        DM2LClassifier().fit(X, Y, strategy="magic")
+        uncoupled().fit(X, Y, strategy="magic")
     with pytest.raises(ValueError, match=r"missing_label=-1 here, nan in the row blocks"):
-        DM2LClassifier(missing_label=-1).fit(source)
+        uncoupled(missing_label=-1).fit(source)
     with pytest.raises(NotFittedError, match="no statistics"):
-        DM2LClassifier().unlearn(X, Y)
+        uncoupled().unlearn(X, Y)
     with pytest.raises(TypeError, match="Expected SufficientStatistics"):
-        DM2LClassifier().fit_statistics({})
-    model = DM2LClassifier().partial_fit(X[:30], Y[:30])
+        uncoupled().fit_statistics({})
+    model = uncoupled().partial_fit(X[:30], Y[:30])
     with pytest.raises(ValueError, match="12 features"):
         model.partial_fit(X[:, 1:], Y)
     with pytest.raises(ValueError, match="earlier ones had 6"):
         model.partial_fit(X, Y[:, 1:])
     with pytest.raises(ValueError, match="not part of these statistics"):
         model.unlearn(X, Y)
-    assert apart(model, DM2LClassifier().fit(X[:30], Y[:30]), X) < 1e-8
+    assert apart(model, uncoupled().fit(X[:30], Y[:30]), X) < 1e-8
 
 
 def test_too_few_iterations_warn_where_the_fit_was_asked_for():
     X, Y = make_data(27)
     with pytest.warns(ConvergenceWarning, match="max_iter=1") as record:
-        DM2LClassifier(3.0, max_iter=1, tol=1e-9).partial_fit(X, Y)
+        uncoupled(3.0, max_iter=1, tol=1e-9).partial_fit(X, Y)
     assert record[0].filename == __file__
 
 
@@ -851,10 +854,10 @@ def test_the_choice_follows_the_costs():
 def test_very_many_rows_at_hand_are_fitted_by_their_statistics(monkeypatch):
     monkeypatch.setattr(strategy_module, "MATTERS", 1e8)
     X, Y = make_data(28, n=20_000, d=8, c=6)
-    model = DM2LClassifier().fit(X, Y)
+    model = uncoupled().fit(X, Y)
     assert hasattr(model, "statistics_")
-    assert apart(model, DM2LClassifier().fit(X, Y, strategy="memory"), X) < 1e-8
-    few = DM2LClassifier().fit(X[:500], Y[:500])
+    assert apart(model, uncoupled().fit(X, Y, strategy="memory"), X) < 1e-8
+    few = uncoupled().fit(X[:500], Y[:500])
     assert not hasattr(few, "statistics_")
 
 
@@ -874,7 +877,7 @@ def stream(n, rows=500, d=20, c=5):
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 def test_memory_does_not_grow_with_rows(strategy):
     peaks = []
-    model = DM2LClassifier(max_iter=2, tol=1.0, coupling=None)
+    model = uncoupled(max_iter=2, tol=1.0, coupling=None)
     model.fit(stream(1_000), strategy=strategy)  # imports and caches
     for n in (4_000, 40_000):
         tracemalloc.start()
@@ -891,5 +894,5 @@ def test_small_statistics_of_a_stream_are_those_of_its_rows():
     source = stream(3_000)
     X = np.concatenate([block.X for block in source])
     T = np.concatenate([block.T for block in source])
-    whole = DM2LClassifier().fit(X, oracle.as_labels(T))
-    assert apart(DM2LClassifier().fit(source), whole, X) < 1e-8
+    whole = uncoupled().fit(X, oracle.as_labels(T))
+    assert apart(uncoupled().fit(source), whole, X) < 1e-8

@@ -38,6 +38,7 @@ def alone(X, Y, folds, gamma=None, metric=average_precision, **settings):
     for alpha in ALPHAS:
         for lambda_d in LAMBDAS:
             options = {} if gamma is None else {"gamma": gamma}
+            options["coupling"] = None  # scores are the subject
             model = DM2LClassifier(lambda_d, alpha, tol=1e-10, max_iter=3000, **options, **settings)
             rows.append(
                 [
