@@ -214,7 +214,8 @@ def cells(part: str, sets: list[str], seeds: range) -> Iterator[Cell]:
         for rate in (0.8,) if data == "Tox21" else rates:
             if part == "holes":
                 for family, names in methods.FAMILIES.items():
-                    yield Cell(part, data, rate, "uniform", seed, family, names)
+                    if family != "tanimoto" or data in CHEMISTRY:
+                        yield Cell(part, data, rate, "uniform", seed, family, names)
             elif part == "new-rows":
                 for family in ("linear", "rbf"):
                     names = (f"{family}, {a}, {b}" for a in TERMS for b in (None, "joint"))

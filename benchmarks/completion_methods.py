@@ -87,8 +87,8 @@ def chosen(case: Holes, kernel: str, lambdas: tuple[float, ...] = LAMBDAS) -> DM
 
     A search with a kernel costs the cube of the rows: it has a sample of them.
     """
-    scale = 1 / (case.X.shape[1] * case.X.var())
-    large = kernel != "linear" and len(case.X) > MOST_ROWS
+    scale = 3.0 if kernel == "tanimoto" else 1 / (case.X.shape[1] * case.X.var())
+    large = kernel == "rbf" and len(case.X) > MOST_ROWS
     shared = {
         "kernel": kernel,
         "approximation": "nystroem" if large else None,
@@ -139,7 +139,7 @@ def linear(case: Holes, kernel: str = "linear") -> Found:
     scores = search + clock()
     p = Calibrator("sigmoid").fit(F, T).predict(model.decision_function(case.X))
     yield f"features, {kernel}", p, scores + clock()
-    if kernel == "linear":
+    if kernel != "rbf":
         return
     yield "coupled out of fold", Coupling.fit(T, F).believe(T, F)[1], scores + clock()
     S = DenseCovariance(pairwise_covariance(*residuals(T, F)))
@@ -152,6 +152,11 @@ def linear(case: Holes, kernel: str = "linear") -> Found:
 def rbf(case: Holes) -> Found:
     """The same with a kernel, and what else can be made of its scores of rows not seen."""
     return linear(case, "rbf")
+
+
+def tanimoto(case: Holes) -> Found:
+    """The same with the kernel of fingerprints, exact."""
+    return linear(case, "tanimoto")
 
 
 def forest(case: Holes) -> Found:
@@ -251,6 +256,7 @@ FAMILIES = {
         *("ours, rbf", "features, rbf", "coupled out of fold", "pairwise"),
         *("logistic [scores, labels]", "boosted [scores, labels]"),
     ),
+    "tanimoto": ("ours, tanimoto", "features, tanimoto"),  # of 0/1 columns
     "forest": ("ours, forest", "features, forest"),
     "boosting": ("boosted [X, labels]",),
 }
