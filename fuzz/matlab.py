@@ -52,7 +52,6 @@ class Forked:
 
 
 def _read(arguments: list[str]) -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0)
     code = 1
     try:
         with open(1, "w", closefd=False) as sys.stdout, open(2, "w", closefd=False) as sys.stderr:

@@ -56,8 +56,8 @@ def read(path):
     what = path.read_bytes()
     if what == b"1":
         raise KeyError("x")
-    if what == b"2":
-        time.sleep(30)
+    while what == b"2":
+        pass
     if what == b"3":
         ctypes.string_at(0)
     if what == b"4":
@@ -66,17 +66,19 @@ def read(path):
         raise ValueError("full") from MemoryError()
     if what == b"6":
         raise ValueError("documented")
+    if what == b"7":
+        time.sleep(300)
 
 def seeds(folder):
     (folder / "seed-0").write_bytes(b"x")
     return [folder / "seed-0"]
 
-batch.SECONDS, batch.BYTES = 3.0, 2**26  # so that it takes seconds, not minutes
+batch.SECONDS, batch.WAIT, batch.BYTES = 1.0, 10.0, 2**26  # it takes seconds, not minutes
 target = Target(seeds, read, lambda content, rng: b"%d" % int(NUMBER[0]))
 NUMBER = [0]
 folder = Path(sys.argv[1])
 good = batch.seeds_of(target, folder)
-for number in range(7):
+for number in range(8):
     NUMBER[0] = number
     for outcome in batch.run("planted", target, good, range(number, number + 1), 1.0, folder):
         print(outcome.number, outcome.result, bool(outcome.finding), outcome.finding, sep="\\t")
@@ -88,11 +90,13 @@ def test_the_fuzzer_sees_errors_hangs_signals_and_memory(tmp_path):
     assert ran.returncode == 0, ran.stderr
     found = [line.split("\t")[1:4] for line in ran.stdout.splitlines()]
     assert [result for result, *_ in found] == [
-        *("read", "KeyError", "TooLong", "death", "read", "ValueError", "ValueError")
+        *("read", "KeyError", "TooLong", "death", "read", "ValueError", "ValueError"),
+        "death",
     ]
-    assert [seen == "True" for _, seen, _ in found] == [False, *[True] * 5, False]
+    assert [seen == "True" for _, seen, _ in found] == [False, *[True] * 5, False, True]
     assert "SIGSEGV" in found[3][2]
     assert "bytes of memory" in found[4][2]
+    assert "did not return" in found[7][2]
 
 
 TORN = """
