@@ -183,11 +183,11 @@ from dm2l import DM2LClassifierCV
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l_lab import Method, Protocol, register
 
-search = DM2LClassifierCV(lambda_ds=[0.0, 1.0], alphas=[0.1, 1.0], cv=2)
+search = DM2LClassifierCV(lambda_ds=[0.0, 1.0], alphas=[0.1, 1.0], cv=2, coupling=None)
 PROTOCOL = Protocol(
     "tiny",
     ("one", "two"),
-    (Method("ridge", MaskedRidgeClassifier()), Method("search", search)),
+    (Method("ridge", MaskedRidgeClassifier(coupling=None)), Method("search", search)),
     rates=(1.0, 0.4),
     masks=("per_row", "uniform"),
     repetitions=3,

@@ -22,8 +22,8 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l_lab import Method, Protocol, Store, _protocol, register
 from dm2l_lab.cli._experiment import _duration, experiment
 
-RIDGE = Method("ridge", MaskedRidgeClassifier())
-STRONG = Method("strong", MaskedRidgeClassifier(alpha=100.0))
+RIDGE = Method("ridge", MaskedRidgeClassifier(coupling=None))
+STRONG = Method("strong", MaskedRidgeClassifier(alpha=100.0, coupling=None))
 BROKEN = Method("broken", DM2LClassifier(lambda_d=-1.0))
 
 
