@@ -16,8 +16,8 @@ import pytest
 import dm2l
 from dm2l.cli._commands import COMMANDS, cli
 
-pytest.importorskip("hatchling", reason="hatchling builds the project and is in every lock")
-yaml = pytest.importorskip("yaml", reason="PyYAML comes with dask")
+pytest.importorskip("hatchling", reason="hatchling is not installed, and is in every lock")
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed, and comes with dask")
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
