@@ -38,7 +38,7 @@ FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest fuzz fits kills lint docs docs-source docs-links bench reproduce-quick lock clean
+.PHONY: help demo test test-oldest test-torch browser fuzz fits kills lint docs docs-source docs-links bench reproduce-quick release lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,21 @@ test: .venv/test/$(READY)  ## the tests and every documented example, newest dep
 
 test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
 	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# Tests that need torch are skipped by the other targets: it is too large for them.
+test-torch: .venv/torch/$(READY)  ## the tests that mention torch, with torch
+	$(TEST_ENV) .venv/torch/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) \
+	  $$(grep -rlw torch tests --include='test_*.py')
+
+browser:  ## a browser for the tests of the review page: Debian's chromium, where there is none
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  if command -v $$name; then exit 0; fi; \
+	done; \
+	if ! command -v apt-get > /dev/null; then \
+	  echo 'Install Chromium or Google Chrome: apt-get is not here to do it.' >&2; exit 1; \
+	fi; \
+	sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
+	$$sudo apt-get update --quiet && $$sudo apt-get install --quiet --yes --no-install-recommends chromium
 
 fuzz: .venv/test/$(READY)  ## damaged and hostile input for all that reads, for MINUTES
 	$(FUZZ) fuzz --minutes $(MINUTES) --keep build/fuzz -o fuzz/results/last.json
@@ -102,6 +117,10 @@ reproduce-quick: .venv/test/$(READY)  ## both protocols on three data sets, and 
 	$(QUICK) report --store build/quick.sqlite -o build/quick.html --tables build/tables --study Arts; \
 	exit $$failed
 
+# RELEASE_TAG, where set, has to be the version's; SOURCE_AT is where the source archive will lie.
+release: .venv/demo/$(READY)  ## archives of the last commit, tried and documented, in dist/
+	$(TEST_ENV) .venv/demo/bin/python -m release
+
 clean:  ## remove environments, caches and build outputs
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -127,6 +146,7 @@ OLDEST = --resolution lowest-direct
 lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
 	$(COMPILE) pyproject.toml requirements/build.in --extra cli -o requirements/demo.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra test -o requirements/test.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra test --extra gpu -o requirements/torch.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra test $(OLDEST) -o requirements/oldest.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra docs -o requirements/docs.txt

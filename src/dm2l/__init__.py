@@ -36,6 +36,7 @@ data
     ``readers``          one for every format
     ``datasets``         catalogue, digits, synthetic
     ``persistence``      models in files
+    ``deployment``       models as ONNX graphs
 
 for people
     ``plots``, ``tables``, ``review``, and the command ``dm2l`` in ``cli``

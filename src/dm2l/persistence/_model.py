@@ -42,7 +42,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : estimator
         An estimator of dm2l, fitted or not; or an estimator of scikit-learn around one, such as a
-        pipeline, which needs skops (``pip install 'dm2l[io]'``). Functions cannot be saved, for
+        pipeline, which needs skops (the extra ``io``). Functions cannot be saved, for
         instance a callable as ``kernel``.
     path : path-like
         The file.

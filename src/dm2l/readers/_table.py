@@ -69,7 +69,7 @@ def read_csv(
     ValueError
         If a column cannot be used; the message names it and says why.
     ImportError
-        If pandas is not installed (``pip install 'dm2l[io]'``).
+        If pandas is not installed (the extra ``io``).
 
     Examples
     --------
@@ -115,7 +115,7 @@ def read_parquet(
     Returns
     -------
     Bunch
-        As of :func:`read_csv`; needs pandas and pyarrow (``pip install 'dm2l[io]'``).
+        As of :func:`read_csv`; needs pandas and pyarrow (the extra ``io``).
 
     Examples
     --------

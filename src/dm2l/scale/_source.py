@@ -248,7 +248,7 @@ class RowBlocks:
         Returns
         -------
         RowBlocks
-            The source; needs pyarrow (``pip install 'dm2l[io]'``).
+            The source; needs pyarrow (the extra ``io``).
         """
         from dm2l.scale._block_readers import ParquetReader, paths
 
@@ -289,7 +289,7 @@ class RowBlocks:
         Returns
         -------
         RowBlocks
-            The source; needs pandas (``pip install 'dm2l[io]'``).
+            The source; needs pandas (the extra ``io``).
         """
         from dm2l.scale._block_readers import CsvReader, paths
 

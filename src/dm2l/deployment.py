@@ -1,0 +1,274 @@
+"""Fitted models as ONNX graphs, for places without Python or without this library."""
+
+from __future__ import annotations
+
+import json
+from math import pi
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from dm2l import __version__
+from dm2l.arrays import float64, to_numpy
+from dm2l.base import MissingLabelClassifier
+from dm2l.extras import require
+
+__all__ = ["to_onnx"]
+
+# Of 2022, and read by every runtime since; nothing newer is used.
+_OPSET, _IR = 17, 8
+_KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
+
+
+def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
+    """Write a fitted model as an ONNX graph.
+
+    The graph takes ``X``, float32 of shape (n, n_features), and gives ``scores`` and
+    ``probabilities``, float32, and ``labels``, int64 in the coding of the training labels: what
+    ``decision_function``, ``predict_proba`` and ``predict`` say, with their calibration and
+    thresholds. Inside it reckons in float64, because weights of kernels are large and cancel.
+    Names of labels and columns are in its metadata. ``complete``, which goes by the known labels of
+    a row as well, has no counterpart.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted linear or kernel model of this library: :class:`dm2l.DM2LClassifier` and its
+        search, exact, Nystroem or Fourier, or a linear baseline; or a pipeline of StandardScaler
+        and MaxAbsScaler and such a model.
+    max_bytes : int, default=2**28
+        How much the numbers of the graph may take. It is what limits exact kernels, to some 33,000
+        rows of 1,000 columns; ONNX files end at ``2**31``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph; ``onnx.save(graph, path)`` or ``graph.SerializeToString()`` make a file of it.
+
+    Raises
+    ------
+    ImportError
+        If onnx is not installed (the extra ``onnx``).
+    ValueError
+        If there is no graph of this model, with what is in the way.
+
+    Examples
+    --------
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> from dm2l.deployment import to_onnx
+    >>> X, Y = make_missing_multilabel(n_samples=100, random_state=0)
+    >>> graph = to_onnx(DM2LClassifier(kernel="rbf").fit(X, Y))
+    >>> [output.name for output in graph.graph.output]
+    ['scores', 'probabilities', 'labels']
+    """
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    *before, last = steps
+    _check(last)
+    graph = _Graph()
+    X = graph("Cast", "X", to=graph.double)
+    for step in before:
+        X = _prepare(graph, X, step)
+    scores = _scores(graph, X, last)
+    probabilities = _probabilities(graph, scores, last._calibrator)
+    decided = (scores, last.thresholds_)
+    if last._calibrator is not None and last.threshold is None:
+        decided = (probabilities, np.float64(0.5))
+    labels = graph(
+        "Where", graph("Greater", *decided), np.int64(1), np.int64(last._labels.negative)
+    )
+    if graph.n_bytes > max_bytes:
+        raise ValueError(
+            f"{type(last).__name__} cannot be exported: its graph has {graph.n_bytes} bytes, more "
+            f"than max_bytes={max_bytes}. Fit it with approximation='nystroem' or 'fourier', "
+            "or raise max_bytes, to 2**31 at most."
+        )
+    names = getattr(steps[0], "feature_names_in_", None)
+    about = {"label_names": list(map(str, last.label_names_))}
+    about |= {} if names is None else {"feature_names": list(map(str, names))}
+    return graph.model((scores, probabilities, labels), steps[0].n_features_in_, about)
+
+
+class _Graph:
+    """Nodes in the order in which they were asked for; constants come as arrays."""
+
+    def __init__(self) -> None:
+        self._onnx = require("onnx", "onnx")
+        self.double = self._onnx.TensorProto.DOUBLE
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self.n_bytes = 0
+
+    def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+        """Name of what an operator gives."""
+        names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        name = f"{operator.lower()}_{len(self._nodes)}"
+        node = self._onnx.helper.make_node(operator, names, [name], **attributes)
+        self._nodes.append(node)
+        return name
+
+    def _constant(self, value: Any) -> str:
+        array = np.asarray(to_numpy(value))
+        self.n_bytes += array.nbytes
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def squares(self, X: str) -> str:
+        """Sum of the squares of each row, as a column."""
+        return self("ReduceSum", self("Mul", X, X), np.array([1]), keepdims=1)
+
+    def model(self, found: tuple[str, str, str], n_features: int, about: dict[str, Any]) -> Any:
+        """The whole, with its inputs, outputs and metadata."""
+        helper, kinds = self._onnx.helper, self._onnx.TensorProto
+        outputs = {"scores": kinds.FLOAT, "probabilities": kinds.FLOAT, "labels": kinds.INT64}
+        for name, result in zip(outputs, found, strict=True):
+            self._nodes.append(helper.make_node("Cast", [result], [name], to=outputs[name]))
+        n_labels = len(about["label_names"])
+        graph = helper.make_graph(
+            self._nodes,
+            "dm2l",
+            [helper.make_tensor_value_info("X", kinds.FLOAT, ["n", n_features])],
+            [
+                helper.make_tensor_value_info(name, kind, ["n", n_labels])
+                for name, kind in outputs.items()
+            ],
+            self._constants,
+        )
+        model = helper.make_model(
+            graph,
+            producer_name="dm2l",
+            producer_version=__version__,
+            ir_version=_IR,
+            opset_imports=[helper.make_opsetid("", _OPSET)],
+        )
+        helper.set_model_props(model, {name: json.dumps(value) for name, value in about.items()})
+        return model
+
+
+def _check(model: Any) -> None:
+    """Say why there is no graph of a model."""
+    name = type(model).__name__
+    if not isinstance(model, MissingLabelClassifier):
+        raise ValueError(f"{name} cannot be exported: it is no linear or kernel model of dm2l.")
+    check_is_fitted(model)
+    why = ""
+    if hasattr(model, "label_vectors_"):
+        why = "its answers are sparse, which ONNX has no form for"
+    elif not hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
+        why = "it asks other estimators, and has no weights of its own"
+    elif model._labels.kind != "multilabel":
+        why = "it was fitted to a 1-D y, and graphs are written for label matrices"
+    elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
+        kernel = model._kernel.kernel
+        why = f"kernel={kernel!r} has no graph; {', '.join(_KERNELS)} have one"
+        if not isinstance(kernel, str):
+            why = f"its kernel is {kernel!r}, and a function of Python cannot be written as a graph"
+        elif kernel == "precomputed":
+            why = "with kernel='precomputed' it does not know the kernel"
+    if why:
+        raise ValueError(f"{name} cannot be exported: {why}.")
+
+
+def _prepare(graph: _Graph, X: str, step: Any) -> str:
+    if step in (None, "passthrough"):
+        return X
+    if not isinstance(step, StandardScaler | MaxAbsScaler):
+        raise ValueError(
+            f"The pipeline cannot be exported: {type(step).__name__} has no graph, only "
+            "StandardScaler and MaxAbsScaler have. Export the last step, and prepare its inputs."
+        )
+    check_is_fitted(step)
+    if getattr(step, "with_mean", False):
+        X = graph("Sub", X, step.mean_)
+    return X if step.scale_ is None else graph("Div", X, step.scale_)
+
+
+def _scores(graph: _Graph, X: str, model: Any) -> str:
+    intercept = float64(to_numpy(model.intercept_))
+    if hasattr(model, "coef_"):
+        features, weights = X, to_numpy(model.coef_).T
+    else:
+        weights = to_numpy(model.dual_coef_)
+        waves = getattr(model, "_waves", None)
+        features = _kernel(graph, X, model) if waves is None else _waves(graph, X, waves)
+    return graph("Add", graph("MatMul", features, float64(weights)), intercept)
+
+
+def _waves(graph: _Graph, X: str, waves: Any) -> str:
+    frequencies = to_numpy(waves.frequencies)
+    m = frequencies.shape[1]
+    # A cosine is a sine a quarter of a turn ahead; an odd number of features lacks the last sine.
+    both = np.hstack([frequencies, frequencies[:, : waves.n_components - m]])
+    ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
+    angles = graph("Add", graph("MatMul", X, both), ahead)
+    return graph("Div", graph("Sin", angles), np.float64(m**0.5))
+
+
+def _kernel(graph: _Graph, X: str, model: Any) -> str:
+    """The kernel with the rows that the model keeps; formulas of :class:`dm2l.kernels.Kernel`."""
+    kernel, P = model._kernel, model.X_fit_
+    P = float64(P.toarray() if sp.issparse(P) else to_numpy(P))
+    gamma, squares = np.float64(kernel.gamma), (P * P).sum(axis=1)
+    if kernel.kernel == "cosine":
+        P = P / np.maximum(np.sqrt(squares), 1e-300)[:, None]
+        X = graph("Div", X, graph("Max", graph("Sqrt", graph.squares(X)), np.float64(1e-300)))
+    inner = graph("MatMul", X, np.ascontiguousarray(P.T))
+    if kernel.kernel == "cosine":
+        return inner
+    if kernel.kernel == "rbf":
+        apart = graph("Sub", graph("Add", graph.squares(X), squares), graph("Add", inner, inner))
+        return graph("Exp", graph("Mul", graph("Max", apart, np.float64(0)), -gamma))
+    if kernel.kernel == "tanimoto":
+        union = graph("Sub", graph("Add", graph.squares(X), squares), inner)
+        nothing = graph("LessOrEqual", union, np.float64(0))
+        union = graph("Where", nothing, np.float64(1), union)
+        alike = graph("Where", nothing, np.float64(1), graph("Div", inner, union))
+        return graph("Exp", graph("Mul", graph("Sub", alike, np.float64(1)), gamma))
+    affine = graph("Add", graph("Mul", inner, gamma), np.float64(kernel.coef0))
+    if kernel.kernel == "sigmoid":
+        return graph("Tanh", affine)
+    return graph("Pow", affine, np.float64(kernel.degree))
+
+
+def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
+    # (1 + tanh(f)) / 2 is the logistic curve of 2f.
+    plain = graph("Sigmoid", graph("Mul", scores, np.float64(2)))
+    if calibrator is None:
+        return plain
+    maps, rates = calibrator._maps, calibrator._rates
+    if calibrator.method == "isotonic":
+        curve = _polygons(graph, scores, maps, np.nan_to_num(rates))
+    else:
+        slope = [0.0 if one is None else one.coef_[0, 0] for one in maps]
+        level = [
+            np.log(rate / (1 - rate)) if one is None else one.intercept_[0]
+            for one, rate in zip(maps, rates, strict=True)
+        ]
+        line = graph("Mul", scores, np.array(slope))
+        curve = graph("Sigmoid", graph("Add", line, np.nan_to_num(np.array(level))))
+    # Of a label of which nothing was observed there is no rate.
+    return graph("Where", np.isnan(rates), plain, curve)
+
+
+def _polygons(graph: _Graph, scores: str, maps: list[Any], rates: NDArray[np.float64]) -> str:
+    """Isotonic curves, linear between knots: the first value, and each rise as far as it is."""
+    n_rises = max([1, *(len(one.X_thresholds_) - 1 for one in maps if one is not None)])
+    start, width = np.zeros((len(maps), n_rises)), np.ones((len(maps), n_rises))
+    rise, first = np.zeros_like(start), rates.copy()
+    for k, one in enumerate(maps):
+        if one is not None:
+            knots, values = float64(one.X_thresholds_), float64(one.y_thresholds_)
+            use = slice(len(knots) - 1)
+            start[k, use], width[k, use], rise[k, use] = knots[:-1], np.diff(knots), np.diff(values)
+            first[k] = values[0]
+    far = graph("Div", graph("Sub", graph("Unsqueeze", scores, np.array([2])), start), width)
+    far = graph("Min", graph("Max", far, np.float64(0)), np.float64(1))
+    return graph(
+        "Add", graph("ReduceSum", graph("Mul", far, rise), np.array([2]), keepdims=0), first
+    )
