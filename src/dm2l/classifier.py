@@ -15,9 +15,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from dm2l.arrays import check_magnitude, is_foreign
-from dm2l.base import MissingLabelClassifier
+from dm2l.base import MissingLabelClassifier, weighed
 from dm2l.fitting import Fit, Fitting, Last
-from dm2l.labels import LabelForm, Labels, Signs
+from dm2l.labels import Entries, LabelForm, Labels, Signs
 from dm2l.parameters import check_choice
 from dm2l.solvers import Solution
 
@@ -297,6 +297,8 @@ class DM2LClassifier(MissingLabelClassifier):
         Y: Any = None,
         label_mask: Any = None,
         *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
         strategy: str = "auto",
         memory: float | None = None,
     ) -> Self:
@@ -312,6 +314,10 @@ class DM2LClassifier(MissingLabelClassifier):
             looked; or one class per row. None with a source, which has its own.
         label_mask : array-like of bool of the shape of ``Y``, default=None
             True where a label may be used. What stands under False is never read.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row.
+        label_weight : array-like or sparse matrix of the shape of ``Y``, default=None
+            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
         strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
             Where rows are during the fit: all in memory; nowhere, after one pass that gathers
             sufficient statistics; or in the source, which every evaluation goes through twice.
@@ -327,22 +333,30 @@ class DM2LClassifier(MissingLabelClassifier):
         """
         check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
         if not _is_source(X):
-            return self._fit(X, Y, label_mask, partial(self._learn_by, strategy, memory))
+            learn = partial(self._learn_by, strategy, memory)
+            return self._fit(X, Y, label_mask, learn, sample_weight, label_weight)
         if Y is not None or label_mask is not None:
             raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
         self._check_parameters()
         return self._fit_source(X, strategy, memory)
 
-    def _learn(self, X: Any, T: Signs) -> None:
-        self._keep_fit(Fitting.of(self).fit(X, T, self._last()), stacklevel=6)
+    def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        self._keep_fit(Fitting.of(self).fit(X, T, self._last(), entries), stacklevel=6)
 
-    def _learn_by(self, strategy: str, memory: float | None, X: Any, T: Signs) -> None:
+    def _learn_by(
+        self,
+        strategy: str,
+        memory: float | None,
+        X: Any,
+        T: Signs,
+        entries: Entries | None = None,
+    ) -> None:
         """Fit to rows that are in memory, or as if they were not."""
         self.__dict__.pop("_gathered", None)
         if strategy == "auto":
-            strategy = self._way_at_hand(X, T.shape[1], memory)
+            strategy = self._way_at_hand(X, T.shape[1], memory) if entries is None else "memory"
         if strategy == "memory":
-            self._learn(X, T)
+            self._learn(X, T, *weighed(entries))
             return
         from dm2l.scale import fit_arrays
 

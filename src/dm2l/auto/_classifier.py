@@ -22,7 +22,7 @@ from dm2l.auto._parts import Part, Task
 from dm2l.auto._quality import brier, cross_fitted, label_auc, label_table, log_loss
 from dm2l.auto._stack import Stack
 from dm2l.base import MissingLabelClassifier
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.parameters import check_choice
 
 Floats = NDArray[np.float64]
@@ -184,7 +184,7 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = Features.of(X, levels.astype(np.intp))
@@ -194,6 +194,7 @@ class AutoClassifier(MissingLabelClassifier):
             F=self._features.transform(X),
             bits=self._features.bits,
             T=T,
+            entries=entries,
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             effort=effort,
             clock=Clock(self.time_limit, tell),
@@ -295,7 +296,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _fit_nothing(self, X: Any) -> None:
         self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
 
-    def _cross_fit(self, X: Any, T: Signs) -> Floats:
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> Floats:
         held: Floats | None = self.__dict__.get("_honest_now")
         if held is not None:
             return held
@@ -304,10 +305,10 @@ class AutoClassifier(MissingLabelClassifier):
         own = to_numpy(self._all_scores(X))
         return own if rows is None else np.asarray(rows.honest(X, T, own))
 
-    def _fit_decisions(self, X: Any, T: Signs) -> None:
+    def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         self._honest_now = self.__dict__.get("_honest")
         try:
-            super()._fit_decisions(X, T)
+            super()._fit_decisions(X, T, entries)
         finally:
             del self._honest_now
 

@@ -30,7 +30,15 @@ from dm2l.extreme._problem import (
 )
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
-from dm2l.labels import ConstantLabelWarning, Labels, StoredLabels, parse_labels, stored_labels
+from dm2l.labels import (
+    ConstantLabelWarning,
+    Entries,
+    Labels,
+    Signs,
+    StoredLabels,
+    parse_labels,
+    stored_labels,
+)
 from dm2l.metrics import check_propensities, propensities
 from dm2l.solvers import Preconditioner, Solution, solve_lbfgs
 from dm2l.threads import blas_thread_count, one_blas_thread
@@ -467,7 +475,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
         )
 
-    def _cross_fit(self, X: Any, T: NDArray[np.int8]) -> Array:
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> Array:
         raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:

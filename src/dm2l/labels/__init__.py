@@ -1,6 +1,7 @@
 """The label contract: 0/1 or -1/+1 with holes, dense, sparse or in blocks, read in one place."""
 
 from dm2l.labels._containers import refuse_shuffled
+from dm2l.labels._entries import Entries, weigh
 from dm2l.labels._form import LabelForm
 from dm2l.labels._labels import ConstantLabelWarning as ConstantLabelWarning  # shown by dm2l
 from dm2l.labels._labels import Labels
@@ -11,6 +12,7 @@ from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 
 __all__ = [
     "Cooccurrence",
+    "Entries",
     "Implication",
     "LabelForm",
     "Labels",
@@ -21,4 +23,5 @@ __all__ = [
     "refuse_shuffled",
     "signs",
     "stored_labels",
+    "weigh",
 ]
