@@ -228,7 +228,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         label_mask: Any = None,
         *,
         sample_weight: Any = None,
@@ -240,14 +240,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; no missing values.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
-            looked; or one class per row.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
+            nobody looked; or one class per row.
+        label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row.
-        label_weight : array-like or sparse matrix of the shape of ``Y``, default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
 
         Returns
@@ -255,7 +255,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        return self._fit(X, Y, label_mask, self._learn, sample_weight, label_weight)
+        return self._fit(X, y, label_mask, self._learn, sample_weight, label_weight)
 
     def _fit(
         self,

@@ -294,7 +294,7 @@ class DM2LClassifier(MissingLabelClassifier):
     def fit(
         self,
         X: Any,
-        Y: Any = None,
+        y: Any = None,
         label_mask: Any = None,
         *,
         sample_weight: Any = None,
@@ -309,14 +309,15 @@ class DM2LClassifier(MissingLabelClassifier):
         X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
             Inputs; no missing values. Or a source of row blocks with their labels, for more rows
             than memory holds: see :class:`dm2l.scale.RowBlocks`.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
-            looked; or one class per row. None with a source, which has its own.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
+            nobody looked; or one class per row. None with a source, which has its own.
+        label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row.
-        label_weight : array-like or sparse matrix of the shape of ``Y``, default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
+            :doc:`/weights`.
+        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
         strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
             Where rows are during the fit: all in memory; nowhere, after one pass that gathers
@@ -334,9 +335,9 @@ class DM2LClassifier(MissingLabelClassifier):
         check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
         if not _is_source(X):
             learn = partial(self._learn_by, strategy, memory)
-            return self._fit(X, Y, label_mask, learn, sample_weight, label_weight)
-        if Y is not None or label_mask is not None:
-            raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
+            return self._fit(X, y, label_mask, learn, sample_weight, label_weight)
+        if not (y is label_mask is sample_weight is label_weight is None):
+            raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
         return self._fit_source(X, strategy, memory)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,15 @@ class AutoClassifier(MissingLabelClassifier):
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         if self.cv is not None:
-            return super()._folds(X, T)
+            folds = super()._folds(X, T)
+            if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+                return folds
+            # Given ones number all rows, those of which nothing is observed too.
+            place = np.cumsum(self._keep) - 1
+            return [
+                (place[train[self._keep[train]]], place[test[self._keep[test]]])
+                for train, test in folds
+            ]
         usual = clone_with_cv(self, min(EFFORTS[self.effort].folds, len(T)))
         return super(AutoClassifier, usual)._folds(X, T)
 
@@ -210,13 +219,14 @@ class AutoClassifier(MissingLabelClassifier):
         task.clock.say("weighing the parts")
         eta = np.full(T.shape, np.nan)
         if len(task.folds) > 1:
-            eta = cross_fitted(scores, T, shares, fold)
-            stack = Stack.fit(scores, T, shares)
+            weights = None if entries is None else entries.weights
+            eta = cross_fitted(scores, T, shares, fold, weights)
+            stack = Stack.fit(scores, T, shares, weights)
             add_gains(board, scores, T, shares, fold, eta)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():
-                stack = Stack.fit(scores[keep], T, shares[keep])
+                stack = Stack.fit(scores[keep], T, shares[keep], weights)
             weight = np.zeros(len(share))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
             board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]

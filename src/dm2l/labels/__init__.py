@@ -1,7 +1,7 @@
 """The label contract: 0/1 or -1/+1 with holes, dense, sparse or in blocks, read in one place."""
 
 from dm2l.labels._containers import refuse_shuffled
-from dm2l.labels._entries import Entries, weigh
+from dm2l.labels._entries import Entries, checked_weights, weigh
 from dm2l.labels._form import LabelForm
 from dm2l.labels._labels import ConstantLabelWarning as ConstantLabelWarning  # shown by dm2l
 from dm2l.labels._labels import Labels
@@ -18,6 +18,7 @@ __all__ = [
     "Labels",
     "Spectrum",
     "StoredLabels",
+    "checked_weights",
     "observed_classes",
     "parse_labels",
     "refuse_shuffled",

@@ -111,14 +111,12 @@ def weigh(
         return T, None
     weights = np.ones((1, 1))
     if sample_weight is not None:
-        rows = _numbers("sample_weight", sample_weight, T.shape[:1])
-        if len(rows) and not rows.any():
-            raise ValueError("Sample weights must contain at least one non-zero number.")
+        rows = checked_weights("sample_weight", sample_weight, T.shape[:1])
         weights = rows[:, None]
     if label_weight is not None:
         shape = T.shape[:1] if one_dimensional else T.shape
         seen = (T != 0).any(axis=1) if one_dimensional else T != 0
-        cells = _numbers("label_weight", label_weight, shape, seen)
+        cells = checked_weights("label_weight", label_weight, shape, seen)
         weights = weights * cells.reshape(len(T), -1)
     weights = np.broadcast_to(weights, T.shape)
     lost = (T != 0) & (weights == 0)
@@ -130,10 +128,32 @@ def weigh(
     return T, None if plain else Entries.of(T, weights=weights)
 
 
-def _numbers(
+def checked_weights(
     name: str, given: Any, shape: tuple[int, ...], looked_at: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Weights as numbers of this shape, finite and not negative where looked at."""
+    """Weights as an array of numbers, finite and not negative where they are looked at.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    given : array-like or sparse matrix
+        What was given.
+    shape : tuple of int
+        What it has to be.
+    looked_at : ndarray of bool of this shape, default=None
+        Others become 0; None: all.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Examples
+    --------
+    >>> from dm2l.labels import checked_weights
+    >>> checked_weights("sample_weight", [1, 2], (2,))
+    array([1., 2.])
+    """
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:
@@ -142,4 +162,6 @@ def _numbers(
         values = np.where(looked_at, values, 0.0)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"{name} must hold finite numbers >= 0.")
+    if len(values) and not values.any():
+        raise ValueError(f"{name} is zero everywhere: at least one weight must not be.")
     return values

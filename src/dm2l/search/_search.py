@@ -178,7 +178,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         label_mask: Any = None,
         *,
         sample_weight: Any = None,
@@ -188,7 +188,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
         Parameters
         ----------
-        X, Y, label_mask, sample_weight, label_weight
+        X, y, label_mask, sample_weight, label_weight
             As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand. Weights count
             where settings are fitted, and those of rows where they are scored.
 
@@ -203,7 +203,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             # Files of old have the state of the best estimator twice: nothing of it may stay.
             for name in vars(before).keys() - self.get_params(deep=False).keys():
                 self.__dict__.pop(name, None)
-        checked, labels = self._read(X, Y, label_mask)
+        checked, labels = self._read(X, y, label_mask)
         labels, entries = labels.weigh(sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, entries)
@@ -213,7 +213,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             again = {"cv": folds} if given else {}
             weights = {"sample_weight": sample_weight, "label_weight": label_weight}
             best = self._model(self.best_params_, **again)
-            self.best_estimator_ = best.fit(X, Y, label_mask=label_mask, **weights)
+            self.best_estimator_ = best.fit(X, y, label_mask=label_mask, **weights)
         else:
             labels.warn_constant()
         return self
