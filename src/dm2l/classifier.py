@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 from dm2l.arrays import check_magnitude, is_foreign
 from dm2l.base import MissingLabelClassifier, weighed
 from dm2l.fitting import Fit, Fitting, Last
-from dm2l.labels import Entries, LabelForm, Labels, Signs
+from dm2l.labels import Entries, LabelForm, Labels, Signs, weigh
 from dm2l.parameters import check_choice
 from dm2l.solvers import Solution
 
@@ -362,7 +362,8 @@ class DM2LClassifier(MissingLabelClassifier):
         from dm2l.scale import fit_arrays
 
         fitting = self._by_blocks(self._labels)
-        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last()), stacklevel=5)
+        rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
+        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last(), rows), stacklevel=5)
 
     def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
         """Statistics for dense float64 rows, of which there are very many; else memory."""
@@ -385,10 +386,10 @@ class DM2LClassifier(MissingLabelClassifier):
         fitting = self._by_blocks(source.labels)
         strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
         if strategy == "memory":
-            X, T = collect(source)
+            X, T, entries = collect(source)
             self._set_label_attributes(source.labels)
-            self._learn(X, T)
-            self._fit_decisions(X, T)
+            self._learn(X, T, *weighed(entries))
+            self._fit_decisions(X, T, *weighed(entries))
             return self
         fit = fit_source(fitting, source, first, strategy, self._last())
         self._set_label_attributes(source.labels)
@@ -441,6 +442,7 @@ class DM2LClassifier(MissingLabelClassifier):
         label_mask: Any = None,
         classes: Any = None,
         *,
+        sample_weight: Any = None,
         forgetting: float = 1.0,
         solve: bool = True,
     ) -> Self:
@@ -469,6 +471,8 @@ class DM2LClassifier(MissingLabelClassifier):
         classes : array-like, default=None
             All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
             one for each label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: statistics of a row of weight 2 are those of two rows.
         forgetting : float, default=1.0
             What the rows seen before weigh from now on, for streams that drift: with 0.9 a block
             counts 0.9 after the next one, 0.81 after the second, and so on.
@@ -495,14 +499,14 @@ class DM2LClassifier(MissingLabelClassifier):
         True
         """
         self._check_parameters()
-        X, T, form, stream = self._stream(X, Y, label_mask, classes)
-        stream.add(X, T, forgetting)
+        X, T, form, stream, rows = self._stream(X, Y, label_mask, classes, sample_weight)
+        stream.add(X, T, forgetting, rows)
         self._set_label_attributes(form.labels)
         self.__dict__ |= stream.attributes()
         return self._keep_stream(stream.fit(X, self._last())) if solve else self
 
     @_ByBlocks
-    def unlearn(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+    def unlearn(self, X: Any, Y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Take a block away from the rows seen so far and fit to what is left.
 
         Parameters
@@ -513,6 +517,8 @@ class DM2LClassifier(MissingLabelClassifier):
             Their labels, as they were.
         label_mask : array-like of bool of the shape of ``Y``, default=None
             The mask that was used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights that they had.
 
         Returns
         -------
@@ -534,8 +540,8 @@ class DM2LClassifier(MissingLabelClassifier):
         self._check_parameters()
         if "_gathered" not in vars(self):
             raise NotFittedError("There are no statistics to take rows away from.")
-        X, T, _, stream = self._stream(X, Y, label_mask, None)
-        stream.remove(X, T)
+        X, T, _, stream, rows = self._stream(X, Y, label_mask, None, sample_weight)
+        stream.remove(X, T, rows)
         return self._keep_stream(stream.fit(X, self._last()))
 
     @_ByBlocks
@@ -595,8 +601,8 @@ class DM2LClassifier(MissingLabelClassifier):
         return SufficientStatistics.from_state(self._gathered).copy()
 
     def _stream(
-        self, X: Any, Y: Any, label_mask: Any, classes: Any
-    ) -> tuple[Any, Signs, LabelForm, Stream]:
+        self, X: Any, Y: Any, label_mask: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Any, Signs, LabelForm, Stream, Any]:
         """Read a block; the stream that it belongs to, which the first one founds."""
         from dm2l.scale import Stream
 
@@ -614,9 +620,10 @@ class DM2LClassifier(MissingLabelClassifier):
             )
         T = form.read(Y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
+        T, entries = weigh(T, sample_weight)
         if stream is None:
             stream = Stream.begun(self._by_blocks(form.labels), X, T)
-        return X, T, form, stream
+        return X, T, form, stream, None if entries is None else entries.rows
 
     def _by_blocks(self, labels: Labels) -> Fitting:
         """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""

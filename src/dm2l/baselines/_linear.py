@@ -133,21 +133,6 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64
     return grams
 
 
-def row_weights(
-    model: MissingLabelClassifier, T: Signs, entries: Entries | None
-) -> NDArray[np.float64] | None:
-    """Weights of rows, for a method that mixes the labels of a row; None: one each."""
-    if entries is None or entries.weights is None:
-        return None
-    rows: Any = entries.rows
-    if (entries.weights != np.where(T != 0, rows[:, None], 0.0)).any():
-        raise ValueError(
-            f"{type(model).__name__} mixes the labels of a row, so that only rows have weights: "
-            "label_weight must be the same for all observed entries of a row. Use sample_weight."
-        )
-    return np.asarray(rows)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(MissingLabelClassifier):
     """A method whose scores are ``X coef_' + intercept_``, with the parameters that all have."""

@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dm2l.baselines._linear import FilledTargets, Inputs, IterativeBaseline, ridge, row_weights
+from dm2l.baselines._linear import FilledTargets, Inputs, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Entries, Signs
 
@@ -252,7 +252,7 @@ class LSMLClassifier(IterativeBaseline):
         self._check_choice("holes", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
-        rows = row_weights(self, T, entries)
+        rows = None if entries is None else entries.rows_only(T, "LSML")
         rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
         targets = FilledTargets(T, self.holes, entries)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.arrays import check_finite
-from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge, row_weights
+from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
 from dm2l.labels import Entries, Signs
 
@@ -203,7 +203,7 @@ class MLLRCClassifier(IterativeBaseline):
         self._check_choice("holes", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
-        rows = row_weights(self, T, entries)
+        rows = None if entries is None else entries.rows_only(T, "ML-LRC")
         alpha = ridge_value(self.lambda2, X, rows)
         targets = FilledTargets(T, self.holes, entries)
         Y = targets.values

@@ -68,6 +68,18 @@ class Entries:
         """Those of signs with more holes."""
         return self.of(T, self.targets, self.weights)
 
+    def rows_only(self, T: Signs, name: str) -> Floats | None:
+        """Weights of rows, where a method has none for entries."""
+        if self.weights is None:
+            return None
+        rows = self.weights.max(axis=1)
+        if (self.weights != np.where(T != 0, rows[:, None], 0.0)).any():
+            raise ValueError(
+                f"{name} weighs rows, not entries: label_weight must be the same for all observed "
+                "entries of a row. Use sample_weight."
+            )
+        return rows
+
     @cached_property
     def rows(self) -> Floats | None:
         """What every row weighs: as much as the heaviest of its entries; None: one."""
@@ -129,7 +141,12 @@ def weigh(
 
 
 def checked_weights(
-    name: str, given: Any, shape: tuple[int, ...], looked_at: NDArray[np.bool_] | None = None
+    name: str,
+    given: Any,
+    shape: tuple[int, ...],
+    looked_at: NDArray[np.bool_] | None = None,
+    *,
+    allow_zero: bool = False,
 ) -> Floats:
     """Weights as an array of numbers, finite and not negative where they are looked at.
 
@@ -143,6 +160,8 @@ def checked_weights(
         What it has to be.
     looked_at : ndarray of bool of this shape, default=None
         Others become 0; None: all.
+    allow_zero : bool, default=False
+        Whether all of them may be zero.
 
     Returns
     -------
@@ -162,6 +181,6 @@ def checked_weights(
         values = np.where(looked_at, values, 0.0)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"{name} must hold finite numbers >= 0.")
-    if len(values) and not values.any():
+    if len(values) and not (allow_zero or values.any()):
         raise ValueError(f"{name} is zero everywhere: at least one weight must not be.")
     return values

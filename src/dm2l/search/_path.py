@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def score_paths(
     entries_test: Entries | None = None,
 ) -> PathScores:
     """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
-    if entries_test is not None:
+    if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
     visible = np.where(T_test == 0, np.nan, T_test > 0)
