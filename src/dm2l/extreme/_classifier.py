@@ -220,7 +220,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if sample_weight is not None:
             rows = checked_weights("sample_weight", sample_weight, (X.shape[0],))
             kept = np.flatnonzero(rows)
-            X, rows = X[kept], rows[kept]
+            X, rows = X[kept], None if (rows[kept] == 1).all() else rows[kept]
             labels = replace(labels, signed=sp.csr_array(labels.signed[kept]))
         self._dense = labels.dense
         self._set_label_attributes(form)
