@@ -1,4 +1,4 @@
-"""Weights of rows and entries: laws over all estimators, an independent optimum, metrics, blocks."""
+"""Weights of rows and entries: laws over all estimators, an oracle, metrics, blocks, rates."""
 
 from __future__ import annotations
 
@@ -184,10 +184,8 @@ def test_weighted_problem_without_global_norm_has_the_optimum_of_cvxpy(seed, rea
     F = X @ W + np.ones((20, 1)) @ b
     loss = cp.sum(cp.multiply(M / 2, cp.square(F - np.where(T != 0, goal, 0.0))))
     norms = [
-        cp.normNuc(
-            cp.multiply(np.sqrt(M[T[:, k] > 0, k])[:, None] * np.ones((1, 3)), F[T[:, k] > 0])
-        )
-        for k in range(3)
+        cp.normNuc(np.diag(np.sqrt(M[rows, k])) @ F[rows])
+        for k, rows in enumerate(map(np.flatnonzero, T.T > 0))
     ]
     least = cp.Problem(cp.Minimize(loss + 0.35 * cp.sum_squares(W) + 0.2 * sum(norms)))
     least.solve(solver="CLARABEL")

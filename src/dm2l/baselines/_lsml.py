@@ -55,6 +55,7 @@ class Lsml:
         lambda2: float,
         lambda3: float,
         lambda4: float,
+        *,
         rows: Array | None = None,
     ) -> None:
         self.inputs = Inputs(X, intercept, rows)
@@ -258,7 +259,7 @@ class LSMLClassifier(IterativeBaseline):
         targets = FilledTargets(T, self.holes, entries)
         start, _ = ridge(X, targets, rho, intercept)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
-        problem = Lsml(X, targets.values, intercept, *map(float, weights), rows)
+        problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
         W, C, history = problem.solve(
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )

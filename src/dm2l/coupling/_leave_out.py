@@ -84,7 +84,7 @@ def fitted_leverages(
         middle, spread = float(xp.mean(h)), float(xp.var(h))
         noise = 2.0 / PROJECTIONS * float(xp.mean(h * h))
         h = middle + max(1.0 - noise / max(spread, 1e-300), 0.0) * (h - middle)
-    rows = None if weights is None else weights.max(axis=1)
+    rows: Any = None if weights is None else weights.max(axis=1)
     rate = np.maximum(known.mean(axis=0), 1.0 / len(known))
     if weights is not None:
         rate = np.maximum(weights.sum(axis=0) / rows.sum(), 1.0 / len(known))
@@ -180,7 +180,7 @@ def unseen_scores(
         return np.full(T.shape, np.nan)
     if features.intercept and weights is None:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
-    elif features.intercept:
+    elif features.intercept and weights is not None:
         share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = to_numpy(float64(features.scores(factor.to_weights(V))))

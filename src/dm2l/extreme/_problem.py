@@ -115,9 +115,8 @@ class LowRankProblem:
         self.uniform = not self._excess.any()
         self._rows = targets.places
         rows = targets.rows
-        self._weights, self._roots = (
-            (None, None) if rows is None else (rows[:, None], np.sqrt(rows)[:, None])
-        )
+        self._weights = None if rows is None else rows[:, None]
+        self._roots = None if rows is None else np.sqrt(rows)[:, None]
         self.to_original, self.from_original = features.to_original, features.from_original
 
     def attach(

@@ -35,6 +35,9 @@ class WeightedBlock(NamedTuple):
     weights: NDArray[np.float64]
 
 
+AnyBlock = Block | WeightedBlock
+
+
 @contextmanager
 def naming_block(place: int) -> Iterator[None]:
     """Say of which block an error is."""
@@ -44,9 +47,7 @@ def naming_block(place: int) -> Iterator[None]:
         raise ValueError(f"Block {place}: {error}") from error
 
 
-def read_block(
-    parts: Sequence[Any], form: LabelForm, n_features: int | None
-) -> Block | WeightedBlock:
+def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> AnyBlock:
     """Check rows and labels of a block, given as ``(X, Y, label_mask, sample_weight)``.
 
     The last two may be None, or not there.

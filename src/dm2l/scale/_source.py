@@ -16,7 +16,7 @@ from sklearn.utils.validation import _get_feature_names
 from dm2l.labels import LabelForm, Labels, observed_classes
 from dm2l.parameters import check_count
 from dm2l.scale._block import (
-    Block,
+    AnyBlock,
     block_rows,
     first_rows,
     indexable,
@@ -389,7 +389,7 @@ class RowBlocks:
 
     # -- passes ---------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[AnyBlock]:
         if not self._ahead:
             yield from self._checked()
             return
@@ -401,7 +401,7 @@ class RowBlocks:
                 yield block
                 del block
 
-    def _checked(self) -> Generator[Block]:
+    def _checked(self) -> Generator[AnyBlock]:
         count = total = 0
         for parts in self._read():
             block = self._check(parts, count)
@@ -427,7 +427,7 @@ class RowBlocks:
             )
         self._passed = before
 
-    def _check(self, parts: Sequence[Any], place: int) -> Block:
+    def _check(self, parts: Sequence[Any], place: int) -> AnyBlock:
         names = _get_feature_names(parts[0])
         with naming_block(place):
             block = read_block(parts, self._form, self._first[0] if self._first else None)
@@ -439,7 +439,7 @@ class RowBlocks:
 
     # -- what they are like ---------------------------------------------------------------------
 
-    def first(self) -> Block:
+    def first(self) -> AnyBlock:
         """The first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
             for block in blocks:

@@ -15,7 +15,7 @@ from dm2l.arrays import is_foreign
 from dm2l.fitting import Fit, Fitting, Last
 from dm2l.kernels import FeatureMap
 from dm2l.labels import Entries, Signs
-from dm2l.scale._block import Block, default_rows
+from dm2l.scale._block import AnyBlock, WeightedBlock, default_rows
 from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._statistics import SufficientStatistics
@@ -29,7 +29,7 @@ SAMPLE = 4
 
 
 def fit_source(
-    fitting: Fitting, source: RowBlocks, first: Block, strategy: str, last: Last | None
+    fitting: Fitting, source: RowBlocks, first: AnyBlock, strategy: str, last: Last | None
 ) -> Fit:
     """Fit by statistics or by passes; the labels of a source are known after the first."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
@@ -101,7 +101,7 @@ def _refuse(reason: str) -> None:
         raise ValueError(f"This model cannot be fitted block by block: {reason}.")
 
 
-def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
+def _sample(fitting: Fitting, source: RowBlocks, first: AnyBlock) -> Any:
     """Rows that the features are made from: of the first block, or of more for landmarks."""
     wanted = SAMPLE * fitting.n_components if fitting.approximation == "nystroem" else 0
     if len(first.T) >= wanted:
@@ -120,12 +120,15 @@ def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
 def collect(source: RowBlocks) -> tuple[Any, Signs, Entries | None]:
     """All rows of a source, in memory, and their weights if they have any."""
     blocks = list(source)
-    T = np.concatenate([block[1] for block in blocks])
+    T = np.concatenate([block.T for block in blocks])
     announce(replace(source.labels, signs=T), stacklevel=6)
-    weights = [block[2] if len(block) > 2 else np.ones(len(block[1])) for block in blocks]
-    some = any(len(block) > 2 for block in blocks)
+    weights = [
+        block.weights if isinstance(block, WeightedBlock) else np.ones(len(block.T))
+        for block in blocks
+    ]
+    some = any(isinstance(block, WeightedBlock) for block in blocks)
     entries = Entries.of(T, weights=np.concatenate(weights)[:, None]) if some else None
-    return _stacked([block[0] for block in blocks]), T, entries
+    return _stacked([block.X for block in blocks]), T, entries
 
 
 def _stacked(parts: list[Any]) -> Any:
