@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from dm2l.labels import Signs
 from dm2l.scale._source import RowBlocks
 
 
