@@ -34,6 +34,7 @@ __all__ = [
     "is_foreign",
     "like",
     "namespace",
+    "scale_rows",
     "solve_triangular",
     "take_columns",
     "take_rows",
@@ -90,6 +91,13 @@ def float64(X: Any) -> Any:
         xp = array_namespace(X)
         return xp.astype(X, xp.float64, copy=False)
     return X.astype(np.float64, copy=False)
+
+
+def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
+    """Rows of a dense or sparse matrix, of any library, times one number each."""
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(factors.astype(X.dtype)) @ X)
+    return namespace(X).astype(like(factors, X), X.dtype, copy=False)[:, None] * X
 
 
 def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:

@@ -47,11 +47,11 @@ from dm2l.coupling import (
     check_max_wrong,
     row_order,
 )
-from dm2l.labels import Labels, Signs, observed_classes, parse_labels
+from dm2l.labels import Entries, Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
 from dm2l.unsuitable import unsuitable
 
-__all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs"]
+__all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs", "weighed"]
 
 
 class Selection(NamedTuple):
@@ -83,6 +83,10 @@ class Selection(NamedTuple):
         """Signs of the labels that can be learnt, in the rows that have a say."""
         return np.ascontiguousarray(T[:, self.learnable][self.keep])
 
+    def entries(self, entries: Entries | None) -> Entries | None:
+        """Targets and weights of these rows and labels."""
+        return None if entries is None else entries.take(self.keep, self.learnable)
+
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of these rows and labels at their places among all, NaN elsewhere."""
         everything = np.full((len(self.keep), len(self.learnable)), np.nan)
@@ -98,6 +102,11 @@ class Selection(NamedTuple):
         kept = np.flatnonzero(self.keep)
         X = take_rows(X, kept)
         return take_columns(X, kept) if pairwise else X
+
+
+def weighed(entries: Entries | None) -> tuple[Entries, ...]:
+    """Last argument of methods that may take entries: a class without weights is not given any."""
+    return () if entries is None else (entries,)
 
 
 def every_label(
@@ -134,8 +143,9 @@ def fold_inputs(
 class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     """Base of estimators that learn from labels with holes.
 
-    A subclass stores its parameters and implements two methods: ``_fit_labels(X, T)`` learns from
-    the rows that have something observed and the labels of which both classes were observed;
+    A subclass stores its parameters and implements two methods: ``_fit_labels(X, T, entries)``
+    learns from the rows that have something observed and the labels of which both classes were
+    observed, with real targets and weights where ``entries`` is not None;
     ``_score_labels(X)`` returns one score column for each of those labels. Everything else
     (containers, constant labels, decisions, probabilities, completion, scores) is here.
 
@@ -166,7 +176,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     # -- what a subclass provides ---------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         raise NotImplementedError
 
     def _score_labels(self, X: Any) -> NDArray[Any]:
@@ -215,45 +225,67 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        label_mask: Any = None,
+        *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
+    ) -> Self:
         """Fit to labels with holes.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; no missing values.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
-            looked; or one class per row.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
+            nobody looked; or one class per row.
+        label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
+            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        return self._fit(X, Y, label_mask, self._learn)
+        return self._fit(X, y, label_mask, self._learn, sample_weight, label_weight)
 
-    def _fit(self, X: Any, Y: Any, label_mask: Any, learn: Callable[[Any, Signs], None]) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        Y: Any,
+        label_mask: Any,
+        learn: Callable[..., None],
+        sample_weight: Any = None,
+        label_weight: Any = None,
+    ) -> Self:
         """Read, learn and decide; ``learn`` sees all rows and all labels."""
         self._check_parameters()
         X, labels = self._read(X, Y, label_mask)
+        labels, entries = labels.weigh(sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
-            learn(X, labels.signs)
+            learn(X, labels.signs, *weighed(entries))
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
-            self._fit_decisions(X, labels.signs)
+            self._fit_decisions(X, labels.signs, *weighed(entries))
         return self
 
-    def _learn(self, X: Any, T: Signs) -> None:
+    def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
         selection = Selection.of(T)
         self._keep_selection(selection)
         if selection.learnable.any():
-            self._fit_labels(self._rows(X, selection), selection.signs(T))
+            chosen = selection.entries(entries)
+            self._fit_labels(self._rows(X, selection), selection.signs(T), *weighed(chosen))
         else:
             self._fit_nothing(X)
 
@@ -295,19 +327,20 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             names = [f"y{k}" for k in range(labels.n_labels)]
         self.label_names_ = np.asarray(names, dtype=object)
 
-    def _fit_decisions(self, X: Any, T: Signs) -> None:
+    def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         """Calibration and thresholds from scores of rows the model had not seen."""
         self._calibrator = None
         self._coupling = None
         self.thresholds_ = np.zeros(T.shape[1])
         if self.threshold is not None and self.threshold != "f1":
             self.thresholds_ = np.full(T.shape[1], float(self.threshold))
-        held_out = cache(lambda: self._cross_fit(X, T))
+        held_out = cache(lambda: self._cross_fit(X, T, *weighed(entries)))
+        weights = None if entries is None else entries.weights
         if self.calibration is not None:
-            self._calibrator = Calibrator(self.calibration).fit(held_out(), T)
+            self._calibrator = Calibrator(self.calibration).fit(held_out(), T, weights)
         if self.threshold == "f1":
             # On a handful of positives the best cut is noise, often "predict them all".
-            self.thresholds_ = best_f1_thresholds(held_out(), T, min_positives=5)
+            self.thresholds_ = best_f1_thresholds(held_out(), T, 5, weights)
         honest = self.__dict__.pop("_honest", None)
         evidence = self.__dict__.pop("_evidence", None)
         X, T = evidence or (X, T)
@@ -353,7 +386,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
         return given
 
-    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> NDArray[np.float64]:
         scores = np.full(T.shape, np.nan)
         bare = copy(self)
         bare.cv = None  # a generator cannot be cloned, and folds have none of their own
@@ -364,7 +397,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             fold = clone(bare)
             fold.label_names_ = self.label_names_  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
-            fold._learn(X_train, T[train])
+            part = None if entries is None else entries.take(train)
+            fold._learn(X_train, T[train], *weighed(part))
             unseen = to_numpy(fold._all_scores(X_test))
             # The constant score of a label that this fold could not learn is no evidence.
             scores[test] = np.where(fold._learnable, unseen, np.nan)

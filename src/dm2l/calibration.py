@@ -57,27 +57,44 @@ class Calibrator:
             raise ValueError(f"calibration must be None, 'sigmoid' or 'isotonic', got {method!r}.")
         self.method = method
 
-    def fit(self, scores: NDArray[Any], T: Signs) -> Calibrator:
-        """Fit on held-out scores (NaN where there is none) and the observed signs beside them."""
+    def fit(
+        self, scores: NDArray[Any], T: Signs, weights: NDArray[np.float64] | None = None
+    ) -> Calibrator:
+        """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
+
+        ``weights`` of shape (n, c) say how much entries count.
+        """
         known = (T != 0) & np.isfinite(scores)
+        count = np.ones(1) if weights is None else weights
         self._maps = [
-            self._fit_label(scores[known[:, k], k], T[known[:, k], k] > 0)
+            self._fit_label(
+                scores[known[:, k], k],
+                T[known[:, k], k] > 0,
+                None if weights is None else weights[known[:, k], k],
+            )
             for k in range(T.shape[1])
         ]
-        positives, observed = (T > 0).sum(axis=0), (T != 0).sum(axis=0)
+        positives, observed = ((part * count).sum(axis=0) for part in (T > 0, T != 0))
         rate = (positives + 1) / (observed + 2)
         self._rates = np.where(observed > 0, rate, np.nan)
         return self
 
-    def _fit_label(self, scores: NDArray[Any], positive: NDArray[np.bool_]) -> Any:
+    def _fit_label(
+        self,
+        scores: NDArray[Any],
+        positive: NDArray[np.bool_],
+        weights: NDArray[np.float64] | None,
+    ) -> Any:
         n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+        if weights is not None:
+            n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
         if self.method == "isotonic":
             from sklearn.isotonic import IsotonicRegression
 
             regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            return regression.fit(scores, positive.astype(np.float64))
+            return regression.fit(scores, positive.astype(np.float64), weights)
         # Loaded when it is needed: a third of the time of importing this library.
         from sklearn.linear_model import LogisticRegression
 
@@ -87,6 +104,8 @@ class Calibrator:
         column = np.concatenate([scores, scores])[:, None]
         answer = np.repeat([1, 0], len(scores))
         weight = np.concatenate([target, 1 - target])
+        if weights is not None:
+            weight *= np.concatenate([weights, weights])
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
         # A falling curve would reverse the model's order on the evidence of noise: no curve then.
@@ -110,7 +129,10 @@ class Calibrator:
 
 
 def best_f1_thresholds(
-    scores: NDArray[Any], T: Signs, min_positives: int = 1
+    scores: NDArray[Any],
+    T: Signs,
+    min_positives: float = 1,
+    weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Threshold of each label that maximises F1 on held-out scores of observed entries.
 
@@ -122,6 +144,8 @@ def best_f1_thresholds(
         Signs, 0 where missing.
     min_positives : int, default=1
         With fewer held-out positives a label keeps the border 0.
+    weights : ndarray of shape (n, c), default=None
+        How much entries count; None: one each.
 
     Returns
     -------
@@ -141,10 +165,11 @@ def best_f1_thresholds(
         use = (T[:, k] != 0) & np.isfinite(scores[:, k])
         order = np.argsort(-scores[use, k], kind="stable")
         sorted_scores = scores[use, k][order]
-        hits = np.cumsum(T[use, k][order] > 0)
+        count = np.ones(len(order)) if weights is None else weights[use, k][order]
+        hits = np.cumsum(count * (T[use, k][order] > 0))
         if not len(hits) or hits[-1] < max(min_positives, 1):
             continue
-        f1 = 2 * hits / (np.arange(1, len(hits) + 1) + hits[-1])
+        f1 = 2 * hits / (np.cumsum(count) + hits[-1])
         # A cut inside a tie cannot be made.
         cuts = np.append(sorted_scores[1:] < sorted_scores[:-1], True)
         best = int(np.argmax(np.where(cuts, f1, -1.0)))

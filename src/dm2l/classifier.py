@@ -15,9 +15,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from dm2l.arrays import check_magnitude, is_foreign
-from dm2l.base import MissingLabelClassifier
+from dm2l.base import MissingLabelClassifier, weighed
 from dm2l.fitting import Fit, Fitting, Last
-from dm2l.labels import LabelForm, Labels, Signs
+from dm2l.labels import Entries, LabelForm, Labels, Signs, weigh
 from dm2l.parameters import check_choice
 from dm2l.solvers import Solution
 
@@ -294,9 +294,11 @@ class DM2LClassifier(MissingLabelClassifier):
     def fit(
         self,
         X: Any,
-        Y: Any = None,
+        y: Any = None,
         label_mask: Any = None,
         *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
         strategy: str = "auto",
         memory: float | None = None,
     ) -> Self:
@@ -307,11 +309,16 @@ class DM2LClassifier(MissingLabelClassifier):
         X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
             Inputs; no missing values. Or a source of row blocks with their labels, for more rows
             than memory holds: see :class:`dm2l.scale.RowBlocks`.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where nobody
-            looked; or one class per row. None with a source, which has its own.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
+            nobody looked; or one class per row. None with a source, which has its own.
+        label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
+            :doc:`/weights`.
+        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
+            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
         strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
             Where rows are during the fit: all in memory; nowhere, after one pass that gathers
             sufficient statistics; or in the source, which every evaluation goes through twice.
@@ -327,27 +334,36 @@ class DM2LClassifier(MissingLabelClassifier):
         """
         check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
         if not _is_source(X):
-            return self._fit(X, Y, label_mask, partial(self._learn_by, strategy, memory))
-        if Y is not None or label_mask is not None:
-            raise ValueError("Row blocks bring their labels: pass no Y and no label_mask.")
+            learn = partial(self._learn_by, strategy, memory)
+            return self._fit(X, y, label_mask, learn, sample_weight, label_weight)
+        if not (y is label_mask is sample_weight is label_weight is None):
+            raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
         return self._fit_source(X, strategy, memory)
 
-    def _learn(self, X: Any, T: Signs) -> None:
-        self._keep_fit(Fitting.of(self).fit(X, T, self._last()), stacklevel=6)
+    def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        self._keep_fit(Fitting.of(self).fit(X, T, self._last(), entries), stacklevel=6)
 
-    def _learn_by(self, strategy: str, memory: float | None, X: Any, T: Signs) -> None:
+    def _learn_by(
+        self,
+        strategy: str,
+        memory: float | None,
+        X: Any,
+        T: Signs,
+        entries: Entries | None = None,
+    ) -> None:
         """Fit to rows that are in memory, or as if they were not."""
         self.__dict__.pop("_gathered", None)
         if strategy == "auto":
-            strategy = self._way_at_hand(X, T.shape[1], memory)
+            strategy = self._way_at_hand(X, T.shape[1], memory) if entries is None else "memory"
         if strategy == "memory":
-            self._learn(X, T)
+            self._learn(X, T, *weighed(entries))
             return
         from dm2l.scale import fit_arrays
 
         fitting = self._by_blocks(self._labels)
-        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last()), stacklevel=5)
+        rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
+        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last(), rows), stacklevel=5)
 
     def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
         """Statistics for dense float64 rows, of which there are very many; else memory."""
@@ -370,10 +386,10 @@ class DM2LClassifier(MissingLabelClassifier):
         fitting = self._by_blocks(source.labels)
         strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
         if strategy == "memory":
-            X, T = collect(source)
+            X, T, entries = collect(source)
             self._set_label_attributes(source.labels)
-            self._learn(X, T)
-            self._fit_decisions(X, T)
+            self._learn(X, T, *weighed(entries))
+            self._fit_decisions(X, T, *weighed(entries))
             return self
         fit = fit_source(fitting, source, first, strategy, self._last())
         self._set_label_attributes(source.labels)
@@ -426,6 +442,7 @@ class DM2LClassifier(MissingLabelClassifier):
         label_mask: Any = None,
         classes: Any = None,
         *,
+        sample_weight: Any = None,
         forgetting: float = 1.0,
         solve: bool = True,
     ) -> Self:
@@ -454,6 +471,8 @@ class DM2LClassifier(MissingLabelClassifier):
         classes : array-like, default=None
             All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
             one for each label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: statistics of a row of weight 2 are those of two rows.
         forgetting : float, default=1.0
             What the rows seen before weigh from now on, for streams that drift: with 0.9 a block
             counts 0.9 after the next one, 0.81 after the second, and so on.
@@ -480,14 +499,14 @@ class DM2LClassifier(MissingLabelClassifier):
         True
         """
         self._check_parameters()
-        X, T, form, stream = self._stream(X, Y, label_mask, classes)
-        stream.add(X, T, forgetting)
+        X, T, form, stream, rows = self._stream(X, Y, label_mask, classes, sample_weight)
+        stream.add(X, T, forgetting, rows)
         self._set_label_attributes(form.labels)
         self.__dict__ |= stream.attributes()
         return self._keep_stream(stream.fit(X, self._last())) if solve else self
 
     @_ByBlocks
-    def unlearn(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+    def unlearn(self, X: Any, Y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Take a block away from the rows seen so far and fit to what is left.
 
         Parameters
@@ -498,6 +517,8 @@ class DM2LClassifier(MissingLabelClassifier):
             Their labels, as they were.
         label_mask : array-like of bool of the shape of ``Y``, default=None
             The mask that was used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights that they had.
 
         Returns
         -------
@@ -519,8 +540,8 @@ class DM2LClassifier(MissingLabelClassifier):
         self._check_parameters()
         if "_gathered" not in vars(self):
             raise NotFittedError("There are no statistics to take rows away from.")
-        X, T, _, stream = self._stream(X, Y, label_mask, None)
-        stream.remove(X, T)
+        X, T, _, stream, rows = self._stream(X, Y, label_mask, None, sample_weight)
+        stream.remove(X, T, rows)
         return self._keep_stream(stream.fit(X, self._last()))
 
     @_ByBlocks
@@ -580,8 +601,8 @@ class DM2LClassifier(MissingLabelClassifier):
         return SufficientStatistics.from_state(self._gathered).copy()
 
     def _stream(
-        self, X: Any, Y: Any, label_mask: Any, classes: Any
-    ) -> tuple[Any, Signs, LabelForm, Stream]:
+        self, X: Any, Y: Any, label_mask: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Any, Signs, LabelForm, Stream, Any]:
         """Read a block; the stream that it belongs to, which the first one founds."""
         from dm2l.scale import Stream
 
@@ -599,9 +620,10 @@ class DM2LClassifier(MissingLabelClassifier):
             )
         T = form.read(Y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
+        T, entries = weigh(T, sample_weight)
         if stream is None:
             stream = Stream.begun(self._by_blocks(form.labels), X, T)
-        return X, T, form, stream
+        return X, T, form, stream, None if entries is None else entries.rows
 
     def _by_blocks(self, labels: Labels) -> Fitting:
         """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""

@@ -19,7 +19,7 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l.arrays import is_foreign, like, namespace, to_numpy
+from dm2l.arrays import float64, is_foreign, like, namespace, scale_rows, to_numpy
 from dm2l.parameters import is_number
 from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
@@ -182,14 +182,23 @@ class Features:
             product = product - self._implied[:, None] * sums
         return xp.concat([product, sums], axis=0)
 
-    def gram(self, rows: NDArray[np.intp] | None = None) -> Any:
-        """``Phi'Phi`` with the border of the ones column, over all or some rows."""
+    def gram(
+        self,
+        rows: NDArray[np.intp] | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Any:
+        """``Phi'Phi`` with the border of the ones column, over all or some rows.
+
+        Or ``Phi' diag(weights) Phi``, with a weight for each of these rows.
+        """
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
             # What the means add is subtracted afterwards: float32 would not leave enough digits.
             Phi = Phi.astype(np.float64, copy=False)
-        if rows is None and self._square is not None:
+        root = None if weights is None else np.sqrt(weights)
+        Phi = Phi if root is None else scale_rows(Phi, root)
+        if rows is None and root is None and self._square is not None:
             square = self._square()
         else:
             square = Phi.T @ Phi
@@ -197,11 +206,14 @@ class Features:
         square = xp.astype(square, xp.float64, copy=False)
         if not self.intercept:
             return square
-        if sp.issparse(Phi):
+        total = float(Phi.shape[0]) if weights is None else float(weights.sum())
+        if root is not None:
+            sums = (float64(Phi).T @ like(root, self.example, xp.float64))[:, None]
+        elif sp.issparse(Phi):
             sums = np.asarray(Phi.sum(axis=0, dtype=np.float64)).reshape(-1, 1)
         else:
             sums = xp.sum(Phi, axis=0, dtype=xp.float64)[:, None]
-        count = xp.full((1, 1), float(Phi.shape[0]), dtype=xp.float64, device=device(square))
+        count = xp.full((1, 1), total, dtype=xp.float64, device=device(square))
         if self._implied is not None:
             cross = sums * self._implied
             raw = np.diagonal(square).copy()
@@ -242,10 +254,16 @@ def without_zeros(X: Any) -> Any:
     return X if np.any(mean**2 > 99 * variance) else sparse
 
 
-def column_variances(X: Any) -> NDArray[np.float64]:
-    """Variance of each column of a dense or sparse matrix."""
+def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Variance of each column of a dense or sparse matrix, of rows with these weights."""
     if sp.issparse(X):
-        return np.asarray(mean_variance_axis(X.tocsr(), axis=0)[1], dtype=np.float64)
+        weights = None if weights is None else weights.astype(X.dtype)
+        moments = mean_variance_axis(X.tocsr(), axis=0, weights=weights)
+        return np.asarray(moments[1], dtype=np.float64)
+    if weights is not None:
+        share = weights / weights.sum()
+        apart = float64(X) - like(share, X) @ float64(X)
+        return to_numpy(like(share, X) @ (apart * apart))
     if is_foreign(X):
         xp = array_namespace(X)
         return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
@@ -259,7 +277,7 @@ def column_variances(X: Any) -> NDArray[np.float64]:
     return np.asarray(total / X.shape[0])
 
 
-def default_ridge(X: Any) -> float:
+def default_ridge(X: Any, weights: NDArray[np.float64] | None = None) -> float:
     """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
 
     With masks that keep 30 % of the labels the best ridge of eleven benchmark sets lay between
@@ -267,7 +285,7 @@ def default_ridge(X: Any) -> float:
     (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
     have similar scales, and is not ruled by a single column when they do not.
     """
-    return ridge_of_variances(column_variances(X))
+    return ridge_of_variances(column_variances(X, weights))
 
 
 def ridge_of_variances(variances: NDArray[np.float64]) -> float:
@@ -282,6 +300,6 @@ def check_ridge(alpha: Any, name: str = "alpha") -> None:
         raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
 
 
-def ridge_value(alpha: float | str, X: Any) -> float:
-    """The ridge itself, or what "scale" means for these inputs."""
-    return default_ridge(X) if isinstance(alpha, str) else float(alpha)
+def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
+    """The ridge itself, or what "scale" means for these inputs, of rows with these weights."""
+    return default_ridge(X, weights) if isinstance(alpha, str) else float(alpha)

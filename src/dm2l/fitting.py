@@ -45,7 +45,7 @@ from dm2l.kernels import (
     LinearMap,
     NystroemMap,
 )
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
 from dm2l.parameters import check_choice, check_count, check_number, is_number
 from dm2l.solvers import (
@@ -84,7 +84,7 @@ class Prepared:
     @cached_property
     def gram(self) -> Any:
         """``Phi'Phi`` with the border of the ones column."""
-        return self.features.gram()
+        return self.features.gram(weights=self.objective.rows)
 
     def problem(self, alpha: float, lambda_d: float) -> Problem:
         """The problem with these settings; one at a time."""
@@ -221,7 +221,9 @@ class Fitting:
 
     # -- the whole way --------------------------------------------------------------------------
 
-    def fit(self, X: Any, T: Signs, last: Last | None = None) -> Fit:
+    def fit(
+        self, X: Any, T: Signs, last: Last | None = None, entries: Entries | None = None
+    ) -> Fit:
         """Fit to rows that are at hand.
 
         Parameters
@@ -232,6 +234,8 @@ class Fitting:
             Signs of all labels, 0 where missing.
         last : Last, default=None
             Where to start, if its shape fits.
+        entries : Entries, default=None
+            Real targets and weights; None: signs, each with weight one.
 
         Returns
         -------
@@ -242,13 +246,15 @@ class Fitting:
         if not selection.learnable.any():
             return self.nothing(X, selection)
         X, T = selection.rows(X, pairwise=self.pairwise), selection.signs(T)
+        entries = selection.entries(entries)
         with blas_threads(X.shape[0] * min(X.shape) ** 2):
             # Rows that were left out made X a copy of what the caller has.
-            prepared = self.prepare(X, T, scratch=not selection.keep.all())
-            problem = prepared.problem(self._ridge(X, prepared.features), self.lambda_d)
+            prepared = self.prepare(X, T, entries, scratch=not selection.keep.all())
+            alpha = self._ridge(X, prepared.features, prepared.objective.rows)
+            problem = prepared.problem(alpha, self.lambda_d)
 
             def ridge() -> Any:
-                W = masked_ridge(problem.features, T, problem.alpha)
+                W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(like(W, problem.example))
 
             start = self._start(problem, prepared.feature_map, last, selection)
@@ -256,13 +262,15 @@ class Fitting:
             if self.solver == "published":
                 solution = self._solve_published(problem, prepared.feature_map, start)
             elif self.coupling == "joint":
-                solution, unseen = self._solve_jointly(problem, prepared.feature_map, T)
+                solution, unseen = self._solve_jointly(problem, prepared.feature_map, T, entries)
                 honest = selection.spread(unseen)
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
                 if self.coupling == "residual":
                     honest = selection.spread(
-                        self.unseen(problem, problem.alpha, solution, prepared.features, T)
+                        self.unseen(
+                            problem, problem.alpha, solution, prepared.features, T, entries=entries
+                        )
                     )
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
@@ -277,6 +285,7 @@ class Fitting:
         T: Signs,
         *,
         exact: bool = False,
+        entries: Entries | None = None,
     ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
@@ -290,7 +299,7 @@ class Fitting:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        unseen = unseen_scores(problem, factor, T, W, features, alpha, exact=exact)
+        unseen = unseen_scores(problem, factor, T, W, features, alpha, exact=exact, entries=entries)
         holes = (T == 0) & np.isfinite(unseen)
         if not holes.any():
             return unseen
@@ -299,7 +308,7 @@ class Fitting:
         return np.asarray(unseen + level)
 
     def _solve_jointly(
-        self, problem: Problem, feature_map: FeatureMap, T: Signs
+        self, problem: Problem, feature_map: FeatureMap, T: Signs, entries: Entries | None
     ) -> tuple[Solution, NDArray[np.float64]]:
         """Targets without holes from ridge and coupling; then the norms have their say.
 
@@ -311,13 +320,14 @@ class Fitting:
         norms = None
         if problem.lambda_d:
             norms = self.solve(problem, feature_map, lambda: start, None, factor).W
-        W, unseen, factor = learn_jointly(problem, T, start, factor)
+        W, unseen, factor = learn_jointly(problem, T, start, factor, entries)
         if norms is None:
             return self.solve(problem, feature_map, lambda: W, W, factor), unseen
-        filled = to_numpy(float64(problem.objective.targets))
+        filled = problem.objective.filled
+        goal = T if entries is None or entries.targets is None else entries.targets
         for _ in range(_JOINT_ROUNDS):
             moved = to_numpy(float64(problem.features.scores(norms - W)))
-            problem.objective.fill(np.where(T != 0, T, filled + moved))
+            problem.objective.fill(np.where(T != 0, goal, filled + moved))
             solution = self.solve(problem, feature_map, lambda: W, norms, factor)
             norms = solution.W
         return solution, unseen
@@ -359,11 +369,11 @@ class Fitting:
 
     # -- feature map ----------------------------------------------------------------------------
 
-    def feature_map(self, X: Any) -> FeatureMap:
-        """The map for these inputs, not fitted yet."""
+    def feature_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
+        """The map for these inputs, of rows with these weights, not fitted yet."""
         if self.linear:
             return LinearMap(self.solver != "published", bool(self.fit_intercept))
-        kernel = self.kernel_for(X)
+        kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
         if self.approximation == "nystroem":
@@ -388,18 +398,23 @@ class Fitting:
         names = ("_kernel", "X_fit_", "_landmark_factor", "approximation_error_")
         return LandmarkMap(*(attributes[name] for name in names))
 
-    def kernel_for(self, X: Any) -> Kernel:
+    def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:
         """The kernel, with what ``gamma`` means for these inputs."""
-        return Kernel(self.kernel, self._gamma_value(X), self.degree, self.coef0)
+        return Kernel(self.kernel, self._gamma_value(X, weights), self.degree, self.coef0)
 
-    def _gamma_value(self, X: Any) -> float:
+    def _gamma_value(self, X: Any, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         if self.kernel == "tanimoto":
             return _TANIMOTO_GAMMA
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
-        if sp.issparse(X):
+        if weights is not None:
+            # Of all numbers: how far they are from the means of their columns, and these apart.
+            share = weights / weights.sum()
+            means = to_numpy(like(share, X) @ float64(X))
+            variance = float(column_variances(X, weights).mean() + np.var(means))
+        elif sp.issparse(X):
             X = X.astype(np.float64)
             variance = X.multiply(X).mean() - X.mean() ** 2
         elif is_foreign(X):
@@ -411,13 +426,15 @@ class Fitting:
 
     # -- problem --------------------------------------------------------------------------------
 
-    def prepare(self, X: Any, T: Signs, *, scratch: bool = False) -> Prepared:
+    def prepare(
+        self, X: Any, T: Signs, entries: Entries | None = None, *, scratch: bool = False
+    ) -> Prepared:
         """Everything about the rows that no setting of alpha and lambda_d changes.
 
         ``scratch`` says that ``X`` may be overwritten.
         """
         published = self.solver == "published"
-        feature_map = self.feature_map(X)
+        feature_map = self.feature_map(X, None if entries is None else entries.rows)
         Phi = feature_map.fit(X)
         workers = blas_thread_count()
         plain = Phi is X and not published
@@ -433,13 +450,14 @@ class Fitting:
             global_rows="all" if published else "covered",
             like=features.example,
             workers=workers,
+            entries=entries,
         )
         return Prepared(feature_map, features, objective)
 
-    def _ridge(self, X: Any, features: Features) -> float:
+    def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        return self.ridge_of(column_variances(X if self.linear else features.Phi))
+        return self.ridge_of(column_variances(X if self.linear else features.Phi, weights))
 
     def ridge_of(self, variances: NDArray[np.float64]) -> float:
         """The ridge, or what "scale" means for features of these variances."""

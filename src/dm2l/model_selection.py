@@ -491,7 +491,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     ``Y`` has holes it estimates what complete labels would give; ``holes="observed"`` makes it
     judge observed labels alone. Where scikit-learn's metadata routing passes a ``label_mask``,
     ``get_scorer(name).set_score_request(label_mask=True)`` takes it: what a fit may not read must
-    not be scored either.
+    not be scored either. So it takes a ``sample_weight``.
 
     Parameters
     ----------
@@ -526,7 +526,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     )
 
 
-def get_metric(name: str, **options: Any) -> Callable[[Any, Any], float]:
+def get_metric(name: str, **options: Any) -> Callable[..., float]:
     """Make a function of labels and scores, larger for better scores, of a scorer's name.
 
     Parameters
@@ -550,7 +550,7 @@ def get_metric(name: str, **options: Any) -> Callable[[Any, Any], float]:
     return partial(_measure, _recipe(name), **options)
 
 
-def get_judge(name: str) -> Callable[[Any, Any], float]:
+def get_judge(name: str) -> Callable[..., float]:
     """As :func:`get_metric`; where no estimate is possible, the measure of observed labels.
 
     Which of the two it is depends on the labels alone: settings are judged alike by it.
@@ -563,7 +563,7 @@ def get_judge(name: str) -> Callable[[Any, Any], float]:
     Returns
     -------
     callable
-        ``metric(Y, scores)``; it can be pickled.
+        ``metric(Y, scores, sample_weight=None)``; it can be pickled.
 
     Examples
     --------
@@ -574,12 +574,13 @@ def get_judge(name: str) -> Callable[[Any, Any], float]:
     return partial(_judge, _recipe(name))
 
 
-def _judge(recipe: _Recipe, Y: Any, scores: Any) -> float:
+def _judge(recipe: _Recipe, Y: Any, scores: Any, sample_weight: Any = None) -> float:
+    weights = {"sample_weight": sample_weight}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value = _measure(recipe, Y, scores)
+        value = _measure(recipe, Y, scores, **weights)
         if np.isnan(value) and "holes" in signature(recipe.metric).parameters:
-            value = _measure(recipe, Y, scores, holes="observed")
+            value = _measure(recipe, Y, scores, holes="observed", **weights)
     return value
 
 

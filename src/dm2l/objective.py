@@ -8,6 +8,11 @@ rows whose label ``k`` is an *observed* positive, ``F_C`` the rows that lie in a
 ``F_k``. This is the paper's (3) and (4) with one change: the global term covers ``F_C`` instead
 of all rows. Theorem 1 then holds for every mask and the bracket is never negative; with all rows
 the objective has no lower bound as soon as a row without an observed positive can be moved alone.
+
+With real targets and weights ``M`` (:class:`dm2l.labels.Entries`) the loss is
+:math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` count :math:`M_{ik}^{1/2}`
+times, as those that are there twice count :math:`2^{1/2}` times; rows of ``F_C`` as often as in the
+group where they count most, so that Theorem 1 holds for all weights.
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l.labels import Signs
+from dm2l.arrays import float64, to_numpy
+from dm2l.labels import Entries, Signs
 from dm2l.nuclear import Norm, NormValue, nuclear_norm, subgradient
 from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
@@ -62,7 +68,8 @@ class Groups:
         place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows point one past the end
         members = [np.sort(place[np.flatnonzero(column)]) for column in positive.T]
-        self.members = [rows for rows in members if len(rows)]
+        self.labels = np.flatnonzero(positive.any(axis=0))  # whose members these are
+        self.members = [members[k] for k in self.labels]
         self.stacks = self._stack(T.shape[1], padding)
         if not self.members:
             self.slots: list[Any] = []
@@ -80,6 +87,7 @@ class Groups:
         than about a sixteenth of it, so that they end together.
         """
         by_size = sorted(self.members, key=len)
+        self.order = self.labels[np.argsort([len(rows) for rows in self.members], kind="stable")]
         costs = [_cost(len(rows), n_labels) for rows in by_size]
         shared = sum(costs) > WORTH_SHARING and padding < 2
         most = sum(costs) / 16 if shared else np.inf
@@ -100,6 +108,19 @@ class Groups:
                 index[i, : len(rows)] = rows
             indices.append(index)
         return indices
+
+    def roots(self, weights: NDArray[np.float64]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+        """What rows are multiplied by in each stack, and the covered rows in all scores."""
+        padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # fillers stay zero
+        padded[:-1] = np.sqrt(weights[self.covered])
+        scales, first = [], len(self.members)
+        for stack in self.stacks:  # the largest groups come first
+            first -= len(stack)
+            scales.append(padded[stack, self.order[first : first + len(stack), None]])
+        everywhere = np.zeros(len(padded))
+        for stack, scale in zip(self.stacks, scales, strict=True):
+            np.maximum.at(everywhere, stack, scale)
+        return scales, everywhere[:-1, None]
 
     def sum_back(self, stacked: Any) -> Any:
         """Sum the rows of all stacks, one under the other, into the covered rows."""
@@ -148,6 +169,17 @@ class Objective:
         Scores live where this array lives and have its dtype; None: in numpy, float64.
     workers : int, default=1
         Threads for the nuclear norms of numpy arrays.
+    entries : Entries, default=None
+        Real targets and weights; None: the signs, each with weight one.
+
+    Attributes
+    ----------
+    observed : array of shape (n, c)
+        Weights of the entries: 1 where observed and 0 at holes, unless others were given.
+    targets : array of shape (n, c)
+        Targets times ``observed``.
+    rows : ndarray of shape (n,) or None
+        What the rows weigh; None: one.
 
     Examples
     --------
@@ -168,12 +200,18 @@ class Objective:
         global_rows: Literal["covered", "all"] = "covered",
         like: Any = None,
         workers: int = 1,
+        entries: Entries | None = None,
     ) -> None:
         example = np.empty(0) if like is None else like
         self._xp, self._device = array_namespace(example), device(example)
         self.discriminant = discriminant
-        self.targets = self._put(T, example.dtype)
-        self.observed = self._put(T != 0, example.dtype)
+        entries = entries or Entries()
+        self.rows = entries.rows
+        M = T != 0 if entries.weights is None else entries.weights
+        goal = T if entries.targets is None else entries.targets
+        self.targets = self._put(goal if entries.weights is None else M * goal, example.dtype)
+        self.observed = self._put(M, example.dtype)
+        self._set_divisor()
         ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
         self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
@@ -184,12 +222,25 @@ class Objective:
         self._covered = self._put(self.groups.covered)
         self._place = self._put(self.groups.place)
         full = len(self.groups.covered)
+        heights = [(stack < full).sum(axis=1) for stack in self.groups.stacks]
+        scales: list[Any] = [None] * len(heights)
+        self._everyone = global_rows == "all"
+        self._roots: Any = None  # what rows are multiplied by in the global norm
+        if entries.weights is not None:
+            scales, roots = self.groups.roots(entries.weights)
+            # A row that is there twice is two rows; a light one is a row all the same.
+            heights = [
+                np.maximum(height, (scale**2).sum(axis=1))
+                for height, scale in zip(heights, scales, strict=True)
+            ]
+            scales = [self._put(scale.reshape(-1, 1), example.dtype) for scale in scales]
+            everyone = np.sqrt(entries.weights.max(axis=1))[:, None]
+            self._roots = self._put(everyone if self._everyone else roots, example.dtype)
         self._stacks = [
-            (self._put(stack), self._put((stack < full).sum(axis=1)))
-            for stack in self.groups.stacks
+            (self._put(stack), self._put(height), scale)
+            for stack, height, scale in zip(self.groups.stacks, heights, scales, strict=True)
         ]
         self._ends = np.cumsum([stack.size for stack in self.groups.stacks]).tolist()
-        self._everyone = global_rows == "all"
 
     def _put(self, array: NDArray[Any], dtype: Any = None) -> Any:
         """``array`` where the scores live."""
@@ -198,9 +249,40 @@ class Objective:
         return array if dtype is None else xp.astype(array, dtype, copy=False)
 
     def fill(self, targets: NDArray[Any]) -> None:
-        """Give every entry a target, holes too; the groups stay those of observed positives."""
+        """Give every entry a target, holes too; the groups stay those of observed positives.
+
+        Holes then weigh what their row does.
+        """
         self.targets = self._put(targets, self.targets.dtype)
-        self.observed = self._xp.ones_like(self.targets)
+        if self.rows is None:
+            self.observed = self._xp.ones_like(self.targets)
+            return
+        weights = to_numpy(self.observed)
+        weights = np.where(weights > 0, weights, self.rows[:, None])
+        self.observed = self._put(weights, self.targets.dtype)
+        self.targets = self.targets * self.observed
+        self._set_divisor()
+
+    def _set_divisor(self) -> None:
+        """What squares of weighted residuals are divided by; None where all weights are one."""
+        self._divisor = None
+        if self.rows is not None:
+            ones = self._xp.ones_like(self.observed)
+            self._divisor = self._xp.where(self.observed > 0, self.observed, ones)
+
+    @property
+    def filled(self) -> NDArray[np.float64]:
+        """Targets as they were given, in numpy."""
+        targets = self.targets if self._divisor is None else self.targets / self._divisor
+        return to_numpy(float64(targets))
+
+    @property
+    def at_zero(self) -> float:
+        """``J(0)``: every observed entry is off by its target."""
+        squares = self.targets**2
+        if self._divisor is not None:
+            squares = squares / self._divisor
+        return 0.5 * float(self._xp.sum(squares))
 
     def set_weight(self, lambda_d: float) -> None:
         """Change the weight of the norms; it is 0 where there are none."""
@@ -211,6 +293,9 @@ class Objective:
         xp = array_namespace(F)
         residual = F * self.observed
         residual -= self.targets
+        if self._divisor is not None:
+            squares = residual * residual / self._divisor
+            return 0.5 * float(xp.sum(squares, dtype=xp.float64)), residual
         if residual.dtype == xp.float64:
             flat = xp.reshape(residual, (-1,))
             return 0.5 * float(xp.vecdot(flat, flat)), residual
@@ -228,14 +313,30 @@ class Objective:
         xp = array_namespace(F)
         F_C = self._covered_scores(F)
         with one_blas_thread():
-            local = sum(
-                nuclear_norm(xp.take(F_C, self._put(rows), axis=0)) for rows in self.groups.members
-            )
+            if self._roots is None:
+                groups = (xp.take(F_C, self._put(rows), axis=0) for rows in self.groups.members)
+            else:
+                padded = self._with_zero_row(F_C)
+                groups = (self._stacked(padded, stack, scale) for stack, _, scale in self._stacks)
+            local = sum(map(nuclear_norm, groups))
         return local - (self.global_norm(F) if self.discriminant else 0.0)
 
     def global_norm(self, F: Any) -> float:
         """``||F_C||_*``."""
-        return nuclear_norm(F if self._everyone else self._covered_scores(F))
+        return nuclear_norm(self._scaled(F if self._everyone else self._covered_scores(F)))
+
+    def _scaled(self, rows: Any) -> Any:
+        """Rows of the global norm, or of its gradient, as they count."""
+        return rows if self._roots is None else self._roots * rows
+
+    @staticmethod
+    def _stacked(padded: Any, stack: Any, scale: Any) -> Any:
+        """Rows of the groups of a stack, as they count."""
+        xp = array_namespace(padded)
+        rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
+        rows = rows if scale is None else scale * rows
+        # Products of plain matrices are faster.
+        return rows if stack.shape[0] == 1 else xp.reshape(rows, (*stack.shape, rows.shape[1]))
 
     def _covered_scores(self, F: Any) -> Any:
         return array_namespace(F).take(F, self._covered, axis=0)
@@ -268,19 +369,16 @@ class Objective:
         if not self.lambda_d or not np.isfinite(value):
             return ObjectiveValue(value, exact, gradient)
         padded = self._with_zero_row(self._covered_scores(F))
-        F_C = padded[:-1, :]
         c = F.shape[1]
         stacked = xp.empty((self._ends[-1], c), dtype=F.dtype, device=self._device)
 
-        def local_norm(stack: Any, heights: Any, end: int) -> NormValue:
-            rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
+        def local_norm(stack: Any, heights: Any, scale: Any, end: int) -> NormValue:
             options: dict[str, Any] = {"curvature": True} if curvature else {}
-            if stack.shape[0] == 1:  # products of plain matrices are faster
-                at = norm(rows, **options)
-            else:
-                options |= {"heights": heights} if curvature else {}
-                at = norm(xp.reshape(rows, (*stack.shape, c)), **options)
-            stacked[end - rows.shape[0] : end, :] = xp.reshape(at.gradient, (-1, c))
+            if curvature and (stack.shape[0] > 1 or scale is not None):
+                options["heights"] = heights
+            at = norm(self._stacked(padded, stack, scale), **options)
+            slope = xp.reshape(at.gradient, (-1, c))
+            stacked[end - slope.shape[0] : end, :] = slope if scale is None else scale * slope
             return at._replace(gradient=None)
 
         concave = self.discriminant and linear is None
@@ -289,7 +387,7 @@ class Objective:
             for stack, end in zip(self._stacks, self._ends, strict=True)
         ]
         if concave:
-            tasks.insert(0, partial(norm, F if self._everyone else F_C))
+            tasks.insert(0, partial(norm, self._scaled(F if self._everyone else padded[:-1, :])))
         with one_blas_thread():
             norms = run_all(tasks, self._workers)
         everyone = norms.pop(0) if concave else None
@@ -299,9 +397,9 @@ class Objective:
         if everyone is not None:
             shared = everyone.value, everyone.exact
             if self._everyone:
-                gradient -= self.lambda_d * everyone.gradient
+                gradient -= self.lambda_d * self._scaled(everyone.gradient)
             else:
-                total -= everyone.gradient
+                total -= self._scaled(everyone.gradient)
         elif self.discriminant:
             inner = float(xp.sum(linear * F, dtype=xp.float64))
             shared = inner, inner
@@ -315,9 +413,9 @@ class Objective:
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
         """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""
-        if self._everyone:
-            return subgradient(F, delta)
-        return self._spread(subgradient(self._covered_scores(F), delta))
+        rows = self._scaled(F if self._everyone else self._covered_scores(F))
+        slope = self._scaled(subgradient(rows, delta))
+        return slope if self._everyone else self._spread(slope)
 
     def _spread(self, rows: Any) -> Any:
         """Covered rows back to their places, zero rows elsewhere."""

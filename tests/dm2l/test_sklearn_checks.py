@@ -1,15 +1,34 @@
-"""Every estimator passes all of scikit-learn's common checks, with no expected failure."""
+"""Every estimator passes all of scikit-learn's common checks, but for weights that count rows."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from all_estimators import ESTIMATORS
+from dm2l import AutoClassifier
 from dm2l.baselines import GLOCALClassifier
+
+EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+
+
+def why_not(estimator):
+    """Checks that cannot pass; docs/weights.md says the same."""
+    if isinstance(estimator, AutoClassifier):
+        return dict.fromkeys(EQUIVALENCE, "scales, settings and folds go by rows")
+    if isinstance(estimator, GLOCALClassifier):
+        reason = "starts from random numbers for every row"
+        others = []
+        if estimator.published:
+            reason = "the released code knows no weights"
+            others = ["check_sample_weights_list", "check_sample_weights_not_overwritten"]
+        return dict.fromkeys([*EQUIVALENCE, *others], reason)
+    return {}
 
 
 # The checks fit degenerate data on purpose; what our warnings say about it is tested elsewhere.
 @pytest.mark.filterwarnings("ignore::dm2l.ConstantLabelWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([*ESTIMATORS, GLOCALClassifier(published=True, max_iter=3)])
+@parametrize_with_checks(
+    [*ESTIMATORS, GLOCALClassifier(published=True, max_iter=3)], expected_failed_checks=why_not
+)
 def test_scikit_learn_common_check(estimator, check):
     check(estimator)

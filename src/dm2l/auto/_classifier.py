@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dm2l.auto._parts import Part, Task
 from dm2l.auto._quality import brier, cross_fitted, label_auc, label_table, log_loss
 from dm2l.auto._stack import Stack
 from dm2l.base import MissingLabelClassifier
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.parameters import check_choice
 
 Floats = NDArray[np.float64]
@@ -178,13 +179,21 @@ class AutoClassifier(MissingLabelClassifier):
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         if self.cv is not None:
-            return super()._folds(X, T)
+            folds = super()._folds(X, T)
+            if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+                return folds
+            # Given ones number all rows, those of which nothing is observed too.
+            place = np.cumsum(self._keep) - 1
+            return [
+                (place[train[self._keep[train]]], place[test[self._keep[test]]])
+                for train, test in folds
+            ]
         usual = clone_with_cv(self, min(EFFORTS[self.effort].folds, len(T)))
         return super(AutoClassifier, usual)._folds(X, T)
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = Features.of(X, levels.astype(np.intp))
@@ -194,6 +203,7 @@ class AutoClassifier(MissingLabelClassifier):
             F=self._features.transform(X),
             bits=self._features.bits,
             T=T,
+            entries=entries,
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             effort=effort,
             clock=Clock(self.time_limit, tell),
@@ -209,13 +219,14 @@ class AutoClassifier(MissingLabelClassifier):
         task.clock.say("weighing the parts")
         eta = np.full(T.shape, np.nan)
         if len(task.folds) > 1:
-            eta = cross_fitted(scores, T, shares, fold)
-            stack = Stack.fit(scores, T, shares)
+            weights = None if entries is None else entries.weights
+            eta = cross_fitted(scores, T, shares, fold, weights)
+            stack = Stack.fit(scores, T, shares, weights)
             add_gains(board, scores, T, shares, fold, eta)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():
-                stack = Stack.fit(scores[keep], T, shares[keep])
+                stack = Stack.fit(scores[keep], T, shares[keep], weights)
             weight = np.zeros(len(share))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
             board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]
@@ -295,7 +306,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _fit_nothing(self, X: Any) -> None:
         self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
 
-    def _cross_fit(self, X: Any, T: Signs) -> Floats:
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> Floats:
         held: Floats | None = self.__dict__.get("_honest_now")
         if held is not None:
             return held
@@ -304,10 +315,10 @@ class AutoClassifier(MissingLabelClassifier):
         own = to_numpy(self._all_scores(X))
         return own if rows is None else np.asarray(rows.honest(X, T, own))
 
-    def _fit_decisions(self, X: Any, T: Signs) -> None:
+    def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         self._honest_now = self.__dict__.get("_honest")
         try:
-            super()._fit_decisions(X, T)
+            super()._fit_decisions(X, T, entries)
         finally:
             del self._honest_now
 

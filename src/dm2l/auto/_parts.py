@@ -15,11 +15,11 @@ from sklearn.base import clone
 from dm2l.arrays import to_numpy
 from dm2l.auto._effort import Clock, Effort
 from dm2l.auto._tuning import Setting, ridge_settings, sample_rows, with_norms
-from dm2l.base import fold_inputs
+from dm2l.base import fold_inputs, weighed
 from dm2l.baselines import OneVsRestMasked
 from dm2l.classifier import DM2LClassifier
 from dm2l.kernels import Kernel
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -51,12 +51,15 @@ class Task:
         Whether columns are mostly 0/1.
     T : ndarray of shape (n, c), int8
         Signs.
+    entries : Entries or None
+        Weights.
     """
 
     X: Any
     F: Any
     bits: bool
     T: Signs
+    entries: Entries | None
     folds: Folds
     effort: Effort
     clock: Clock
@@ -108,7 +111,8 @@ class Part:
             fold = clone(model)
             fold.label_names_ = np.arange(task.T.shape[1])  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
-            fold._learn(X_train, task.T[train])
+            part = None if task.entries is None else task.entries.take(train)
+            fold._learn(X_train, task.T[train], *weighed(part))
             unseen = to_numpy(fold._all_scores(X_test))
             scores[test] = np.where(fold._learnable, unseen, np.nan)
             task.clock.tick()
@@ -116,7 +120,9 @@ class Part:
 
     def fit(self, task: Task) -> None:
         """Fit to all rows."""
-        self.model.fit(self.rows(task.X, task.F), np.where(task.T == 0, np.nan, task.T > 0))
+        weights = None if task.entries is None else task.entries.weights
+        Y = np.where(task.T == 0, np.nan, task.T > 0)
+        self.model.fit(self.rows(task.X, task.F), Y, label_weight=weights)
 
     def rows(self, X: Any, F: Any) -> Any:
         """The inputs that it takes."""

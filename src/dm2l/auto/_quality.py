@@ -19,13 +19,19 @@ Z95 = 1.959964
 
 
 def cross_fitted(
-    scores: Floats, T: Signs, shares: NDArray[np.bool_], fold: NDArray[np.intp]
+    scores: Floats,
+    T: Signs,
+    shares: NDArray[np.bool_],
+    fold: NDArray[np.intp],
+    weights: Floats | None = None,
 ) -> Floats:
     """Log-odds of a stack of held-out scores, its weights and curves from the other folds."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max()) + 1):
         here = fold == number
-        stack = Stack.fit(scores[:, ~here & (fold >= 0)], T[~here & (fold >= 0)], shares)
+        rest = ~here & (fold >= 0)
+        part = None if weights is None else weights[rest]
+        stack = Stack.fit(scores[:, rest], T[rest], shares, part)
         result[here] = stack.log_odds(scores[:, here])
     return result
 

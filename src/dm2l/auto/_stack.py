@@ -61,29 +61,39 @@ class Stack:
     intercept: Floats
 
     @classmethod
-    def fit(cls, scores: Floats, T: NDArray[Any], shares: NDArray[np.bool_]) -> Self:
-        """Fit to held-out scores (m, n, c), NaN where there are none, and signs (n, c)."""
+    def fit(
+        cls,
+        scores: Floats,
+        T: NDArray[Any],
+        shares: NDArray[np.bool_],
+        weights: Floats | None = None,
+    ) -> Self:
+        """Fit to held-out scores (m, n, c), NaN where there are none, and signs (n, c).
+
+        ``weights`` (n, c) say how much entries count.
+        """
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(scores.size // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
         S = _linked(scores[:, rows], shares)
         T, known = np.where(known, T, 0)[rows].astype(np.float64), known[rows]
-        count = np.maximum(known.sum(axis=0), 1)
-        centre = np.where(known, S, 0.0).sum(axis=1) / count
-        spread = np.where(known, (S - centre[:, None]) ** 2, 0.0).sum(axis=1) / count
+        says = np.ones(1) if weights is None else weights[rows]
+        count = np.maximum((says * known).sum(axis=0), 1)
+        centre = np.where(known, says * S, 0.0).sum(axis=1) / count
+        spread = np.where(known, says * (S - centre[:, None]) ** 2, 0.0).sum(axis=1) / count
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
         Z = np.where(known, (S - centre[:, None]) / scale[:, None], 0.0)
         m, c = centre.shape
-        rate = logit(((T > 0).sum(axis=0) + 0.5) / (count + 1.0))
+        rate = logit(((says * (T > 0)).sum(axis=0) + 0.5) / (count + 1.0))
         slope, offset = np.zeros((m, c)), np.zeros((m, c))
         for j in range(m):
             slope[j : j + 1], offset[j], _ = _held(
-                Z[j : j + 1], T, rate, np.ones(1), 0.1, HELD_SLOPE, 0.1
+                Z[j : j + 1], T, rate, np.ones(1), 0.1, HELD_SLOPE, 0.1, says
             )
         L = np.where(known, offset[:, None] + slope[:, None] * Z, 0.0)
         weights, intercept, common = _held(
-            L, T, np.zeros(c), np.full(m, 1 / m), HELD_COMMON, HELD_WEIGHT, 3.0
+            L, T, np.zeros(c), np.full(m, 1 / m), HELD_COMMON, HELD_WEIGHT, 3.0, says
         )
         return cls(shares, centre, scale, slope, offset, weights, common, intercept)
 
@@ -116,18 +126,19 @@ def _held(
     held_common: float,
     held_own: float,
     held_intercept: float,
+    says: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Logistic regressions, one a label, held to one that all share; weights are not negative.
 
-    Returns weights (m, c), intercepts (c,), common weights (m,).
+    Entries count as ``says`` says. Returns weights (m, c), intercepts (c,), common weights (m,).
     """
     m, c = len(Z), T.shape[1]
 
     def loss(W: Floats, b: Floats) -> tuple[float, Floats]:
         eta = b + np.einsum("mnc,mc->nc", Z, W)
         margin = T * eta
-        value = float(np.logaddexp(0.0, -margin)[T != 0].sum())
-        return value, -T * expit(-margin)
+        value = float((says * np.logaddexp(0.0, -margin))[T != 0].sum())
+        return value, -T * says * expit(-margin)
 
     def minimise(start: Floats, held: Floats, firm: float, shared: bool) -> Floats:
         size = m if shared else m * c

@@ -17,7 +17,7 @@ from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, unit_rows
 from dm2l.baselines._linear import IterativeBaseline
 from dm2l.features import Features
 from dm2l.kernels import LinearMap
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Array = NDArray[np.float64]
 
@@ -130,21 +130,28 @@ class GLOCALClassifier(IterativeBaseline):
         self._check_numbers("lambda_", "lambda3", "lambda4", "lambda5", positive=True)
         self._check_counts("n_components", "n_groups", "max_iter")
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        if entries is not None and self.published:
+            raise ValueError("published=True is the released code, which knows no weights.")
         intercept = bool(self.fit_intercept)
         random = check_random_state(self.random_state)
-        groups = self._groups(X, random)
+        rows = None if entries is None else entries.rows
+        groups = self._groups(X, random, rows)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         k = min(int(self.n_components), T.shape[1])
-        weights = self._weights(X, T, k, len(np.unique(groups)))
+        M = (T != 0).astype(np.float64) if entries is None else entries.weights
+        size = float(len(T)) if rows is None else float(rows.sum())
+        weights = self._weights(X.shape[1], M, size, k, len(np.unique(groups)))
         blocks = ReleasedGlocal if self.published else Glocal
-        problem = blocks(features, T, groups, weights)
+        problem = blocks(features, T, groups, weights, entries)
         U, W, history = self._alternate(problem, k, random)
         self._keep_history(history)
         self._store(X, *feature_map.on_inputs(features.to_original(W) @ U.T, intercept))
 
-    def _groups(self, X: Any, random: np.random.RandomState) -> NDArray[np.intp]:
+    def _groups(
+        self, X: Any, random: np.random.RandomState, rows: Array | None
+    ) -> NDArray[np.intp]:
         n_groups = min(int(self.n_groups), X.shape[0])
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
@@ -156,11 +163,11 @@ class GLOCALClassifier(IterativeBaseline):
         with warnings.catch_warnings():
             # Fewer distinct rows than groups: then there are fewer groups, which is fine.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return np.asarray(means.fit_predict(X), dtype=np.intp)
+            return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
 
-    def _weights(self, X: Any, T: Signs, k: int, g: int) -> tuple[float, ...]:
-        """The weights as they stand in the objective."""
-        (n, d), c, o = X.shape, T.shape[1], float(np.count_nonzero(T))
+    def _weights(self, d: int, M: Any, n: float, k: int, g: int) -> tuple[float, ...]:
+        """The weights of terms as they stand in the objective, for entries that weigh ``M``."""
+        c, o = M.shape[1], float(M.sum())
         return (
             self.lambda_ * o / (k * n),
             self.lambda1 * o * g**2 / n**2,

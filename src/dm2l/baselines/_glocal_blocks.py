@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -12,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from dm2l.arrays import check_finite
 from dm2l.baselines._linear import weighted_grams
 from dm2l.features import Features
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Array = NDArray[np.float64]
 
@@ -27,19 +28,33 @@ class Glocal:
     """
 
     def __init__(
-        self, features: Features, T: Signs, groups: NDArray[np.intp], weights: tuple[float, ...]
+        self,
+        features: Features,
+        T: Signs,
+        groups: NDArray[np.intp],
+        weights: tuple[float, ...],
+        entries: Entries | None = None,
     ) -> None:
         self.features = features
         self.T = T.astype(np.float64)
         self.observed = (T != 0).astype(np.float64)
         self._complete = bool((T != 0).all())
+        # Of entries, and of rows wherever these stand alone: as if a row were there so often.
+        self._rows: Any = None
+        self._divisor: Any = None
+        if entries is not None and entries.weights is not None:
+            self.observed, self._rows = entries.weights, entries.rows
+            self.T = self.observed * self.T
+            self._complete = False
+            self._divisor = np.where(self.observed > 0, self.observed, 1.0)
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
-        self.gram = features.gram()
+        self.gram = features.gram(weights=self._rows)
         self.penalty = features.penalty(1.0)
         members = [np.flatnonzero(groups == m) for m in np.unique(groups)]
         # Per group: lambda2 n_m/n X'X + lambda1 X_m'X_m.
         self.metrics = [
-            self.lam2 * len(rows) / len(groups) * self.gram + self.lam1 * features.gram(rows)
+            self.lam2 * self._size(rows) / self._size(slice(None)) * self.gram
+            + self.lam1 * features.gram(rows, None if self._rows is None else self._rows[rows])
             for rows in members
         ]
         # A basis in which X'X and the ridge are both diagonal, and their balanced sum is one.
@@ -48,18 +63,29 @@ class Glocal:
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
+    def _size(self, rows: Any) -> float:
+        """What rows weigh."""
+        return float(len(self.T[rows]) if self._rows is None else self._rows[rows].sum())
+
+    def _weighed(self, A: Array) -> Array:
+        """Rows times what they weigh."""
+        return A if self._rows is None else self._rows[:, None] * A
+
     # -- value ----------------------------------------------------------------------------------
 
     def data_terms(self, U: Array, V: Array, W: Array) -> float:
         """The two first terms."""
         missed = self.observed * (V @ U.T) - self.T
         apart = V - self.features.scores(W)
-        return 0.5 * float(np.vdot(missed, missed)) + 0.5 * self.lam * float(np.vdot(apart, apart))
+        squares = missed if self._divisor is None else missed / self._divisor
+        apart_squared = float(np.vdot(apart, self._weighed(apart)))
+        return 0.5 * float(np.vdot(missed, squares)) + 0.5 * self.lam * apart_squared
 
     def value(self, U: Array, V: Array, W: Array, Z: list[Array]) -> float:
         """The objective."""
         total = self.data_terms(U, V, W)
-        total += 0.5 * self.lam3 * float(np.vdot(V, V)) + 0.5 * self.lam4 * float(np.vdot(U, U))
+        sizes = float(np.vdot(V, self._weighed(V))), float(np.vdot(U, U))
+        total += 0.5 * self.lam3 * sizes[0] + 0.5 * self.lam4 * sizes[1]
         total += 0.5 * self.lam5 * float(np.vdot(W, self.penalty[:, None] * W))
         for B, Zm in zip(self._middles(W, Z), Z, strict=True):
             inner = Zm.T @ U
@@ -107,7 +133,7 @@ class Glocal:
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         """Best ``V``, row by row; in blocks of rows, for each has a k x k matrix of its own."""
-        right = self.T @ U + self.lam * self.features.scores(W)
+        right = self.T @ U + self.lam * self._weighed(self.features.scores(W))
         ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
         if self._complete:
             return _solve_blocks(weighted_grams(U, self.observed.T[:, :1]) + ridge, right)
@@ -116,7 +142,8 @@ class Glocal:
         for start in range(0, len(right), size):
             rows = slice(start, start + size)
             blocks = weighted_grams(U, self.observed[rows].T)
-            found[rows] = _solve_blocks(blocks + ridge, right[rows])
+            of_rows = ridge if self._rows is None else self._rows[rows, None, None] * ridge
+            found[rows] = _solve_blocks(blocks + of_rows, right[rows])
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
@@ -139,7 +166,7 @@ class Glocal:
         def precondition(R: Array) -> Array:
             return np.asarray(self._basis @ ((self._basis.T @ R @ turn) / scale) @ turn.T)
 
-        right = self.lam * self.features.adjoint(V)
+        right = self.lam * self.features.adjoint(self._weighed(V))
         if not Z:
             return precondition(right)
         return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)

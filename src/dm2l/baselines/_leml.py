@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l.baselines._linear import FilledTargets, Holes, Inputs, IterativeBaseline, weighted_grams
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Array = NDArray[np.float64]
 
@@ -56,12 +56,8 @@ class InputFactor:
         self, inputs: Inputs, targets: FilledTargets, loss: Loss, C: float, H: Array, b: Array
     ) -> None:
         self.inputs, self.loss, self.C = inputs, loss, C
-        self.Y, self.observed = targets.values, targets.observed
+        self.Y, self._mask = targets.values, targets.counted
         self.H, self.b = H, b
-        self._complete = bool(self.observed.all())
-
-    def _mask(self, A: Array) -> Array:
-        return A if self._complete else np.where(self.observed, A, 0.0)
 
     def value(self, W: Array) -> float:
         """Objective at ``W``; the next gradient is taken there."""
@@ -163,7 +159,7 @@ class LabelFactor:
         self, Z: Array, targets: FilledTargets, loss: Loss, C: float, intercept: bool
     ) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
-        self.Y, self.observed = targets.values, targets.observed
+        self.Y, self._mask = targets.values, targets.counted
         self.loss, self.C = loss, C
         self.penalty = np.ones(self.Z.shape[1])
         if intercept:
@@ -171,16 +167,16 @@ class LabelFactor:
 
     def values(self, H: Array) -> Array:
         """Objective of every label at its row of ``H`` (the last column being ``b``)."""
-        losses = np.where(self.observed, self.loss.value(self.Z @ H.T, self.Y), 0.0)
+        losses = self._mask(self.loss.value(self.Z @ H.T, self.Y))
         return np.asarray(0.5 * (H**2) @ self.penalty + self.C * losses.sum(axis=0))
 
     def gradients(self, H: Array) -> Array:
-        slope = np.where(self.observed, self.loss.slope(self.Z @ H.T, self.Y), 0.0)
+        slope = self._mask(self.loss.slope(self.Z @ H.T, self.Y))
         return np.asarray(H * self.penalty + self.C * slope.T @ self.Z)
 
     def hessians(self, H: Array) -> Array:
         """Hessian of every label, of shape (c, k, k)."""
-        curvature = np.where(self.observed, self.loss.curvature(self.Z @ H.T, self.Y), 0.0)
+        curvature = self._mask(self.loss.curvature(self.Z @ H.T, self.Y))
         found = self.C * weighted_grams(self.Z, curvature)
         found[:, range(H.shape[1]), range(H.shape[1])] += self.penalty
         return found
@@ -313,10 +309,11 @@ class LEMLClassifier(IterativeBaseline):
                 f"holes={self.holes!r} needs loss='squared': {self.loss} has no target of 0."
             )
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         intercept = bool(self.fit_intercept)
-        inputs = Inputs(X, intercept)
-        targets = FilledTargets(T, self.holes)
+        inputs = Inputs(X, intercept, None if entries is None else entries.rows)
+        targets = FilledTargets(T, self.holes, entries)
+        share = self.tol * self._share(T, targets)
         loss, C = Loss(self.loss), 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
         random = check_random_state(self.random_state)
@@ -325,7 +322,7 @@ class LEMLClassifier(IterativeBaseline):
         history = []
         for iteration in range(1, self.max_iter + 1):
             inner = InputFactor(inputs, targets, loss, C, H, b)
-            W = trust_region_newton(inner, W, tol=self.tol * self._share(T), max_iter=5)
+            W = trust_region_newton(inner, W, tol=share, max_iter=5)
             labels = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
             found = labels.minimise(np.column_stack([H, b]) if intercept else H)
             H, b = (found[:, :-1], found[:, -1]) if intercept else (found, b)
@@ -336,11 +333,13 @@ class LEMLClassifier(IterativeBaseline):
         coef = W @ H.T
         self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
 
-    def _share(self, T: Signs) -> float:
+    def _share(self, T: Signs, targets: FilledTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""
+        weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.holes != "ignore":
-            return float(np.mean(T > 0 if self.holes == "negative" else T != 0))
+            counted = T > 0 if self.holes == "negative" else T != 0
+            return float(weights[counted].sum() / weights.sum())
         if self.loss == "squared":
             return 1.0
-        rarer = min((T > 0).sum(), (T < 0).sum())
-        return float(max(rarer, 1) / (T != 0).sum())
+        rarer = min(weights[T > 0].sum(), weights[T < 0].sum())
+        return float(max(rarer, 1) / weights[T != 0].sum())

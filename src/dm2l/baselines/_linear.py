@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dm2l.base import MissingLabelClassifier
 from dm2l.features import Features
 from dm2l.kernels import LinearMap
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.solvers import masked_ridge
 from dm2l.threads import blas_threads
 
@@ -29,8 +29,8 @@ class FilledTargets:
     holes : {"ignore", "neutral", "negative"}
         "ignore": targets -1/+1, holes do not count. "neutral": targets -1/+1, a hole is a target
         of 0. "negative": targets 0/1, a hole is a negative.
-    dtype : dtype
-        Of the targets.
+    entries : Entries, default=None
+        Weights; a hole that counts weighs what its row does.
 
     Attributes
     ----------
@@ -38,12 +38,25 @@ class FilledTargets:
         The targets.
     observed : ndarray of bool of shape (n, c)
         Entries that count.
+    weights : ndarray of shape (n, c) or None
+        How much they count; None: one each.
     """
 
-    def __init__(self, T: Signs, holes: Holes, dtype: Any = np.float64) -> None:
+    def __init__(self, T: Signs, holes: Holes, entries: Entries | None = None) -> None:
         self.holes = holes
-        self.values: NDArray[Any] = (T > 0 if holes == "negative" else T).astype(dtype)
+        self.values: NDArray[Any] = (T > 0 if holes == "negative" else T).astype(np.float64)
         self.observed = T != 0 if holes == "ignore" else np.ones(T.shape, dtype=bool)
+        self.weights = None if entries is None else entries.weights
+        if self.weights is not None and entries is not None and holes != "ignore":
+            rows: Any = entries.rows
+            self.weights = np.where(T != 0, self.weights, rows[:, None])
+        self._complete = bool(self.observed.all())
+
+    def counted(self, A: NDArray[Any]) -> NDArray[Any]:
+        """Numbers of entries as much as they count, zero where they do not."""
+        if self.weights is not None:
+            return self.weights * A
+        return A if self._complete else np.where(self.observed, A, 0.0)
 
     def scores(
         self, coef: NDArray[Any], intercept: NDArray[Any]
@@ -53,21 +66,13 @@ class FilledTargets:
 
 
 def ridge(
-    X: Any,
-    targets: NDArray[Any],
-    alpha: float,
-    fit_intercept: bool,
-    *,
-    observed: NDArray[np.bool_] | None = None,
-    method: str = "auto",
+    X: Any, targets: FilledTargets, alpha: float, fit_intercept: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ridge regression of each target: weights (d, c) and intercepts (c,).
-
-    ``observed`` and ``method`` are those of :func:`dm2l.solvers.masked_ridge`.
-    """
+    """Ridge regression of each target: weights (d, c) and intercepts (c,)."""
     feature_map = LinearMap(intercept=fit_intercept)
     features = Features(feature_map.fit(X), fit_intercept)
-    W = masked_ridge(features, targets, alpha, observed=observed, method=method)
+    entries = None if targets.weights is None else Entries(weights=targets.weights)
+    W = masked_ridge(features, targets.values, alpha, observed=targets.observed, entries=entries)
     return feature_map.on_inputs(W, fit_intercept)
 
 
@@ -80,10 +85,14 @@ class Inputs:
         Inputs.
     intercept : bool
         Whether to centre.
+    weights : ndarray of shape (n,), default=None
+        What rows weigh in means and in :meth:`gram`.
     """
 
-    def __init__(self, X: Any, intercept: bool) -> None:
-        self._features = Features(X, intercept).centre()
+    def __init__(self, X: Any, intercept: bool, weights: NDArray[np.float64] | None = None) -> None:
+        mean = None if weights is None else (weights / weights.sum()) @ X
+        self._features = Features(X, intercept).centre(mean)
+        self._weights = weights
         self.n, self.d = X.shape
 
     def scores(self, W: NDArray[Any]) -> NDArray[Any]:
@@ -98,7 +107,7 @@ class Inputs:
 
     def gram(self) -> NDArray[np.float64]:
         """``X'X``."""
-        return np.asarray(self._features.gram()[: self.d, : self.d])
+        return np.asarray(self._features.gram(weights=self._weights)[: self.d, : self.d])
 
     def intercept(self, coef: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Intercepts for ``X`` as it was given."""
@@ -135,9 +144,9 @@ class LinearBaseline(MissingLabelClassifier):
     missing_label: Any = np.nan
     absent_label: str | None = None
 
-    def _learn(self, X: Any, T: Signs) -> None:
+    def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         with blas_threads(T.size * X.shape[1]):
-            super()._learn(X, T)
+            super()._learn(X, T, entries)
         del self._keep  # one entry for every training row, of no use any more
 
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:

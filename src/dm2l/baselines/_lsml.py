@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l.baselines._linear import FilledTargets, Inputs, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Array = NDArray[np.float64]
 
@@ -55,21 +55,30 @@ class Lsml:
         lambda2: float,
         lambda3: float,
         lambda4: float,
+        *,
+        rows: Array | None = None,
     ) -> None:
-        self.inputs = Inputs(X, intercept)
+        self.inputs = Inputs(X, intercept, rows)
+        self._rows = None if rows is None else rows[:, None]
         self.lambda1, self.lambda2, self.lambda3, self.lambda4 = lambda1, lambda2, lambda3, lambda4
-        self.gram = Y.T @ Y
-        centred = Y - Y.mean(axis=0) if intercept else Y
-        self.centred_gram = centred.T @ centred
-        self.cross = self.inputs.adjoint(centred.astype(X.dtype, copy=False))
+        self.gram = self._weighed(Y).T @ Y
+        self.mean = np.average(Y, axis=0, weights=rows)
+        centred = Y - self.mean if intercept else Y
+        weighed = self._weighed(centred)
+        self.centred_gram = weighed.T @ centred
+        self.cross = self.inputs.adjoint(weighed.astype(X.dtype, copy=False))
         small = self.inputs.d <= self.inputs.n
         self._input_gram = self.inputs.gram() if small else None
+
+    def _weighed(self, A: Array) -> Array:
+        """Rows times their weights."""
+        return A if self._rows is None else self._rows * A
 
     def gram_product(self, W: Array) -> Array:
         """``X'X W``; ``X'X`` is formed where ``X`` has no more columns than rows."""
         if self._input_gram is not None:
             return np.asarray(self._input_gram @ W)
-        return self.inputs.adjoint(self.inputs.scores(W))
+        return self.inputs.adjoint(self._weighed(self.inputs.scores(W)))
 
     def gram_norm(self) -> float:
         """Largest eigenvalue of ``X'X``."""
@@ -243,17 +252,18 @@ class LSMLClassifier(IterativeBaseline):
         self._check_counts("max_iter")
         self._check_choice("holes", "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
-        rho = ridge_value(self.rho, X)
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        rows = None if entries is None else entries.rows_only(T, "LSML")
+        rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
-        targets = FilledTargets(T, self.holes)
-        start, _ = ridge(X, targets.values, rho, intercept, observed=targets.observed)
+        targets = FilledTargets(T, self.holes, entries)
+        start, _ = ridge(X, targets, rho, intercept)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
-        problem = Lsml(X, targets.values, intercept, *map(float, weights))
+        problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
         W, C, history = problem.solve(
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )
-        b = targets.values.mean(axis=0) @ C if intercept else np.zeros(W.shape[1])
+        b = problem.mean @ C if intercept else np.zeros(W.shape[1])
         self._keep_history(history)
         self._keep_correlations(C)
         self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))

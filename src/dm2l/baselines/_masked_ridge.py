@@ -9,7 +9,7 @@ from dm2l.baselines._linear import LinearBaseline
 from dm2l.coupling import learn_jointly, unseen_scores
 from dm2l.features import Features, check_ridge, ridge_value
 from dm2l.kernels import LinearMap
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
 from dm2l.solvers import Preconditioner, Problem, masked_ridge
 
@@ -72,18 +72,22 @@ class MaskedRidgeClassifier(LinearBaseline):
         check_ridge(self.alpha)
         self._check_choice("solver", "auto", "direct", "cg")
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
-        alpha, intercept = ridge_value(self.alpha, X), bool(self.fit_intercept)
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        rows = None if entries is None else entries.rows
+        alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
-        W = masked_ridge(features, T, alpha, method=self.solver)
+        W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
         if self.coupling is not None:
-            problem = Problem(features, Objective(T, 0.0, like=features.example), alpha)
+            objective = Objective(T, 0.0, like=features.example, entries=entries)
+            problem = Problem(features, objective, alpha)
             factor, centred = Preconditioner(problem), features.from_original(W)
             if self.coupling == "joint":
-                centred, unseen, _ = learn_jointly(problem, T, centred, factor)
+                centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
                 W = features.to_original(centred)
             else:
-                unseen = unseen_scores(problem, factor, T, centred, features, alpha)
+                unseen = unseen_scores(
+                    problem, factor, T, centred, features, alpha, entries=entries
+                )
             self._honest = self._selection.spread(unseen)
         self._store(X, *feature_map.on_inputs(W, intercept))

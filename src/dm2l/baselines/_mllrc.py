@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.arrays import check_finite
 from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge
 from dm2l.features import check_ridge, ridge_value
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 Array = NDArray[np.float64]
 
@@ -46,12 +46,14 @@ class Correlations:
         lambda1: float,
         lambda3: float,
         observed: NDArray[np.bool_] | None = None,
+        rows: Array | None = None,
     ) -> None:
         self.Y, self.observed = Y, observed
         self.lambda1, self.lambda3 = lambda1, lambda3
-        self.unexplained = Y.T @ residuals
+        self._weighed = Y if rows is None else rows[:, None] * Y
+        self.unexplained = self._weighed.T @ residuals
         self.unexplained = (self.unexplained + self.unexplained.T) / 2
-        self.gram = Y.T @ Y
+        self.gram = self._weighed.T @ Y
         self._curvature = self.unexplained + lambda1 * self.gram
         check_finite(self._curvature, "Normal equations")
         self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
@@ -68,7 +70,7 @@ class Correlations:
         else:
             # The fidelity has another curvature for every column of S: no c x c matrix holds it.
             missed = np.where(self.observed, self.Y @ away, 0.0)
-            product = self.unexplained @ away + self.lambda1 * (self.Y.T @ missed)
+            product = self.unexplained @ away + self.lambda1 * (self._weighed.T @ missed)
         value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
         return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
@@ -200,17 +202,19 @@ class MLLRCClassifier(IterativeBaseline):
         self._check_counts("max_iter")
         self._check_choice("holes", "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
-        alpha = ridge_value(self.lambda2, X)
-        targets = FilledTargets(T, self.holes)
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        rows = None if entries is None else entries.rows_only(T, "ML-LRC")
+        alpha = ridge_value(self.lambda2, X, rows)
+        targets = FilledTargets(T, self.holes, entries)
         Y = targets.values
-        coef, intercept = ridge(X, Y, alpha, bool(self.fit_intercept), observed=targets.observed)
+        coef, intercept = ridge(X, targets, alpha, bool(self.fit_intercept))
         problem = Correlations(
             Y,
             Y - np.asarray(X @ coef) - intercept,
             float(self.lambda1),
             float(self.lambda3),
             T != 0 if self.masked else None,
+            rows,
         )
         S, history, settled = problem.solve(
             tol=self.tol, max_iter=self.max_iter, report=self._report

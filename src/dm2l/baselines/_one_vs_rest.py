@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from dm2l.arrays import check_magnitude, is_foreign, to_numpy
 from dm2l.base import MissingLabelClassifier, Selection
 from dm2l.calibration import plain_probability
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 
 
 @dataclass(eq=False, repr=False)
@@ -128,7 +133,13 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+        weights = None if entries is None else entries.weights
+        if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"Weights need an estimator whose fit takes sample_weight; that of "
+                f"{type(self.estimator).__name__} does not."
+            )
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
         targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)
@@ -144,6 +155,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
                 rows[j],
                 columns[j],
                 self.label_names_[k],
+                None if weights is None else weights[observed[:, j], j],
             )
             for j, k in enumerate(learnable)
         )
@@ -209,11 +221,19 @@ def _estimator_type(estimator: Any) -> str | None:
     return getattr(estimator, "_estimator_type", None)
 
 
-def _fit_label(model: Any, X: Any, y: NDArray[Any], rows: Any, columns: Any, name: Any) -> Any:
+def _fit_label(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    rows: Any,
+    columns: Any,
+    name: Any,
+    weights: NDArray[np.float64] | None,
+) -> Any:
     # A copy even of all rows: an estimator that overwrites X must not spoil the next label's.
     mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     try:
-        model.fit(mine, y)
+        model.fit(mine, y, **({} if weights is None else {"sample_weight": weights}))
     except Exception as error:
         error.add_note(f"while fitting label {name!r} on {len(y)} observed rows")
         raise

@@ -11,7 +11,7 @@ from dm2l.arrays import float64, to_numpy
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._fit import FOLDS, quick_covariance, unseen_means
 from dm2l.coupling._leave_out import MOST, fitted_leverages, leave_row_out, unseen_scores
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.solvers import Preconditioner, Problem
 
 # AUC and ranking loss of new rows hardly move after the third (emotions, yeast, Arts).
@@ -19,7 +19,7 @@ ROUNDS = 3
 
 
 def learn_jointly(
-    problem: Problem, T: Signs, W: Any, factor: Preconditioner
+    problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: Entries | None = None
 ) -> tuple[Any, NDArray[np.float64], Preconditioner]:
     """Fill the holes, fit to the filled targets, and again: EM, with honest residuals.
 
@@ -38,6 +38,8 @@ def learn_jointly(
         Its solution without nuclear norms.
     factor : Preconditioner
         Of its curvature.
+    entries : Entries, default=None
+        Real targets and weights of the problem.
 
     Returns
     -------
@@ -49,18 +51,22 @@ def learn_jointly(
         Of the curvature of the filled problem.
     """
     features, known = problem.features, T != 0
+    goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
-    honest = unseen_scores(problem, factor, T, W, features, problem.alpha)
+    honest = unseen_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
     filled, trust = _fill(T, honest, F)
+    filled = np.where(known, goal, filled)
     problem.objective.fill(filled)
     factor = Preconditioner(problem)
-    h = to_numpy(fitted_leverages(features, factor, np.ones_like(known), problem.alpha))
+    weights = None if problem.objective.rows is None else to_numpy(problem.objective.observed)
+    everything = np.ones_like(known)
+    h = to_numpy(fitted_leverages(features, factor, everything, problem.alpha, weights=weights))
     for k in range(ROUNDS):
         W = factor.to_weights(factor.to_gradient(problem.right()))
         F = to_numpy(float64(features.scores(W)))
         honest = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
         if k + 1 < ROUNDS:
-            filled, _ = _fill(T, honest, F, trust)
+            filled = np.where(known, goal, _fill(T, honest, F, trust)[0])
             problem.objective.fill(filled)
     return W, honest, factor
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dm2l.arrays import float64, like, namespace, to_numpy
 from dm2l.coupling._patterns import Mask
 from dm2l.features import Features, column_variances
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
 from dm2l.solvers import Minimand, Preconditioner, Problem, conjugate_gradients
 
@@ -31,7 +32,13 @@ _WIDTH = 512  # columns of what rows are multiplied with for exact leverages, at
 
 
 def fitted_leverages(
-    features: Features, factor: Preconditioner, known: Mask, alpha: float, *, exact: bool = False
+    features: Features,
+    factor: Preconditioner,
+    known: Mask,
+    alpha: float,
+    *,
+    exact: bool = False,
+    weights: NDArray[np.float64] | None = None,
 ) -> Any:
     r"""How much each known entry pulls its own score, :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i`.
 
@@ -53,6 +60,8 @@ def fitted_leverages(
     exact : bool, default=False
         Whether they are exact for more than 256 features too, and the same whatever these are
         centred by.
+    weights : ndarray of shape (n, c), default=None
+        What the entries count in the fit; None: one.
 
     Returns
     -------
@@ -75,13 +84,18 @@ def fitted_leverages(
         middle, spread = float(xp.mean(h)), float(xp.var(h))
         noise = 2.0 / PROJECTIONS * float(xp.mean(h * h))
         h = middle + max(1.0 - noise / max(spread, 1e-300), 0.0) * (h - middle)
+    rows: Any = None if weights is None else weights.max(axis=1)
     rate = np.maximum(known.mean(axis=0), 1.0 / len(known))
-    level = float(column_variances(features.Phi).sum()) / max(float(xp.mean(h)), 1e-300)
+    if weights is not None:
+        rate = np.maximum(weights.sum(axis=0) / rows.sum(), 1.0 / len(known))
+    level = float(column_variances(features.Phi, rows).sum()) / max(float(xp.mean(h)), 1e-300)
     value = max(level - alpha, 0.0) / rho
     scale = (rho * value + alpha + 1e-300) / (rate * value + alpha + 1e-300)
     h = h[:, None] * like(scale, h)[None, :]
     # What a known row adds to the curvature of its own label is all there, not a share of it.
-    return h / (1.0 + h * (1.0 - like(rate, h)))
+    if weights is None:
+        return h / (1.0 + h * (1.0 - like(rate, h)))
+    return like(weights, h) * h / (1.0 + h * like(weights - rows[:, None] * rate, h))
 
 
 def leave_row_out(E: Any, h: Any) -> Any:
@@ -99,11 +113,15 @@ def leave_row_out(E: Any, h: Any) -> Any:
     return E / (1.0 - xp.where(h < most, h, most))
 
 
-def honest_scores(T: Any, F: Any, h: Any) -> Any:
-    """Scores that no known entry has pulled: holes keep theirs, known ones leave their row out."""
+def honest_scores(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | None = None) -> Any:
+    """Scores that no known entry has pulled: holes keep theirs, known ones leave their row out.
+
+    ``targets`` are what known entries were fitted to, if not signs.
+    """
     xp = namespace(F)
     signs = to_numpy(T)
-    at, t = like(signs != 0, F), like(signs.astype(np.float64), F)
+    at = like(signs != 0, F)
+    t = like((signs if targets is None else targets).astype(np.float64), F)
     return xp.where(at, t - leave_row_out(t - F, h), F)
 
 
@@ -116,6 +134,7 @@ def unseen_scores(
     alpha: float,
     *,
     exact: bool = False,
+    entries: Entries | None = None,
 ) -> Any:
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
@@ -139,6 +158,8 @@ def unseen_scores(
         Ridge penalty.
     exact : bool, default=False
         As of :func:`fitted_leverages`.
+    entries : Entries, default=None
+        Real targets and weights of these rows.
 
     Returns
     -------
@@ -148,19 +169,27 @@ def unseen_scores(
         are not all there.
     """
     known = T != 0
+    entries = entries or Entries()
+    weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
-    h = to_numpy(fitted_leverages(features, factor, known, alpha, exact=exact))
+    h = fitted_leverages(features, factor, known, alpha, exact=exact, weights=weights)
+    h = to_numpy(h)
     if h[known].mean() > TOO_BENT:
         if isinstance(problem, Problem) and problem.features is features:
-            return fold_scores(problem, factor, T, V)
+            return fold_scores(problem, factor, T, V, entries)
         return np.full(T.shape, np.nan)
-    if features.intercept:
+    if features.intercept and weights is None:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
+    elif features.intercept and weights is not None:
+        share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
+        h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = to_numpy(float64(features.scores(factor.to_weights(V))))
-    return np.where(known & (h >= MOST), np.nan, honest_scores(T, F, h))
+    return np.where(known & (h >= MOST), np.nan, honest_scores(T, F, h, entries.targets))
 
 
-def fold_scores(problem: Problem, factor: Preconditioner, T: Signs, V: Any) -> Any:
+def fold_scores(
+    problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: Entries
+) -> Any:
     """Scores of masked ridge fitted without the row and others; holes have those of all rows.
 
     All folds share the factor, so that each costs a few products with the features. None starts
@@ -173,7 +202,8 @@ def fold_scores(problem: Problem, factor: Preconditioner, T: Signs, V: Any) -> A
     for k in range(FOLDS):
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
-        part = Problem(features, Objective(rest, 0.0, like=features.example), problem.alpha)
+        objective = Objective(rest, 0.0, like=features.example, entries=entries.masked(rest))
+        part = Problem(features, objective, problem.alpha)
         start = factor.to_gradient(part.right())
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)
         there = factor.to_weights(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -30,7 +30,16 @@ from dm2l.extreme._problem import (
 )
 from dm2l.features import Features, check_ridge, default_ridge
 from dm2l.kernels import LinearMap
-from dm2l.labels import ConstantLabelWarning, Labels, StoredLabels, parse_labels, stored_labels
+from dm2l.labels import (
+    ConstantLabelWarning,
+    Entries,
+    Labels,
+    Signs,
+    StoredLabels,
+    checked_weights,
+    parse_labels,
+    stored_labels,
+)
 from dm2l.metrics import check_propensities, propensities
 from dm2l.solvers import Preconditioner, Solution, solve_lbfgs
 from dm2l.threads import blas_thread_count, one_blas_thread
@@ -164,18 +173,32 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        label_mask: Any = None,
+        *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
+    ) -> Self:
         """Fit to labels with holes.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; no missing values. A sparse ``X`` is never made dense.
-        Y : sparse matrix of shape (n_samples, n_labels), or array-like
-            Signed CSR (``+1``, ``-1``, nothing stored = missing), or positives only together with
-            ``absent_label``. What other estimators of the library take is taken as well.
-        label_mask : array-like or sparse matrix of bool of the shape of ``Y``, default=None
+        y : sparse matrix of shape (n_samples, n_labels), or array-like
+            The labels ``Y``: signed CSR (``+1``, ``-1``, nothing stored = missing), or positives
+            only together with ``absent_label``. What other estimators of the library take is taken
+            as well.
+        label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where a label may be used. One that is sparse stays sparse.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+        label_weight : None
+            Refused: a number for every entry is what this estimator does without. Positives have
+            weights through ``propensities``.
 
         Returns
         -------
@@ -183,11 +206,22 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        if Y is None:
-            parse_labels(Y)
+        if y is None:
+            parse_labels(y)
+        if label_weight is not None:
+            raise ValueError(
+                "ExtremeDM2LClassifier weighs rows only: a weight for every entry is an array that "
+                "it does without. Use sample_weight, or propensities for positives."
+            )
         X = self._check_X(X, reset=True).astype(np.float64, copy=False)
-        form, labels = self._read_labels(Y, label_mask)
+        form, labels = self._read_labels(y, label_mask)
         check_consistent_length(X, labels.signed)
+        rows = None
+        if sample_weight is not None:
+            rows = checked_weights("sample_weight", sample_weight, (X.shape[0],))
+            kept = np.flatnonzero(rows)
+            X, rows = X[kept], None if (rows[kept] == 1).all() else rows[kept]
+            labels = replace(labels, signed=sp.csr_array(labels.signed[kept]))
         self._dense = labels.dense
         self._set_label_attributes(form)
         n_labels = labels.signed.shape[1]
@@ -198,7 +232,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         learnable = self._set_constants(labels)
         if learnable.any():
             with checked_numbers(X):
-                self._learn_labels(X, labels, learnable)
+                self._learn_labels(X, labels, learnable, rows)
         else:
             self.coef_, self.intercept_ = np.zeros((1, X.shape[1])), np.zeros(1)
             self.label_vectors_ = np.zeros((n_labels, 1))
@@ -238,7 +272,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             )
         return learnable
 
-    def _learn_labels(self, X: Any, labels: StoredLabels, learnable: NDArray[np.bool_]) -> None:
+    def _learn_labels(
+        self, X: Any, labels: StoredLabels, learnable: NDArray[np.bool_], rows: Array | None
+    ) -> None:
         chosen = np.flatnonzero(learnable)
         signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
         targets = self._targets(labels, signed, chosen)
@@ -246,19 +282,21 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             kept = np.flatnonzero(np.diff(signed.indptr))
             if len(kept) < signed.shape[0]:
                 X, signed = X[kept], sp.csr_array(signed[kept])
+                rows = rows if rows is None else rows[kept]
                 targets = StoredTargets(sp.csr_array(targets.stored[kept]), targets.weights, 0.0)
+        targets = replace(targets, rows=rows)
         intercept = bool(self.fit_intercept)
         feature_map = LinearMap(True, intercept)
         Phi = feature_map.fit(X)
         features = Features(Phi, intercept, feature_map.square, blas_thread_count())
         features = features.centre() if Phi is X else features
-        alpha = default_ridge(X) if isinstance(self.alpha, str) else float(self.alpha)
+        alpha = default_ridge(X, rows) if isinstance(self.alpha, str) else float(self.alpha)
         problem = LowRankProblem(features, targets, alpha)
         preconditioner = Preconditioner(problem)
         block = block_length(self.memory, 2 * features.size, 4096)
         B = label_basis(features, targets.pulls, preconditioner, int(self.rank), block=block)
         size = block_length(self.memory, 4, STACK)
-        groups = SharedRows.gather(signed > 0, B.shape[1], int(self.min_rows), size=size)
+        groups = SharedRows.gather(signed > 0, B.shape[1], int(self.min_rows), size=size, rows=rows)
         problem.attach(B, groups, self.lambda_d, discriminant=bool(self.discriminant))
         solution = self._solve(problem, preconditioner)
         self._set_solution(solution)
@@ -467,7 +505,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
         )
 
-    def _cross_fit(self, X: Any, T: NDArray[np.int8]) -> Array:
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> Array:
         raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:

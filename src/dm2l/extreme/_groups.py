@@ -22,10 +22,14 @@ SMALL = 8
 
 
 class _Stack(NamedTuple):
-    """Groups of similar size: places of their rows among the covered ones, and the way back."""
+    """Groups of similar size: places of their rows among the covered ones, and the way back.
+
+    ``heights`` are numbers of rows; ``weights`` are what these weigh, for the curvature.
+    """
 
     places: NDArray[np.intp]
     heights: NDArray[np.intp]
+    weights: NDArray[Any]
     back: Any
 
 
@@ -43,15 +47,22 @@ class SharedRows:
 
     @classmethod
     def gather(
-        cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK
+        cls,
+        positives: Any,
+        rank: int,
+        min_rows: int = 2,
+        *,
+        size: int = STACK,
+        rows: Array | None = None,
     ) -> SharedRows:
         """Groups of a boolean sparse matrix, for scores of ``rank`` columns.
 
-        No stack holds more than ``size`` numbers, unless a single group does.
+        No stack holds more than ``size`` numbers, unless a single group does. ``rows`` are weights.
         """
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
-        labels = np.flatnonzero(counts >= min_rows)
+        sizes = counts if rows is None else positives.T @ rows
+        labels = np.flatnonzero(sizes >= min_rows)
         labels = labels[np.argsort(counts[labels], kind="stable")]
         n = positives.shape[0]
         inside = np.zeros(n, dtype=bool)
@@ -60,6 +71,8 @@ class SharedRows:
         covered = np.flatnonzero(inside)
         place = np.full(n, len(covered), dtype=np.intp)
         place[covered] = np.arange(len(covered))
+        if rows is not None:
+            rows = np.append(rows[covered], 0.0)
         stacks, start = [], 0
         while start < len(labels):
             lowest = counts[labels[start]]
@@ -67,7 +80,7 @@ class SharedRows:
             most = max(1, int(size / (highest * rank)))
             end = start + int(np.searchsorted(counts[labels[start:]], highest, side="right"))
             end = min(end, start + most)
-            stacks.append(_stack(positives, labels[start:end], counts, place, len(covered)))
+            stacks.append(_stack(positives, labels[start:end], counts, place, len(covered), rows))
             start = end
         return cls(covered, stacks)
 
@@ -83,9 +96,9 @@ class SharedRows:
         for stack in self.stacks:
             Z = F[stack.places]
             if Z.shape[1] < r:
-                at = wide_norms(Z, stack.heights, norm.mu, curvature=curvature)
+                at = wide_norms(Z, stack.weights, norm.mu, curvature=curvature)
             else:
-                at = norm(Z, curvature=curvature, heights=stack.heights if curvature else None)
+                at = norm(Z, curvature=curvature, heights=stack.weights if curvature else None)
             value += at.value
             exact += at.exact
             gradient += stack.back @ at.gradient.reshape(-1, r)
@@ -108,6 +121,7 @@ def _stack(
     counts: NDArray[Any],
     place: NDArray[np.intp],
     filler: int,
+    weights: Array | None,
 ) -> _Stack:
     heights = counts[labels].astype(np.intp)
     places = np.full((len(labels), int(heights.max())), filler, dtype=np.intp)
@@ -118,12 +132,12 @@ def _stack(
     real = np.flatnonzero(flat < filler)
     ones = np.ones(len(real))
     back = sp.csr_array((ones, (flat[real], real)), shape=(filler, len(flat)))
-    return _Stack(places, heights, back)
+    # A row that is there twice is two rows; a light one is a row all the same.
+    heavy = heights if weights is None else np.maximum(heights, weights[places].sum(axis=1))
+    return _Stack(places, heights, heavy, back)
 
 
-def wide_norms(
-    Z: Array, heights: NDArray[np.intp], mu: float, *, curvature: bool = False
-) -> NormValue:
+def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False) -> NormValue:
     """Smoothed norms, summed, of a stack of matrices with fewer rows than columns.
 
     What :func:`dm2l.nuclear.smooth_nuclear_norm` gives, but the curvature of all of them is one

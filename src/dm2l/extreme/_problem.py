@@ -53,23 +53,38 @@ class StoredTargets:
 
     ``stored`` (CSR) holds the targets ``y`` above what absence means, ``weights`` the ``v`` of its
     entries in order; ``absent`` is the weight ``w`` of an entry that is not stored: its target is
-    0.
+    0. Both are those of rows with weight one; ``rows`` has others, None: there are none.
     """
 
     stored: Any
     weights: Array
     absent: float
+    rows: Array | None = None
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Rows of the stored entries."""
+        return np.repeat(np.arange(self.stored.shape[0]), np.diff(self.stored.indptr))
+
+    def counted(self, values: Array) -> Array:
+        """Numbers of stored entries times the weights of their rows."""
+        return values if self.rows is None else self.rows[self.places] * values
+
+    @property
+    def n(self) -> float:
+        """What rows weigh."""
+        return float(self.stored.shape[0] if self.rows is None else self.rows.sum())
 
     @property
     def share(self) -> float:
         """Weight of an entry, on average."""
-        n, c = self.stored.shape
-        return self.absent + float((self.weights - self.absent).sum()) / (n * c)
+        excess = float(self.counted(self.weights - self.absent).sum())
+        return self.absent + excess / (self.n * self.stored.shape[1])
 
     @property
     def pulls(self) -> Any:
         """``v * y``: minus the gradient of the loss at zero, as a sparse matrix."""
-        return self.weighted(self.weights * self.stored.data)
+        return self.weighted(self.counted(self.weights) * self.stored.data)
 
     def weighted(self, values: Array) -> Any:
         """A sparse matrix with these values where something is stored."""
@@ -91,16 +106,17 @@ class LowRankProblem:
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
-        self.n: float = features.n
+        self.n: float = targets.n
         self.rho = targets.share
         y, v = targets.stored.data, targets.weights
-        self.at_zero = 0.5 * float(v @ y**2)
-        self._excess = v - targets.absent
+        self.at_zero = 0.5 * float(targets.counted(v) @ y**2)
+        self._excess = targets.counted(v - targets.absent)
         # Every entry weighs the same: stored ones are then needed for the linear part only.
         self.uniform = not self._excess.any()
-        stored = targets.stored
-        self._rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
-        self.gram = features.gram
+        self._rows = targets.places
+        rows = targets.rows
+        self._weights = None if rows is None else rows[:, None]
+        self._roots = None if rows is None else np.sqrt(rows)[:, None]
         self.to_original, self.from_original = features.to_original, features.from_original
 
     def attach(
@@ -113,6 +129,10 @@ class LowRankProblem:
         self.concave = discriminant and self.lambda_d > 0
         self._pull = np.asarray(self.targets.pulls @ B)
 
+    def gram(self) -> Any:
+        """``Phi'Phi``."""
+        return self.features.gram(weights=self.targets.rows)
+
     def right(self) -> Array:
         """``Phi'(v * y) B``."""
         return np.asarray(self.features.adjoint(self._pull))
@@ -120,7 +140,9 @@ class LowRankProblem:
     def _curve(self, G: Array) -> tuple[float, Array]:
         """Quadratic part of the loss, and its gradient in ``G``."""
         w = self.targets.absent
-        value, gradient = 0.5 * w * float(np.vdot(G, G)), w * G
+        gradient = w * G if self._weights is None else w * self._weights * G
+        squares = G if self._weights is None else self._weights * G
+        value = 0.5 * w * float(np.vdot(G, squares))
         if not self.uniform:
             entries = entry_scores(G, self.B, self._rows, self.targets.stored.indices)
             excess = self._excess * entries
@@ -160,7 +182,7 @@ class LowRankProblem:
             elif self.concave:
                 shared = shared_exact = float(np.vdot(linear, G))
                 gradient -= self.lambda_d * linear
-            gradient[self.groups.covered] += self.lambda_d * slope
+            gradient[self.groups.covered] += self.lambda_d * self._scaled(slope)
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
         pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
@@ -169,8 +191,12 @@ class LowRankProblem:
     def _covered(self, G: Array) -> Array:
         """Covered rows, and a zero row that stacks are filled up with."""
         padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
-        padded[:-1] = G[self.groups.covered]
+        padded[:-1] = self._scaled(G[self.groups.covered])
         return padded
+
+    def _scaled(self, rows: Array) -> Array:
+        """Covered rows as they count in norms: one that is there twice counts ``2^(1/2)`` times."""
+        return rows if self._roots is None else self._roots[self.groups.covered] * rows
 
     def exact(self, W: Array) -> float:
         """The exact objective, from singular values."""
@@ -186,7 +212,8 @@ class LowRankProblem:
         """A subgradient of the global norm at ``W``, in the scores."""
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
-        slope[self.groups.covered] = subgradient(G[self.groups.covered], 0.0)
+        covered = subgradient(self._scaled(G[self.groups.covered]), 0.0)
+        slope[self.groups.covered] = self._scaled(covered)
         return slope
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._labels import Labels, Signs
+from dm2l.labels._entries import Signs
+from dm2l.labels._labels import Labels
 from dm2l.labels._parsing import observed_classes, parse_labels
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Signs = NDArray[np.int8]
+from dm2l.labels._entries import Entries, Signs, weigh
+
 Kind = Literal["multilabel", "binary", "multiclass"]
 
 
@@ -73,6 +74,12 @@ class Labels:
     def learnable(self) -> NDArray[np.bool_]:
         """Labels of which both classes were observed."""
         return np.asarray((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0))
+
+    def weigh(self, sample_weight: Any, label_weight: Any) -> tuple[Labels, Entries | None]:
+        """These without entries of weight zero, and the weights of the others."""
+        one_dimensional = self.kind != "multilabel"
+        T, entries = weigh(self.signs, sample_weight, label_weight, one_dimensional=one_dimensional)
+        return self if T is self.signs else replace(self, signs=T), entries
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
         """Write decisions in the coding the labels came in."""

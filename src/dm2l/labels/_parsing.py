@@ -13,7 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dm2l.arrays import is_foreign, to_numpy
 from dm2l.labels._containers import check_mask, equals, is_nan, null_entries, open_container
-from dm2l.labels._labels import Labels, Signs, column_text
+from dm2l.labels._entries import Signs
+from dm2l.labels._labels import Labels, column_text
 from dm2l.labels._sparse import StoredLabels, check_absent, read_sparse
 
 _HINT = (

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l.labels._containers import check_mask, is_null
-from dm2l.labels._labels import Signs
+from dm2l.labels._entries import Signs
 
 Absence = Literal["missing", "negative", "unlabelled"]
 

@@ -16,7 +16,7 @@ from dm2l.metrics._at_k import (
 from dm2l.metrics._calibrated import calibrated_log_loss
 from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
-from dm2l.metrics._propensities import check_propensities, propensities
+from dm2l.metrics._propensities import check_propensities, observation_weights, propensities
 from dm2l.metrics._ranking import (
     average_precision,
     coverage,
@@ -41,6 +41,7 @@ __all__ = [
     "label_auc",
     "label_table",
     "ndcg_at_k",
+    "observation_weights",
     "one_error",
     "precision_at_k",
     "propensities",

@@ -18,9 +18,11 @@ from dm2l.metrics._units import (
     Missing,
     Undefined,
     average,
+    checked_rows,
     finish,
     ratio,
     signs_and_scores,
+    weighted_rows,
 )
 
 Array = NDArray[np.float64]
@@ -35,6 +37,7 @@ def precision_at_k(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -62,7 +65,7 @@ def precision_at_k(
         What to do with rows on which the formula divides by zero.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`. Of a list, observed labels alone are judged.
 
     Returns
@@ -84,12 +87,13 @@ def precision_at_k(
     """
     check_k(k)
     reading = missing, label_mask, missing_label, absent_label
-    if rows := _rows(Y, scores, holes, rates, *reading):
+    if rows := _rows(Y, scores, holes, rates, sample_weight, *reading):
         gained = rows.q[:, :k].mean(axis=1)
         return finish(rows.settle(gained, np.ones(len(gained)), undefined), return_counts)
     places = find_places(Y, scores, k, *reading)
     values = ratio(places.hits.sum(axis=1), places.count)
-    result = average(values, places.truth.n_observed(), places.count > 0, undefined)
+    w = checked_rows(sample_weight, len(values))
+    result = average(values, places.truth.n_observed(), places.count > 0, undefined, weights=w)
     return finish(result, return_counts, places.complete)
 
 
@@ -102,6 +106,7 @@ def ndcg_at_k(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -119,7 +124,7 @@ def ndcg_at_k(
     Parameters
     ----------
     Y, scores, k, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`precision_at_k`.
 
     Returns
@@ -135,7 +140,7 @@ def ndcg_at_k(
     """
     check_k(k)
     reading = missing, label_mask, missing_label, absent_label
-    if rows := _rows(Y, scores, holes, rates, *reading):
+    if rows := _rows(Y, scores, holes, rates, sample_weight, *reading):
         gains = rows.gains(_discounts(min(k, rows.q.shape[1])))
         return finish(rows.settle(gains, rows.some_positive, undefined), return_counts)
     places = find_places(Y, scores, k, *reading)
@@ -143,7 +148,8 @@ def ndcg_at_k(
     gained = places.hits @ discounts
     best = places.best(np.ones(places.truth.signed.shape[1]), discounts)
     defined = (best > 0) & (places.count > 0)
-    result = average(ratio(gained, best), places.truth.n_observed(), defined, undefined)
+    w = checked_rows(sample_weight, len(gained))
+    result = average(ratio(gained, best), places.truth.n_observed(), defined, undefined, weights=w)
     return finish(result, return_counts, places.complete)
 
 
@@ -156,6 +162,7 @@ def propensity_scored_precision_at_k(
     normalise: bool = True,
     undefined: Undefined = None,
     return_counts: bool = False,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -171,7 +178,7 @@ def propensity_scored_precision_at_k(
 
     Parameters
     ----------
-    Y, scores, k, return_counts, missing, label_mask, missing_label, absent_label
+    Y, scores, k, return_counts, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`precision_at_k`.
     propensities : array-like of shape (c,)
         Chance that a positive was marked: from :func:`propensities` of the *training* labels.
@@ -199,7 +206,8 @@ def propensity_scored_precision_at_k(
     share = 1.0 / np.maximum(places.count, 1)
     gained = np.where(places.hits, gains[places.labels], 0.0).sum(axis=1) * share
     best = places.best(gains, np.ones(places.labels.shape[1])) * share
-    result = _over_best(places, gained, best, normalise, undefined)
+    w = checked_rows(sample_weight, len(gained))
+    result = _over_best(places, gained, best, normalise, undefined, w)
     return finish(result, return_counts)
 
 
@@ -212,6 +220,7 @@ def propensity_scored_ndcg_at_k(
     normalise: bool = True,
     undefined: Undefined = None,
     return_counts: bool = False,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -227,7 +236,7 @@ def propensity_scored_ndcg_at_k(
     Parameters
     ----------
     Y, scores, propensities, k, normalise, undefined, return_counts
-    missing, label_mask, missing_label, absent_label
+    sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`propensity_scored_precision_at_k`.
 
     Returns
@@ -248,15 +257,19 @@ def propensity_scored_ndcg_at_k(
     discounts = _discounts(places.labels.shape[1])
     gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / discounts.sum()
     best = places.best(gains, discounts) / discounts.sum()
-    result = _over_best(places, gained, best, normalise, undefined)
+    w = checked_rows(sample_weight, len(gained))
+    result = _over_best(places, gained, best, normalise, undefined, w)
     return finish(result, return_counts)
 
 
-def _rows(Y: Any, scores: Any, holes: Holes, rates: Any, *reading: Any) -> CompleteRows | None:
+def _rows(
+    Y: Any, scores: Any, holes: Holes, rates: Any, sample_weight: Any, *reading: Any
+) -> CompleteRows | None:
     check_holes(holes)
     if isinstance(scores, tuple):
         return None
-    return complete_rows(*signs_and_scores(Y, scores, *reading), holes, rates)
+    T, S, w = weighted_rows(*signs_and_scores(Y, scores, *reading), sample_weight)
+    return complete_rows(T, S, holes, rates, w)
 
 
 def _discounts(k: int) -> Array:
@@ -264,15 +277,21 @@ def _discounts(k: int) -> Array:
 
 
 def _over_best(
-    places: Places, gained: Array, best: Array, normalise: bool, undefined: Undefined
+    places: Places,
+    gained: Array,
+    best: Array,
+    normalise: bool,
+    undefined: Undefined,
+    weights: Array | None,
 ) -> MetricValue:
     """Mean gain, or its ratio to the mean of the best one."""
     rows = undefined if isinstance(undefined, str) else None
     observed, defined = places.truth.n_observed(), places.count > 0
-    result = average(gained, observed, defined, rows)
+    result = average(gained, observed, defined, rows, weights=weights)
     if not normalise or not result.n_units:
         return result
-    most = float(best[defined & (observed > 0)].mean())
+    use = defined & (observed > 0)
+    most = float(np.average(best[use], weights=None if weights is None else weights[use]))
     if most > 0:
         return result._replace(value=result.value / most)
     if undefined == "raise":

@@ -10,7 +10,14 @@ from scipy.special import expit, logit
 
 from dm2l.labels import Signs
 from dm2l.metrics._rates import Array, Holes, check_holes, observation_rates
-from dm2l.metrics._units import Kind, MetricValue, Missing, finish, signs_and_scores
+from dm2l.metrics._units import (
+    Kind,
+    MetricValue,
+    Missing,
+    finish,
+    signs_and_scores,
+    weighted_rows,
+)
 
 FOLDS = 5
 # Standard deviations of a label's intercept and slope around those of all labels.
@@ -66,6 +73,7 @@ def calibrated_log_loss(
     holes: Holes = "estimate",
     rates: Any = None,
     return_counts: bool = False,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -92,7 +100,7 @@ def calibrated_log_loss(
         As in :func:`ranking_loss`.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    missing, label_mask, missing_label, absent_label
+    sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -111,10 +119,11 @@ def calibrated_log_loss(
     """
     check_holes(holes)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     kind: Kind = "complete" if T.all() else holes
-    weights = np.ones(T.shape)
+    weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     if kind == "estimate" and T.any():
-        weights = 1 / observation_rates(T, rates).entries
+        weights = weights / observation_rates(T, rates).entries
     P = cross_fitted_probabilities(T, S, weights)
     loss = -np.log(np.where(T > 0, P, 1 - P))
     value, error = weighted_mean(loss, np.where(T != 0, weights, 0.0))

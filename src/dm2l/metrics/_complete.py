@@ -55,12 +55,21 @@ class CompleteRows:
     the same score first.
     """
 
-    def __init__(self, T: Signs, S: Array, rates: Any = None, *, break_ties: bool = False) -> None:
+    def __init__(
+        self,
+        T: Signs,
+        S: Array,
+        rates: Any = None,
+        weights: Array | None = None,
+        *,
+        break_ties: bool = False,
+    ) -> None:
         found = observation_rates(T, rates)
         judged = (T != 0).any(axis=0)
         self.judged = np.flatnonzero(judged)
         self.T, self.S, self.rates = T[:, judged], S[:, judged], found.entries[:, judged]
-        self.weights = found.rows
+        self.sample = np.ones(len(T)) if weights is None else weights
+        self.weights = self.sample * found.rows
         self.break_ties = break_ties
         self.n_entries = int(np.count_nonzero(T))
         positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)
@@ -70,7 +79,7 @@ class CompleteRows:
 
     @cached_property
     def _probabilities(self) -> Array:
-        return cross_fitted_probabilities(self.T, self.S, 1 / self.rates)
+        return cross_fitted_probabilities(self.T, self.S, self.sample[:, None] / self.rates)
 
     @cached_property
     def plain(self) -> Array:
@@ -273,14 +282,20 @@ class CompleteRows:
 
 
 def complete_rows(
-    T: Signs, S: Array, holes: str, rates: Any = None, *, break_ties: bool = False
+    T: Signs,
+    S: Array,
+    holes: str,
+    rates: Any = None,
+    weights: Array | None = None,
+    *,
+    break_ties: bool = False,
 ) -> CompleteRows | None:
     """What to estimate from, or None where there is no need or no wish to; made once if given."""
     check_holes(holes)
     if holes == "observed" or T.all() or not T.any():
         return None
     if not isinstance(rates, CompleteRows):
-        return CompleteRows(T, S, rates, break_ties=break_ties)
+        return CompleteRows(T, S, rates, weights, break_ties=break_ties)
     return rates.reordered(break_ties=break_ties)
 
 

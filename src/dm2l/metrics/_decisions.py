@@ -19,6 +19,7 @@ from dm2l.metrics._units import (
     finish,
     ratio,
     signs_and_scores,
+    weighted_rows,
 )
 
 
@@ -42,6 +43,7 @@ def hamming_loss(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -61,7 +63,7 @@ def hamming_loss(
         There for uniformity: an entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -77,18 +79,25 @@ def hamming_loss(
     0.3333333333333333
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+    T, positive, w = weighted_rows(T, positive, sample_weight)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_hamming_loss(rows, positive), return_counts)
     wrong = ((T > 0) != positive)[T != 0]
     one_each = np.ones(len(wrong), dtype=np.int64)
-    result = average(wrong.astype(np.float64), one_each, one_each > 0, undefined, unit="entries")
+    weights = None if w is None else np.broadcast_to(w[:, None], T.shape)[T != 0]
+    result = average(
+        wrong.astype(np.float64), one_each, one_each > 0, undefined, unit="entries", weights=weights
+    )
     return finish(result, return_counts, T)
 
 
-def _f1(T: Signs, positive: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _f1(
+    T: Signs, positive: NDArray[Any], weights: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Numerator and denominator of F1 per label."""
-    hit = ((T > 0) & positive).sum(axis=0)
-    wrong = (((T > 0) & ~positive) | ((T < 0) & positive)).sum(axis=0)
+    w = np.ones((len(T), 1), dtype=np.int64) if weights is None else weights[:, None]
+    hit = (w * ((T > 0) & positive)).sum(axis=0)
+    wrong = (w * (((T > 0) & ~positive) | ((T < 0) & positive))).sum(axis=0)
     return 2.0 * hit, 2.0 * hit + wrong
 
 
@@ -100,6 +109,7 @@ def f1_micro(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -114,7 +124,7 @@ def f1_micro(
     Parameters
     ----------
     Y, predictions, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of an undefined result.
@@ -131,9 +141,10 @@ def f1_micro(
     0.8
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+    T, positive, w = weighted_rows(T, positive, sample_weight)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_f1(rows, positive, undefined, macro=False), return_counts)
-    twice, total = (v.sum(keepdims=True) for v in _f1(T, positive))
+    twice, total = (v.sum(keepdims=True) for v in _f1(T, positive, w))
     entries = np.array([np.count_nonzero(T)])
     result = average(ratio(twice, total), entries, total > 0, undefined, unit="label matrices")
     return finish(result, return_counts, T)
@@ -147,6 +158,7 @@ def f1_macro(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -162,7 +174,7 @@ def f1_macro(
     Parameters
     ----------
     Y, predictions, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of the undefined labels.
@@ -179,9 +191,10 @@ def f1_macro(
     0.5
     """
     T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates):
+    T, positive, w = weighted_rows(T, positive, sample_weight)
+    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_f1(rows, positive, undefined, macro=True), return_counts)
-    twice, total = _f1(T, positive)
+    twice, total = _f1(T, positive, w)
     entries = np.count_nonzero(T, axis=0)
     result = average(ratio(twice, total), entries, total > 0, undefined, unit="labels")
     return finish(result, return_counts, T)

@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
+from dm2l.arrays import to_numpy
 from dm2l.metrics import _at_k, _decisions, _ranking
 from dm2l.metrics._complete import complete_rows
 from dm2l.metrics._rates import Holes
-from dm2l.metrics._units import Convention, MetricValue, Missing, Undefined, ratio, signs_and_scores
+from dm2l.metrics._units import (
+    Convention,
+    MetricValue,
+    Missing,
+    Undefined,
+    ratio,
+    signs_and_scores,
+    weighted_rows,
+)
 
 
 def evaluate(
@@ -26,6 +35,7 @@ def evaluate(
     undefined: Undefined = None,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -47,7 +57,7 @@ def evaluate(
         For ``precision_at_k``; values above the number of labels are left out.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with undefined rows and labels, in every metric.
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -64,14 +74,18 @@ def evaluate(
     ('estimate', 3)
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     P = S > 0 if predictions is None else predictions
-    rows = complete_rows(T, S, holes, rates)
+    if predictions is not None and w is not None:
+        P = to_numpy(P)[to_numpy(sample_weight) > 0]
+    rows = complete_rows(T, S, holes, rates, w)
     common: dict[str, Any] = {
         "missing_label": 0,
         "undefined": undefined,
         "return_counts": True,
         "holes": holes,
         "rates": rates if rows is None else rows,
+        "sample_weight": w,
     }
     chosen = {} if convention is None else {"convention": convention}
     ranked = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")

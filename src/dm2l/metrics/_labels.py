@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from dm2l.labels import Signs
 from dm2l.metrics._calibrated import standard_error
 from dm2l.metrics._complete import CompleteRows
 from dm2l.metrics._rates import Array
@@ -21,7 +22,7 @@ def estimated_label_auc(
 
     A label that is seen to have both answers stands for others that happen not to.
     """
-    T, weights = rows.T, 1 / rows.rates
+    T, weights = rows.T, rows.sample[:, None] / rows.rates
     n, c = T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
     lone, spreads = [], []
@@ -36,7 +37,7 @@ def estimated_label_auc(
         below = _below(scores, w_no, ties) / N
         above = 1 - _below(scores, w_yes, 1 - ties) / P
         values[k] = (w_yes * below).sum() / P
-        counts[k] = _stands_for(m, m / P, c)
+        counts[k] = _stands_for(m, rows.sample[at][yes].sum() / P, c)
         shares[at, k] = w_no * (above - values[k]) / N
         if m == 1:
             lone.append((at[yes][0], k))
@@ -47,6 +48,21 @@ def estimated_label_auc(
     for place in lone:  # one positive says nothing about its spread: that of other labels
         shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return _over_labels(rows, values, counts, shares, undefined, fill)
+
+
+def weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
+    """AUC of every label, of observed entries that count so much; 0 where one class is seen."""
+    weights = np.broadcast_to(weights, T.shape)
+    values = np.zeros(T.shape[1])
+    for k in range(T.shape[1]):
+        at = np.flatnonzero(T[:, k])
+        at = at[np.argsort(S[at, k], kind="stable")]
+        weight, yes = weights[at, k], T[at, k] > 0
+        if yes.any() and not yes.all():
+            w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
+            below = _below(S[at, k], w_no, ties) / w_no.sum()
+            values[k] = (w_yes * below).sum() / w_yes.sum()
+    return values
 
 
 @lru_cache(maxsize=10_000)

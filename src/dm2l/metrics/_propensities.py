@@ -9,7 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l.arrays import to_numpy
-from dm2l.labels import stored_labels
+from dm2l.labels import signs, stored_labels
+from dm2l.metrics._rates import LOWEST, observation_rates
+from dm2l.parameters import check_number
 
 Array = NDArray[np.float64]
 
@@ -72,6 +74,72 @@ def propensities(
         raise ValueError(f"Propensities need at least 3 rows, got {n}: log(n) - 1 is negative.")
     scale = (np.log(n) - 1.0) * (b + 1.0) ** a
     return np.asarray(1.0 / (1.0 + scale * (labels.positives() + b) ** -a))
+
+
+def observation_weights(
+    Y: Any,
+    rates: Any,
+    X: Any = None,
+    *,
+    lowest: float = LOWEST,
+    return_effective: bool = False,
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    absent_label: Any = None,
+) -> Any:
+    r"""Weights that make observed entries stand for all: ``label_weight`` of a fit.
+
+    An entry that is observed with chance :math:`e` stands for :math:`1 / e` of its kind. Fitted
+    with these weights, scores and probabilities are those of complete labels, as far as the rates
+    are right, whether holes depend on the label, on the features or on the answer itself.
+
+    Parameters
+    ----------
+    Y : array-like or sparse matrix of shape (n, c)
+        Labels of the contract.
+    rates : array-like, tuple of two, or callable
+        How likely entries are observed, above 0 and at most 1: one number, one a label, one a row
+        (as a column) or one an entry; a tuple has those of positives and of negatives. A callable
+        is given ``X`` and returns one of these: ``predict_proba`` of a model of the mask, say.
+    X : object, default=None
+        For a callable.
+    lowest : float, default=0.02
+        Lower rates count as this one: no entry stands for more than fifty.
+    return_effective : bool, default=False
+        Whether to return the effective sizes as well.
+    label_mask, missing_label, absent_label
+        As in :func:`dm2l.labels.parse_labels`.
+
+    Returns
+    -------
+    weights : ndarray of shape (n, c)
+        ``1 / e``, 0 at holes.
+    effective : ndarray of shape (c,)
+        Only with ``return_effective``: :math:`(\sum w)^2 / \sum w^2` of every label, as many
+        entries of equal weight as would say as much.
+
+    Examples
+    --------
+    >>> from dm2l.metrics import observation_weights
+    >>> Y = [[1, 0], [float("nan"), 1], [0, 0]]
+    >>> weights, effective = observation_weights(Y, (0.5, 1.0), return_effective=True)
+    >>> weights
+    array([[2., 1.],
+           [0., 2.],
+           [1., 1.]])
+    >>> effective.round(2)
+    array([1.8 , 2.67])
+    """
+    check_number("lowest", lowest, positive=True)
+    marks = {"missing_label": missing_label, "absent_label": absent_label}
+    T = signs(Y, label_mask=label_mask, **marks)
+    if callable(rates):
+        rates = rates(X)
+    weights = np.where(T != 0, 1 / observation_rates(T, rates, lowest).entries, 0.0)
+    if not return_effective:
+        return weights
+    squares = (weights**2).sum(axis=0)
+    return weights, weights.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0)
 
 
 def check_propensities(propensities: Any, n_labels: int) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l.labels import Signs
 from dm2l.metrics._complete import complete_rows
-from dm2l.metrics._labels import estimated_label_auc
+from dm2l.metrics._labels import estimated_label_auc, weighted_label_auc
 from dm2l.metrics._rates import Holes
 from dm2l.metrics._units import (
     Convention,
@@ -23,6 +23,7 @@ from dm2l.metrics._units import (
     ratio,
     signs_and_scores,
     tie_runs,
+    weighted_rows,
 )
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
@@ -88,6 +89,7 @@ def ranking_loss(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -120,6 +122,8 @@ def ranking_loss(
         How likely entries are observed, for the estimate: one number, one a label, one a row (as
         a column) or one an entry; a tuple has those of positives and of negatives. None: each
         label has its own rate, times a factor for the row where rows differ by more than chance.
+    sample_weight : array-like of shape (n,), default=None
+        What rows count for, >= 0. Rates that the mask shows are those of all rows alike.
     missing : {"ignore", "error"}, default="ignore"
         Whether an entry that was not observed may be, or is refused.
     label_mask, missing_label, absent_label
@@ -138,13 +142,16 @@ def ranking_loss(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     fill = 0.0 if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates):
+    if rows := complete_rows(T, S, holes, rates, w):
         return finish(rows.settle(*rows.pairs(0.0), undefined, fill=fill), return_counts)
     o = _order(T, S)
     pairs = o.n_positive * o.n_negative
     values = ratio(o.sum_over_positives(o.negatives_from), pairs)
-    return finish(average(values, o.n_observed, pairs > 0, undefined, fill=fill), return_counts, T)
+    return finish(
+        average(values, o.n_observed, pairs > 0, undefined, fill=fill, weights=w), return_counts, T
+    )
 
 
 def average_precision(
@@ -156,6 +163,7 @@ def average_precision(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -174,7 +182,7 @@ def average_precision(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -190,9 +198,10 @@ def average_precision(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     fill = 1.0 if convention == "sklearn" else None
     published = convention == "published"
-    if rows := complete_rows(T, S, holes, rates, break_ties=published):
+    if rows := complete_rows(T, S, holes, rates, w, break_ties=published):
         gained, counted = rows.precision(), rows.some_positive
         if published:  # without those that have no negative, and a precision of 1
             both = rows.pairs(0.0)[1]
@@ -204,7 +213,9 @@ def average_precision(
     defined = o.n_positive > 0
     if published:
         defined &= o.n_negative > 0
-    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts, T)
+    return finish(
+        average(values, o.n_observed, defined, undefined, fill=fill, weights=w), return_counts, T
+    )
 
 
 def coverage(
@@ -216,6 +227,7 @@ def coverage(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -231,7 +243,7 @@ def coverage(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -249,17 +261,18 @@ def coverage(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     published = convention == "published"
     offset = 0.0 if convention == "sklearn" else 1.0
     fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
-    if rows := complete_rows(T, S, holes, rates, break_ties=published):
+    if rows := complete_rows(T, S, holes, rates, w, break_ties=published):
         depth, counted = rows.depth(), rows.some_positive
         most = T.shape[1] - offset
         result = rows.settle(depth - offset * counted, counted, undefined, fill=fill, most=most)
         return finish(result, return_counts)
     o = _order(T, S, break_ties=published)
     rank = np.where(o.positive, o.positives_from + o.negatives_from, 0).max(axis=1)
-    result = average(rank - offset, o.n_observed, o.n_positive > 0, undefined, fill=fill)
+    result = average(rank - offset, o.n_observed, o.n_positive > 0, undefined, fill=fill, weights=w)
     return finish(result, return_counts, T)
 
 
@@ -278,6 +291,7 @@ def instance_auc(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -296,7 +310,7 @@ def instance_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -312,8 +326,9 @@ def instance_auc(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     nan = float("nan") if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates):
+    if rows := complete_rows(T, S, holes, rates, w):
         wrong, both = rows.pairs(_TIES[convention])
         gained, counted = both - wrong, both
         if convention == "published" and undefined is None:
@@ -324,7 +339,9 @@ def instance_auc(
     fill = np.where(o.n_positive > 0, 1.0, 0.0) if convention == "published" else nan
     defined = o.n_positive * o.n_negative > 0
     values = _auc(o, _TIES[convention])
-    return finish(average(values, o.n_observed, defined, undefined, fill=fill), return_counts, T)
+    return finish(
+        average(values, o.n_observed, defined, undefined, fill=fill, weights=w), return_counts, T
+    )
 
 
 def label_auc(
@@ -336,6 +353,7 @@ def label_auc(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -352,7 +370,7 @@ def label_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`; the units are labels.
 
     Returns
@@ -368,12 +386,14 @@ def label_auc(
     """
     check_convention(convention)
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S, w = weighted_rows(T, S, sample_weight)
     fill = float("nan") if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates):
+    if rows := complete_rows(T, S, holes, rates, w):
         result = estimated_label_auc(rows, _TIES[convention], undefined, fill)
         return finish(result, return_counts)
     o = _order(T.T, S.T)
-    values, defined = _auc(o, _TIES[convention]), o.n_positive * o.n_negative > 0
+    ties, defined = _TIES[convention], o.n_positive * o.n_negative > 0
+    values = _auc(o, ties) if w is None else weighted_label_auc(T, S, w[:, None], ties)
     result = average(values, o.n_observed, defined, undefined, fill=fill, unit="labels")
     return finish(result, return_counts, T)
 
@@ -386,6 +406,7 @@ def one_error(
     return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
+    sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
@@ -400,7 +421,7 @@ def one_error(
     Parameters
     ----------
     Y, scores, undefined, return_counts
-    holes, rates, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
@@ -415,10 +436,13 @@ def one_error(
     0.5
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
-    if rows := complete_rows(T, S, holes, rates):
+    T, S, w = weighted_rows(T, S, sample_weight)
+    if rows := complete_rows(T, S, holes, rates, w):
         right = np.where(rows.ties[0] == 0, rows.q, 1.0).prod(axis=1)
         counted = rows.some_positive
         return finish(rows.settle(counted - right, counted, undefined), return_counts)
     o = _order(T, S)
     values = (o.negatives_from[:, 0] > 0).astype(np.float64)
-    return finish(average(values, o.n_observed, o.n_positive > 0, undefined), return_counts, T)
+    return finish(
+        average(values, o.n_observed, o.n_positive > 0, undefined, weights=w), return_counts, T
+    )

@@ -30,7 +30,7 @@ def check_holes(holes: str) -> None:
         raise ValueError(f"holes must be 'estimate' or 'observed', got {holes!r}.")
 
 
-def observation_rates(T: Signs, rates: Any = None) -> Rates:
+def observation_rates(T: Signs, rates: Any = None, lowest: float = LOWEST) -> Rates:
     """Rates as they are given, for both answers or for each, or those that the mask shows."""
     if rates is None:
         return _from_mask(T != 0)
@@ -40,12 +40,12 @@ def observation_rates(T: Signs, rates: Any = None) -> Rates:
                 "rates must be numbers, or a pair of them for positives and negatives; got "
                 f"{len(rates)} parts."
             )
-        positive, negative = (_given(part, T) for part in rates)
+        positive, negative = (_given(part, T, lowest) for part in rates)
         return Rates(np.where(T > 0, positive, negative), np.ones(len(T)))
-    return Rates(_given(rates, T), np.ones(len(T)))
+    return Rates(_given(rates, T, lowest), np.ones(len(T)))
 
 
-def _given(rates: Any, T: Signs) -> Array:
+def _given(rates: Any, T: Signs, lowest: float) -> Array:
     R = np.asarray(to_numpy(rates), dtype=np.float64)
     if R.ndim not in (0, 1, 2) or any(
         have not in (1, want) for have, want in zip(R.shape[::-1], T.shape[::-1], strict=False)
@@ -56,7 +56,7 @@ def _given(rates: Any, T: Signs) -> Array:
         )
     if not ((R > 0) & (R <= 1)).all():
         raise ValueError("rates must be above 0 and at most 1.")
-    return np.maximum(np.broadcast_to(R, T.shape), LOWEST)
+    return np.maximum(np.broadcast_to(R, T.shape), lowest)
 
 
 def _from_mask(seen: NDArray[np.bool_]) -> Rates:

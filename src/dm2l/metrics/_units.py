@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l.arrays import to_numpy
-from dm2l.labels import Signs, parse_labels, refuse_shuffled
+from dm2l.labels import Signs, checked_weights, parse_labels, refuse_shuffled
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None
@@ -151,12 +151,13 @@ def average(
     *,
     fill: NDArray[np.float64] | float | None = None,
     unit: str = "rows",
+    weights: NDArray[np.float64] | None = None,
 ) -> MetricValue:
     """Mean of ``values`` over units; ``fill`` is the convention's value for undefined ones.
 
     Units with nothing observed say nothing under any convention: they are dropped and counted.
     """
-    empty = n_observed == 0
+    empty = n_observed == 0 if weights is None else (n_observed == 0) | (weights == 0)
     lacking = ~defined | empty
     if isinstance(undefined, str) and undefined not in ("skip", "raise"):
         raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
@@ -182,7 +183,7 @@ def average(
             stacklevel=4,
         )
     return MetricValue(
-        value=float(values[used].mean()) if used.any() else float("nan"),
+        value=_mean(values[used], weights if weights is None else weights[used]),
         n_entries=int(n_observed[used].sum()),
         n_units=int(used.sum()),
         n_undefined=int(lacking.sum()),
@@ -198,6 +199,26 @@ def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], ND
     starts[:, 1:] = ends[:, :-1]
     end = np.minimum.accumulate(np.where(ends, place, c - 1)[:, ::-1], axis=1)[:, ::-1]
     return np.maximum.accumulate(np.where(starts, place, 0), axis=1), end
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(np.average(values, weights=weights)) if len(values) else float("nan")
+
+
+def checked_rows(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
+    """Weights of rows, or None where they are all one."""
+    return None if sample_weight is None else checked_weights("sample_weight", sample_weight, (n,))
+
+
+def weighted_rows(
+    T: Signs, S: NDArray[Any], sample_weight: Any
+) -> tuple[Signs, NDArray[Any], NDArray[np.float64] | None]:
+    """Rows that count, and how much; None where it is one each."""
+    weights = checked_rows(sample_weight, len(T))
+    if weights is None:
+        return T, S, None
+    kept = weights > 0
+    return T[kept], S[kept], weights[kept]
 
 
 def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> NDArray[np.float64]:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dm2l.arrays import is_foreign
-from dm2l.labels import LabelForm, Signs
+from dm2l.labels import LabelForm, Signs, checked_weights
 from dm2l.parameters import check_count
 
 # Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
@@ -26,6 +27,17 @@ class Block(NamedTuple):
     T: Signs
 
 
+class WeightedBlock(NamedTuple):
+    """Rows, the signs of their labels, and what they weigh."""
+
+    X: Any
+    T: Signs
+    weights: NDArray[np.float64]
+
+
+AnyBlock = Block | WeightedBlock
+
+
 @contextmanager
 def naming_block(place: int) -> Iterator[None]:
     """Say of which block an error is."""
@@ -35,18 +47,24 @@ def naming_block(place: int) -> Iterator[None]:
         raise ValueError(f"Block {place}: {error}") from error
 
 
-def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
-    """Check rows and labels of a block, given as ``(X, Y)`` or ``(X, Y, label_mask)``."""
-    X, Y, *mask = parts
+def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> AnyBlock:
+    """Check rows and labels of a block, given as ``(X, Y, label_mask, sample_weight)``.
+
+    The last two may be None, or not there.
+    """
+    X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_foreign(X):
         raise TypeError("Row blocks are numpy arrays or sparse matrices; move X to the host.")
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
-    T = form.read(Y, mask[0] if mask else None)
+    T = form.read(Y, mask)
     if X.shape[0] != len(T):
         raise ValueError(f"it has {X.shape[0]} rows in X and {len(T)} in Y.")
     if n_features not in (None, X.shape[1]):
         raise ValueError(f"it has {X.shape[1]} features, those before had {n_features}.")
-    return Block(X, T)
+    if sample_weight is None:
+        return Block(X, T)
+    rows = checked_weights("sample_weight", sample_weight, (len(T),), allow_zero=True)
+    return WeightedBlock(X, np.where(rows[:, None] > 0, T, 0).astype(np.int8), rows)
 
 
 def default_rows(n_features: int) -> int:
@@ -69,15 +87,15 @@ def indexable(part: Any) -> Any:
     return np.asarray(part)
 
 
-def slices(X: Any, Y: Any, mask: Any, *, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
+def slices(*parts: Any, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
     """Reader of arrays."""
 
     def read() -> Iterator[Sequence[Any]]:
-        n = X.shape[0]
+        n = parts[0].shape[0]
         for start in range(0, n, max(rows, 1)):
             part = slice(start, min(start + rows, n))
             whole = start == 0 and part.stop == n
-            yield [p if whole or p is None else _cut(p, part) for p in (X, Y, mask)]
+            yield [p if whole or p is None else _cut(p, part) for p in parts]
 
     return read
 

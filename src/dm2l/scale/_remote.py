@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from dm2l.labels import Signs
 from dm2l.scale._source import RowBlocks
 
 
@@ -38,7 +37,7 @@ class RemoteBlocks(RowBlocks, ABC):
         return float("inf")
 
 
-def label_counts(block: tuple[Any, Signs]) -> tuple[Any, Any, int]:
+def label_counts(block: tuple[Any, ...]) -> tuple[Any, Any, int]:
     """Observed positives and negatives of every label of a block, and rows that have any."""
     T = block[1]
     return (T > 0).sum(axis=0), (T < 0).sum(axis=0), int((T != 0).any(axis=1).sum())

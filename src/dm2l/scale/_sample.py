@@ -81,8 +81,8 @@ class RowSample:
             spare = self.most + 7.0 * self.most**0.5
             self.below = min(self.below, spare / rows)
 
-    def add(self, X: Any, T: Signs) -> Self:
-        """Add rows of inputs, dense or CSR, and signs."""
+    def add(self, X: Any, T: Signs, weights: NDArray[np.float64] | None = None) -> Self:
+        """Add rows of inputs, dense or CSR, and signs; one of weight two is two rows."""
         if not self.below:
             return self
         keys = row_keys(X, T)
@@ -95,7 +95,8 @@ class RowSample:
         if len(chosen):
             ids = np.stack([keys[chosen], row_digests(T[chosen])], axis=1)
             rows = take_rows(X, chosen)
-            self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], np.ones(len(chosen))))
+            says = np.ones(len(chosen)) if weights is None else weights[chosen]
+            self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], says))
             if self._size() > 2 * self.most:
                 self._settle()
         return self

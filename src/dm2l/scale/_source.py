@@ -16,7 +16,7 @@ from sklearn.utils.validation import _get_feature_names
 from dm2l.labels import LabelForm, Labels, observed_classes
 from dm2l.parameters import check_count
 from dm2l.scale._block import (
-    Block,
+    AnyBlock,
     block_rows,
     first_rows,
     indexable,
@@ -99,8 +99,9 @@ class RowBlocks:
         Parameters
         ----------
         read : callable
-            Gives an iterable of ``(X, Y)`` or ``(X, Y, label_mask)``; a generator function will
-            do. A generator itself will not: it ends after one pass.
+            Gives an iterable of ``(X, Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask,
+            sample_weight)``, the last two of which may be None; a generator function will do. A
+            generator itself will not: it ends after one pass.
         **options
             Of :class:`dm2l.scale.RowBlocks`.
 
@@ -118,7 +119,14 @@ class RowBlocks:
 
     @classmethod
     def from_arrays(
-        cls, X: Any, Y: Any, *, label_mask: Any = None, rows: int | None = None, **options: Any
+        cls,
+        X: Any,
+        Y: Any,
+        *,
+        label_mask: Any = None,
+        sample_weight: Any = None,
+        rows: int | None = None,
+        **options: Any,
     ) -> Self:
         """Blocks of arrays or sparse matrices.
 
@@ -130,6 +138,8 @@ class RowBlocks:
             Labels.
         label_mask : array-like of bool of the shape of ``Y``, default=None
             True where a label may be used.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
         rows : int, default=None
             Rows of a block; None makes one block of all.
         **options
@@ -152,9 +162,9 @@ class RowBlocks:
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
             values, seen = observed_classes(Y, label_mask=label_mask, missing_label=missing)
             options["classes"] = np.unique(np.array(values[seen].tolist()))
-        parts = [indexable(part) for part in (X, Y, label_mask)]
+        parts = [indexable(part) for part in (X, Y, label_mask, sample_weight)]
         n = parts[0].shape[0]
-        for part, name in zip(parts[1:], ("Y", "label_mask"), strict=True):
+        for part, name in zip(parts[1:], ("Y", "label_mask", "sample_weight"), strict=True):
             if part is not None and part.shape[0] != n:
                 raise ValueError(f"X has {n} rows, {name} has {part.shape[0]}.")
         read = slices(*parts, rows=n if rows is None else block_rows(rows, 1))
@@ -379,7 +389,7 @@ class RowBlocks:
 
     # -- passes ---------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[AnyBlock]:
         if not self._ahead:
             yield from self._checked()
             return
@@ -391,7 +401,7 @@ class RowBlocks:
                 yield block
                 del block
 
-    def _checked(self) -> Generator[Block]:
+    def _checked(self) -> Generator[AnyBlock]:
         count = total = 0
         for parts in self._read():
             block = self._check(parts, count)
@@ -417,7 +427,7 @@ class RowBlocks:
             )
         self._passed = before
 
-    def _check(self, parts: Sequence[Any], place: int) -> Block:
+    def _check(self, parts: Sequence[Any], place: int) -> AnyBlock:
         names = _get_feature_names(parts[0])
         with naming_block(place):
             block = read_block(parts, self._form, self._first[0] if self._first else None)
@@ -429,7 +439,7 @@ class RowBlocks:
 
     # -- what they are like ---------------------------------------------------------------------
 
-    def first(self) -> Block:
+    def first(self) -> AnyBlock:
         """The first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
             for block in blocks:

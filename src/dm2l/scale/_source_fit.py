@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dm2l.arrays import is_foreign
 from dm2l.fitting import Fit, Fitting, Last
 from dm2l.kernels import FeatureMap
-from dm2l.labels import Signs
-from dm2l.scale._block import Block, default_rows
+from dm2l.labels import Entries, Signs
+from dm2l.scale._block import AnyBlock, WeightedBlock, default_rows
 from dm2l.scale._remote import RemoteBlocks
 from dm2l.scale._source import RowBlocks
 from dm2l.scale._statistics import SufficientStatistics
@@ -29,19 +29,27 @@ SAMPLE = 4
 
 
 def fit_source(
-    fitting: Fitting, source: RowBlocks, first: Block, strategy: str, last: Last | None
+    fitting: Fitting, source: RowBlocks, first: AnyBlock, strategy: str, last: Last | None
 ) -> Fit:
     """Fit by statistics or by passes; the labels of a source are known after the first."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
 
 
-def fit_arrays(fitting: Fitting, X: Any, T: Signs, strategy: str, last: Last | None) -> Fit:
-    """Fit to rows that are in memory, as if they were not."""
+def fit_arrays(
+    fitting: Fitting,
+    X: Any,
+    T: Signs,
+    strategy: str,
+    last: Last | None,
+    weights: NDArray[np.float64] | None = None,
+) -> Fit:
+    """Fit to rows that are in memory, of these weights, as if they were not."""
     if is_foreign(X):
         raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
     _refuse(fitting.needs_rows)
     rows = default_rows(X.shape[1])
-    blocks = [(X[i : i + rows], T[i : i + rows]) for i in range(0, len(T), rows)]
+    parts = (X, T) if weights is None else (X, T, weights)
+    blocks = [tuple(part[i : i + rows] for part in parts) for i in range(0, len(T), rows)]
     sample = X if fitting.linear else seen_rows(X, T)
     return _fit_blocks(fitting, blocks, sample, strategy, last)
 
@@ -93,13 +101,13 @@ def _refuse(reason: str) -> None:
         raise ValueError(f"This model cannot be fitted block by block: {reason}.")
 
 
-def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
+def _sample(fitting: Fitting, source: RowBlocks, first: AnyBlock) -> Any:
     """Rows that the features are made from: of the first block, or of more for landmarks."""
     wanted = SAMPLE * fitting.n_components if fitting.approximation == "nystroem" else 0
     if len(first.T) >= wanted:
         return seen_rows(first.X, first.T)
     found: list[Any] = []
-    for X, T in source:
+    for X, T, *_ in source:
         if not len(T):
             continue
         found.append(seen_rows(X, T))
@@ -109,12 +117,18 @@ def _sample(fitting: Fitting, source: RowBlocks, first: Block) -> Any:
     return _stacked(found)
 
 
-def collect(source: RowBlocks) -> tuple[Any, Signs]:
-    """All rows of a source, in memory."""
+def collect(source: RowBlocks) -> tuple[Any, Signs, Entries | None]:
+    """All rows of a source, in memory, and their weights if they have any."""
     blocks = list(source)
     T = np.concatenate([block.T for block in blocks])
     announce(replace(source.labels, signs=T), stacklevel=6)
-    return _stacked([block.X for block in blocks]), T
+    weights = [
+        block.weights if isinstance(block, WeightedBlock) else np.ones(len(block.T))
+        for block in blocks
+    ]
+    some = any(isinstance(block, WeightedBlock) for block in blocks)
+    entries = Entries.of(T, weights=np.concatenate(weights)[:, None]) if some else None
+    return _stacked([block.X for block in blocks]), T, entries
 
 
 def _stacked(parts: list[Any]) -> Any:
@@ -129,7 +143,7 @@ class _Mapped:
     def __init__(self, blocks: Iterable[Any], change: Callable[[Any], Any]) -> None:
         self._blocks, self._change = blocks, change
 
-    def __iter__(self) -> Iterator[tuple[Any, Signs]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return map(self._change, self._blocks)
 
 
@@ -145,13 +159,13 @@ def _mapped(
 
 
 def _features_of(
-    feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: tuple[Any, Signs]
-) -> tuple[Any, Signs]:
-    X, T = block
+    feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    X, T, *weights = block
     T = T if labels is None else T[:, labels]
     if not len(T) and not feature_map.plain:
-        return np.empty((0, feature_map.n_coefficients)), T
-    return feature_map.transform(X), T
+        return np.empty((0, feature_map.n_coefficients)), T, *weights
+    return feature_map.transform(X), T, *weights
 
 
 def _tallied(blocks: Any, tally_of: Callable[..., tuple[Tally]], source: RowBlocks | None) -> Tally:
@@ -187,7 +201,7 @@ def _tally_of(
     feature_map: FeatureMap,
     kind: type[Tally],
     most: int,
-    block: tuple[Any, Signs],
+    block: tuple[Any, ...],
     *,
     tally: Tally | None = None,
     learnable: NDArray[np.bool_] | None = None,
@@ -197,12 +211,13 @@ def _tally_of(
 
     Rows that are sampled from blocks elsewhere travel, so these get to know how many there are.
     """
-    X, T = block
-    Phi, _ = _features_of(feature_map, None, block)
+    X, T, *weights = block
+    Phi = _features_of(feature_map, None, block)[0]
     if tally is None:
         tally = kind(Phi.shape[1], T.shape[1], most)
         tally.sample.expect(of_rows)
-    return (tally.add(Phi, T, learnable, inputs=X),)
+    says = weights[0] if weights else None
+    return (tally.add(Phi, T, learnable, inputs=X, weights=says),)
 
 
 def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:

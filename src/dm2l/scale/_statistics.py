@@ -81,12 +81,12 @@ class SufficientStatistics(Tally):
         self._positive_rows = Cover(size, self.n_labels)
 
     @classmethod
-    def gather(cls, blocks: Iterable[tuple[Any, Signs]], sample: int = MOST) -> Self:
+    def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MOST) -> Self:
         """Statistics of all rows of a source of blocks, in one pass.
 
         Parameters
         ----------
-        blocks : iterable of (X, T)
+        blocks : iterable of (X, T) or (X, T, weights)
             For instance a :class:`dm2l.scale.RowBlocks`.
         sample : int, default=20000
             Rows that are kept for ``coupling``.
@@ -97,10 +97,10 @@ class SufficientStatistics(Tally):
             Of these rows.
         """
         statistics: Self | None = None
-        for X, T in blocks:
+        for X, T, *weights in blocks:
             if statistics is None:
                 statistics = cls(X.shape[1], T.shape[1], sample)
-            statistics.add(X, T)
+            statistics.add(X, T, weights=weights[0] if weights else None)
         if statistics is None:
             raise ValueError("There are no blocks to gather statistics from.")
         return statistics
@@ -164,6 +164,7 @@ class SufficientStatistics(Tally):
         self._begun = bool(state["begun"])
         for name in ("positives", "negatives", "offset", "H", "G"):
             setattr(self, name, state[name])
+        self.weights = np.stack([self.G[:, -1, -1], (self.H - self.G)[:, -1, -1]])
         covers = []
         for name in ("rows", "positive_rows"):
             cover = Cover.__new__(Cover)

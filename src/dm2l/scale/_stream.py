@@ -183,16 +183,16 @@ class Stream:
         """Negatives that were observed."""
         return int(self._statistics.negatives.sum())
 
-    def add(self, X: Any, T: Signs, forgetting: float = 1.0) -> None:
+    def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
         """Add a block; ``forgetting`` is what the rows before it weigh from now on."""
         Phi = self._map.transform(X)
-        self._statistics.scale(forgetting).add(Phi, T, inputs=X)
+        self._statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
-    def remove(self, X: Any, T: Signs) -> None:
+    def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
         """Take a block away again."""
         whole = self._statistics
         part = SufficientStatistics(whole.n_features, whole.n_labels, whole.sample.most)
-        self._statistics -= part.add(self._map.transform(X), T, inputs=X)
+        self._statistics -= part.add(self._map.transform(X), T, inputs=X, weights=weights)
 
     def attributes(self) -> dict[str, Any]:
         """What a fitted estimator keeps of the stream, by the names that it gives it."""

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dm2l.labels import Signs
 from dm2l.scale._gram_problem import Array, Scores, Sums
 from dm2l.scale._statistics import SufficientStatistics
 from dm2l.scale._tally import Tally
@@ -50,8 +49,9 @@ class StatisticsSums(Sums):
         self._border = 2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]  # positives - negatives
         self.offset = statistics.offset
         self._total = statistics.rows.gram
-        self.heights = self.G[:, -1, -1].copy()
         self.ranks = statistics.positives[groups]
+        # A light row is a row all the same: fewer than ranks would be curvature below zero.
+        self.heights = np.maximum(self.G[:, -1, -1], self.ranks)
         counts = self.H[:, -1, -1]
         self.weight = statistics.weight
         self.n_labels = int(chosen.sum())
@@ -195,13 +195,13 @@ def block_scores(Phi: Any, W: Array, intercept: bool) -> Array:
     return np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
 
 
-def score_sums(block: tuple[Any, Signs], W: Array, *, intercept: bool, norms: bool = True) -> Part:
+def score_sums(block: tuple[Any, ...], W: Array, *, intercept: bool, norms: bool = True) -> Part:
     """The first pass: loss of a block and Gram matrices of the scores of its groups.
 
     Parameters
     ----------
-    block : tuple of (Phi, T)
-        Features and signs of some rows.
+    block : tuple of (Phi, T) or (Phi, T, weights)
+        Features and signs of some rows, and what these weigh.
     W : ndarray of shape (d, c)
         Weights, the last row being the intercept if there is one.
     intercept : bool
@@ -214,9 +214,13 @@ def score_sums(block: tuple[Any, Signs], W: Array, *, intercept: bool, norms: bo
     tuple
         The loss, and ``F_k'F_k`` for every label with ``F_C'F_C`` last.
     """
-    Phi, T = block
-    F = block_scores(Phi, W, intercept)
-    residual = F * (T != 0) - T
+    Phi, T, *weights = block
+    F, T = block_scores(Phi, W, intercept), np.asarray(T)
+    goal: Any = T
+    if weights:
+        root = np.sqrt(weights[0])[:, None]
+        F, goal = root * F, root * T
+    residual = F * (T != 0) - goal
     loss = 0.5 * float(np.vdot(residual, residual))
     c = T.shape[1]
     grams = np.zeros((c + 1 if norms else 0, c, c))
@@ -231,7 +235,7 @@ def score_sums(block: tuple[Any, Signs], W: Array, *, intercept: bool, norms: bo
 
 
 def gradient_sums(
-    block: tuple[Any, Signs],
+    block: tuple[Any, ...],
     W: Array,
     factors: Array | None,
     *,
@@ -257,11 +261,13 @@ def gradient_sums(
     tuple
         One array of shape (d, c).
     """
-    Phi, T = block
+    Phi, T, *weights = block
     F = block_scores(Phi, W, intercept)
+    root = np.sqrt(weights[0])[:, None] if weights else None
+    F = F if root is None else root * F
     D = F * (T != 0) if loss else np.zeros_like(F)
     if loss and targets:
-        D -= T
+        D -= T if root is None else root * T
     if factors is not None:
         positive = T > 0
         covered = np.flatnonzero(positive.any(axis=1))
@@ -269,6 +275,7 @@ def gradient_sums(
         for k in range(T.shape[1]):
             rows = np.flatnonzero(positive[:, k])
             D[rows] += F[rows] @ factors[k]
+    D = D if root is None else root * D
     if not sp.issparse(Phi):
         Phi = np.asarray(Phi, dtype=np.float64)
     gradient = np.asarray(Phi.T @ D)
@@ -308,10 +315,10 @@ class PassSums(Sums):
         self._total = tally.rows.gram
         chosen = tally.learnable
         self.ranks = np.asarray(tally.positives[chosen])
-        self.heights = self.ranks.astype(np.float64)
+        self.heights = np.maximum(tally.weights[0, chosen], self.ranks)
         self.weight = tally.weight
         self.n_labels = int(chosen.sum())
-        observed = float((tally.positives + tally.negatives)[chosen].sum())
+        observed = float(tally.weights[:, chosen].sum())
         self.rho = observed / (self.weight * self.n_labels)
         self.at_zero = 0.5 * observed
         self.size = tally.n_features + int(intercept)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l.arrays import scale_rows
 from dm2l.labels import Signs
 from dm2l.scale._grams import Array, Cover, square
 from dm2l.scale._sample import MOST, RowSample
@@ -62,6 +63,8 @@ class Tally:
     ----------
     positives, negatives : ndarray of shape (n_labels,), int64
         Entries observed so far, without weights.
+    weights : ndarray of shape (2, n_labels)
+        What they weigh, forgetting aside.
     sample : RowSample
         Rows that were kept.
     offset : ndarray of shape (n_features,)
@@ -85,6 +88,7 @@ class Tally:
         self.sample = RowSample(sample)
         self.positives = np.zeros(self.n_labels, dtype=np.int64)
         self.negatives = np.zeros(self.n_labels, dtype=np.int64)
+        self.weights: Array = np.zeros((2, self.n_labels))
         self.offset: Array = np.zeros(self.n_features)
         self._begun = False
         self.rows = Cover(self.n_features + 1, self.n_labels)
@@ -94,7 +98,12 @@ class Tally:
     # -- gathering ------------------------------------------------------------------------------
 
     def add(
-        self, X: Any, T: Signs, learnable: NDArray[np.bool_] | None = None, inputs: Any = None
+        self,
+        X: Any,
+        T: Signs,
+        learnable: NDArray[np.bool_] | None = None,
+        inputs: Any = None,
+        weights: Array | None = None,
     ) -> Self:
         """Add a block of rows.
 
@@ -109,6 +118,8 @@ class Tally:
             waits for the second class of each.
         inputs : ndarray or CSR of shape (n, d), default=None
             What ``X`` are the features of; None: ``X`` itself. The sample is of these.
+        weights : ndarray of shape (n,), default=None
+            What rows weigh, above 0; None: one each. Two is the row twice.
 
         Returns
         -------
@@ -116,7 +127,7 @@ class Tally:
             For chains of calls.
         """
         X, T = self._check(X, T)
-        self.sample.add(X if inputs is None else inputs, T)
+        self.sample.add(X if inputs is None else inputs, T, weights)
         if learnable is not None:
             T = T * learnable
         seen = np.flatnonzero((T != 0).any(axis=1))
@@ -124,8 +135,14 @@ class Tally:
             return self
         Phi = self._features(X, seen)
         T = T if len(seen) == len(T) else T[seen]
-        self.positives += (T > 0).sum(axis=0)
-        self.negatives += (T < 0).sum(axis=0)
+        counts = np.stack([(T > 0).sum(axis=0), (T < 0).sum(axis=0)])
+        self.positives += counts[0]
+        self.negatives += counts[1]
+        if weights is not None:
+            # Gram matrices of rows times the roots of their weights: all sums are then weighted.
+            Phi = scale_rows(Phi, np.sqrt(weights[seen]))
+            counts = np.stack([weights[seen] @ (T > 0), weights[seen] @ (T < 0)])
+        self.weights += counts
         learnable = self.learnable if learnable is None else learnable
         total = self._add_labels(Phi, T, learnable)
         self.rows.add(Phi, T != 0, learnable, total)
@@ -247,6 +264,7 @@ class Tally:
             self._check_squares(other)
         self.positives += sign * other.positives
         self.negatives += sign * other.negatives
+        self.weights += sign * other.weights
         self._combine_grams(other, sign)
         if not self.sample.combine(other.sample, sign):
             warnings.warn(

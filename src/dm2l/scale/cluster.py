@@ -21,7 +21,7 @@ from dask.delayed import delayed
 from distributed import futures_of, get_client
 
 from dm2l.labels import LabelForm
-from dm2l.scale._block import Block, naming_block, read_block
+from dm2l.scale._block import AnyBlock, naming_block, read_block
 from dm2l.scale._remote import RemoteBlocks, label_counts
 from dm2l.threads import one_blas_thread
 
@@ -256,7 +256,7 @@ def _by_rows(part: Any, X: Any) -> Any:
 # -- tasks --------------------------------------------------------------------------------------
 
 
-def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[Block, LabelForm]:
+def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[AnyBlock, LabelForm]:
     form = copy(form)
     with naming_block(place):
         return read_block(parts, form, n_features), form
@@ -268,12 +268,12 @@ def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
         yield client.gather(client.compute(tasks))
 
 
-def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
+def _summary(checked: tuple[AnyBlock, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
     block, form = checked
     return form, len(block.T), *label_counts(block)
 
 
-def _block(checked: tuple[Block, LabelForm]) -> Block:
+def _block(checked: tuple[AnyBlock, LabelForm]) -> AnyBlock:
     return checked[0]
 
 

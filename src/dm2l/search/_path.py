@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dm2l.arrays import to_numpy
 from dm2l.base import Selection, every_label
 from dm2l.fitting import Fitting, Prepared
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
 from dm2l.threads import blas_threads, one_blas_thread
 
@@ -38,9 +39,13 @@ def score_paths(
     T_test: Signs,
     alphas: list[float],
     lambdas: list[float],
-    metric: Callable[[Any, Any], float],
+    metric: Callable[..., float],
+    entries: Entries | None = None,
+    entries_test: Entries | None = None,
 ) -> PathScores:
     """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
+    if entries_test is not None and "sample_weight" in signature(metric).parameters:
+        metric = partial(metric, sample_weight=entries_test.rows)
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
     visible = np.where(T_test == 0, np.nan, T_test > 0)
     selection = Selection.of(T)
@@ -49,7 +54,7 @@ def score_paths(
         return part
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
     with blas_threads(X.shape[0] * min(X.shape) ** 2):
-        prepared = fitting.prepare(X, T, scratch=not keep.all())
+        prepared = fitting.prepare(X, T, selection.entries(entries), scratch=not keep.all())
         for a, alpha in enumerate(alphas):
             start, last = time.perf_counter(), None
             for place, W in _path(fitting, prepared, alpha, lambdas):

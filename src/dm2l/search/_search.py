@@ -19,11 +19,11 @@ from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l.arrays import checked_numbers, is_foreign
-from dm2l.base import MissingLabelClassifier, fold_inputs
+from dm2l.base import MissingLabelClassifier, fold_inputs, weighed
 from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
 from dm2l.fitting import Fitting
-from dm2l.labels import Signs
+from dm2l.labels import Entries, Signs
 from dm2l.model_selection import get_judge, get_scorer_names
 from dm2l.parameters import is_number
 from dm2l.search._path import PathScores, score_paths
@@ -175,13 +175,22 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, label_mask: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        label_mask: Any = None,
+        *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
+    ) -> Self:
         """Search, then fit the best setting to all rows.
 
         Parameters
         ----------
-        X, Y, label_mask
-            As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand.
+        X, y, label_mask, sample_weight, label_weight
+            As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand. Weights count
+            where settings are fitted, and those of rows where they are scored.
 
         Returns
         -------
@@ -194,20 +203,22 @@ class DM2LClassifierCV(MissingLabelClassifier):
             # Files of old have the state of the best estimator twice: nothing of it may stay.
             for name in vars(before).keys() - self.get_params(deep=False).keys():
                 self.__dict__.pop(name, None)
-        checked, labels = self._read(X, Y, label_mask)
+        checked, labels = self._read(X, y, label_mask)
+        labels, entries = labels.weigh(sample_weight, label_weight)
         with checked_numbers(checked):
-            folds = self._search(checked, labels.signs)
+            folds = self._search(checked, labels.signs, entries)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if given else {}
-            best = self._model(self.best_params_, **again).fit(X, Y, label_mask=label_mask)
-            self.best_estimator_ = best
+            weights = {"sample_weight": sample_weight, "label_weight": label_weight}
+            best = self._model(self.best_params_, **again)
+            self.best_estimator_ = best.fit(X, y, label_mask=label_mask, **weights)
         else:
             labels.warn_constant()
         return self
 
-    def _search(self, X: Any, T: Signs) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, T: Signs, entries: Entries | None) -> list[tuple[Rows, Rows]]:
         """Score all settings; returns the folds."""
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
@@ -217,12 +228,12 @@ class DM2LClassifierCV(MissingLabelClassifier):
             )
         folds = self._folds(X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
-        alphas = self._alphas(X)
+        alphas = self._alphas(X, None if entries is None else entries.rows)
         grid = self._gammas()
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        parts = self._parts(X, T, folds, grid, alphas, lambdas)
+        parts = self._parts(X, T, entries, folds, grid, alphas, lambdas)
         for done, (place, part) in enumerate(parts, 1):
             scores[place[0], :, :, place[1]] = part.scores
             seconds[place[0], :, :, place[1]] = part.seconds
@@ -238,10 +249,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
         return folds
 
-    def _alphas(self, X: Any) -> list[float]:
+    def _alphas(self, X: Any, weights: NDArray[np.float64] | None) -> list[float]:
         if self.alphas is not None:
             return [float(alpha) for alpha in self.alphas]
-        scale = default_ridge(X) if self.kernel == "linear" else 1.0
+        scale = default_ridge(X, weights) if self.kernel == "linear" else 1.0
         return [scale * share for share in RIDGES]
 
     def _gammas(self) -> list[Any]:
@@ -253,6 +264,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         self,
         X: Any,
         T: Signs,
+        entries: Entries | None,
         folds: list[tuple[Rows, Rows]],
         gammas: list[Any],
         alphas: list[float],
@@ -268,7 +280,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             inputs = X
             if not (fitting.linear or fitting.pairwise) and self.approximation is None:
                 # Once for all folds.
-                inputs = fitting.kernel_for(X)(X, X)
+                inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
             # Features of a linear model cost little: rather prepare them twice than let a process
             # wait for the last fold.
@@ -283,6 +295,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                     share,
                     lambdas,
                     metric,
+                    *(None if entries is None else entries.take(rows) for rows in fold),
                 )
                 for fold in folds
                 for share in shares
@@ -360,8 +373,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return vars(best)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _cross_fit(self, X: Any, T: Signs) -> NDArray[np.float64]:
-        return self.best_estimator_._cross_fit(X, T)
+    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> NDArray[np.float64]:
+        return self.best_estimator_._cross_fit(X, T, *weighed(entries))
 
     def _score_labels(self, X: Any) -> Any:
         best = self.best_estimator_

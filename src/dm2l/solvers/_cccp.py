@@ -178,8 +178,8 @@ class _Surrogate:
     def best_step(self, gradient: NDArray[np.float64]) -> float:
         """How far along the gradient the squared loss is least."""
         change = self._problem.features.scores(self._weights(gradient))
-        change = change * self._problem.objective.observed
-        bend = float(self._problem.features.xp.sum(change * change))
+        seen = change * self._problem.objective.observed
+        bend = float(self._problem.features.xp.sum(seen * change))
         return float(gradient @ gradient) / bend if bend else 1.0
 
 

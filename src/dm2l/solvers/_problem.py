@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -114,24 +113,27 @@ class Problem:
         self.n_evaluations = 0
         self.xp = features.xp
         self.example = features.example
-        self.n: float = features.n
+        self.n: float = features.n if objective.rows is None else float(objective.rows.sum())
         self.n_labels = int(objective.targets.shape[1])
         self.lambda_d = objective.lambda_d
         self.concave = objective.discriminant and objective.lambda_d > 0
-        self.gram = features.gram
         self.to_original = features.to_original
         self.from_original = features.from_original
 
     @property
     def rho(self) -> float:
         """Share of the entries that are observed."""
-        observed = self.objective.observed
-        return float(self.xp.sum(observed, dtype=self.xp.float64)) / math.prod(observed.shape)
+        observed = float(self.xp.sum(self.objective.observed, dtype=self.xp.float64))
+        return observed / (self.n * self.n_labels)
 
     @property
     def at_zero(self) -> float:
-        """``J(0)``: every observed entry is off by one."""
-        return 0.5 * float(self.xp.sum(self.objective.targets**2))
+        """``J(0)``."""
+        return self.objective.at_zero
+
+    def gram(self) -> Any:
+        """``Phi'Phi``."""
+        return self.features.gram(weights=self.objective.rows)
 
     def right(self) -> Any:
         """``Phi'T``."""

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.arrays import check_finite, is_foreign, to_numpy
 from dm2l.features import Features
+from dm2l.labels import Entries
 from dm2l.objective import Objective
 from dm2l.solvers._problem import Minimand, Preconditioner, Problem
 
@@ -80,6 +81,7 @@ def masked_ridge(
     alpha: float,
     *,
     observed: NDArray[np.bool_] | None = None,
+    entries: Entries | None = None,
     method: str = "auto",
 ) -> NDArray[np.float64]:
     """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``.
@@ -95,6 +97,8 @@ def masked_ridge(
     observed : ndarray of bool of shape (n, c), default=None
         Entries that count; what else stands in ``T`` must be 0. None: where ``T`` is not 0.
         With it the method is "direct".
+    entries : Entries, default=None
+        Real targets and weights for signs ``T``.
     method : {"auto", "direct", "cg"}, default="auto"
         One factorisation per distinct pattern of observed rows, or conjugate gradients on all
         labels at once; "auto" takes the one with fewer operations, and "direct" for
@@ -113,7 +117,9 @@ def masked_ridge(
     features = features.centre()
     if is_foreign(features.Phi):
         method = "cg"
-    patterns, which = np.unique(np.packbits(observed, axis=0), axis=1, return_inverse=True)
+    weights = None if entries is None else entries.weights
+    kinds = np.packbits(observed, axis=0) if weights is None else weights
+    patterns, which = np.unique(kinds, axis=1, return_inverse=True)
     chosen = method == "auto"
     if chosen:
         steps = 50  # more than a ridge worth its name needs
@@ -121,7 +127,8 @@ def masked_ridge(
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
     if method == "cg":
-        problem = Problem(features, Objective(T, 0.0, like=features.example), alpha)
+        objective = Objective(T, 0.0, like=features.example, entries=entries)
+        problem = Problem(features, objective, alpha)
         W, settled = ridge_by_steps(problem)
         if settled:
             return to_numpy(features.to_original(W))
@@ -134,7 +141,11 @@ def masked_ridge(
                 stacklevel=2,
             )
             return to_numpy(features.to_original(W))
-    return np.asarray(features.to_original(_direct(features, T, observed, alpha, np.ravel(which))))
+    if entries is not None:
+        T = T if entries.targets is None else entries.targets
+        T = T if weights is None else weights * T
+    W = _direct(features, T, observed, alpha, np.ravel(which), weights)
+    return np.asarray(features.to_original(W))
 
 
 def ridge_by_steps(problem: Minimand) -> tuple[Any, bool]:
@@ -158,20 +169,24 @@ def _direct(
     observed: NDArray[np.bool_],
     alpha: float,
     which: NDArray[np.intp],
+    weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """Labels observed on the same rows share a factorisation.
+    """Labels observed on the same rows, with the same weights, share a factorisation.
 
     The Gram matrix of a pattern comes from its observed rows, or as the full one minus that of
     the other rows, whichever are fewer.
     """
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(features.penalty(alpha))
-    full = features.gram()
+    full = features.gram() if weights is None else None
     W = np.empty((features.size, T.shape[1]))
     for pattern in range(int(which.max()) + 1):
         labels = np.flatnonzero(which == pattern)
         rows = observed[:, labels[0]]
-        if rows.all():
+        if weights is not None:
+            seen = np.flatnonzero(rows)
+            gram = features.gram(seen, weights[seen, labels[0]])
+        elif rows.all():
             gram = full
         elif 2 * rows.sum() <= len(rows):
             gram = features.gram(np.flatnonzero(rows))

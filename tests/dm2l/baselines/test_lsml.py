@@ -535,7 +535,7 @@ def test_targets_follow_their_coding():
 def test_the_ridge_of_the_start_is_dense_least_squares(shape, intercept, shift):
     X, T = oracle.draw_problem(8, *shape)
     X = X + shift * intercept
-    W, b = ridge(X, T.astype(float), 0.8, intercept, observed=T != 0)
+    W, b = ridge(X, FilledTargets(T, "ignore"), 0.8, intercept)
     expected_W, expected_b = oracle.masked_ridge(X, T, 0.8, intercept)
     np.testing.assert_allclose(W, expected_W, atol=1e-7)
     np.testing.assert_allclose(X @ W + b, X @ expected_W + expected_b, atol=1e-7)

@@ -79,7 +79,8 @@ def test_what_rows_add_has_the_complete_rows_as_its_mean_over_all_masks(
         chance = np.where(mask, rates, 1 - rates).prod(axis=1)
         rows = _complete.CompleteRows.__new__(_complete.CompleteRows)
         T = (2 * Y - 1) * mask
-        vars(rows).update(T=T, S=S, rates=rates, weights=np.ones(len(Y)), break_ties=break_ties)
+        vars(rows).update(T=T, S=S, rates=rates, break_ties=break_ties)
+        rows.weights = rows.sample = np.ones(len(Y))
         total += chance * np.array(added(rows))
     if break_ties:
         S = S + 1e-3 * np.arange(Y.shape[1])  # the later label first

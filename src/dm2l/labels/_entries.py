@@ -1,0 +1,186 @@
+"""Targets and weights of entries, where signs and ones are not what is meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.arrays import to_numpy
+
+Signs = NDArray[np.int8]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What every entry of ``Y`` should score, and how much it counts; zero at holes.
+
+    Signs say beside it which entries are observed and which rows make up the groups ``X_k`` of
+    the nuclear norms. There is none of these objects where targets are signs and all weights one,
+    so that such fits hold no further arrays.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n, c) or None
+        Real targets; None: the signs.
+    weights : ndarray of shape (n, c) or None
+        Weights; None: one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.labels import Entries
+    >>> T = np.array([[1, 0], [-1, 1]], dtype=np.int8)
+    >>> Entries.of(T, weights=np.array([[2.0], [0.5]])).weights
+    array([[2. , 0. ],
+           [0.5, 0.5]])
+    """
+
+    targets: Floats | None = None
+    weights: Floats | None = None
+
+    @classmethod
+    def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
+        """Entries for these signs; what stands at holes is not looked at."""
+        seen = T != 0
+        held = [
+            None if part is None else np.where(seen, np.asarray(part, dtype=np.float64), 0.0)
+            for part in (targets, weights)
+        ]
+        return cls(*held)
+
+    def take(self, rows: Any = slice(None), labels: Any = slice(None)) -> Self:
+        """Those of some rows and labels."""
+        return type(self)(
+            *(
+                None if part is None else np.ascontiguousarray(part[:, labels][rows])
+                for part in (self.targets, self.weights)
+            )
+        )
+
+    def masked(self, T: Signs) -> Self:
+        """Those of signs with more holes."""
+        return self.of(T, self.targets, self.weights)
+
+    def rows_only(self, T: Signs, name: str) -> Floats | None:
+        """Weights of rows, where a method has none for entries."""
+        if self.weights is None:
+            return None
+        rows = self.weights.max(axis=1)
+        if (self.weights != np.where(T != 0, rows[:, None], 0.0)).any():
+            raise ValueError(
+                f"{name} weighs rows, not entries: label_weight must be the same for all observed "
+                "entries of a row. Use sample_weight."
+            )
+        return rows
+
+    @cached_property
+    def rows(self) -> Floats | None:
+        """What every row weighs: as much as the heaviest of its entries; None: one."""
+        return None if self.weights is None else self.weights.max(axis=1)
+
+
+def weigh(
+    T: Signs,
+    sample_weight: Any = None,
+    label_weight: Any = None,
+    *,
+    one_dimensional: bool = False,
+) -> tuple[Signs, Entries | None]:
+    """Signs without entries of weight zero, and the weights of the others if any is not one.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n, c), int8
+        Signs, 0 where missing.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of rows.
+    label_weight : array-like or sparse matrix of shape (n, c), default=None
+        Weights of entries, which those of their rows multiply; those of holes are not looked at.
+    one_dimensional : bool, default=False
+        Whether signs are those of a 1-D ``y``: then ``label_weight`` has shape (n,).
+
+    Returns
+    -------
+    tuple
+        Signs, and Entries or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.labels import weigh
+    >>> T, entries = weigh(np.array([[1], [-1], [1]], dtype=np.int8), [1, 0, 2])
+    >>> T.ravel(), entries.weights.ravel()
+    (array([1, 0, 1], dtype=int8), array([1., 0., 2.]))
+    """
+    if sample_weight is None and label_weight is None:
+        return T, None
+    weights = np.ones((1, 1))
+    if sample_weight is not None:
+        rows = checked_weights("sample_weight", sample_weight, T.shape[:1])
+        weights = rows[:, None]
+    if label_weight is not None:
+        shape = T.shape[:1] if one_dimensional else T.shape
+        seen = (T != 0).any(axis=1) if one_dimensional else T != 0
+        cells = checked_weights("label_weight", label_weight, shape, seen)
+        weights = weights * cells.reshape(len(T), -1)
+    weights = np.broadcast_to(weights, T.shape)
+    lost = (T != 0) & (weights == 0)
+    if lost.any():
+        T = np.where(lost, 0, T).astype(np.int8)
+        if not T.any():
+            raise ValueError("Weights are zero wherever something was observed.")
+    plain = bool((weights[T != 0] == 1).all())
+    return T, None if plain else Entries.of(T, weights=weights)
+
+
+def checked_weights(
+    name: str,
+    given: Any,
+    shape: tuple[int, ...],
+    looked_at: NDArray[np.bool_] | None = None,
+    *,
+    allow_zero: bool = False,
+) -> Floats:
+    """Weights as an array of numbers, finite and not negative where they are looked at.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    given : array-like or sparse matrix
+        What was given.
+    shape : tuple of int
+        What it has to be.
+    looked_at : ndarray of bool of this shape, default=None
+        Others become 0; None: all.
+    allow_zero : bool, default=False
+        Whether all of them may be zero.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Examples
+    --------
+    >>> from dm2l.labels import checked_weights
+    >>> checked_weights("sample_weight", [1, 2], (2,))
+    array([1., 2.])
+    """
+    given = given.toarray() if sp.issparse(given) else to_numpy(given)
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {values.shape}.")
+    if looked_at is not None:
+        values = np.where(looked_at, values, 0.0)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"{name} must hold finite numbers >= 0.")
+    if len(values) and not (allow_zero or values.any()):
+        raise ValueError(f"{name} is zero everywhere: at least one weight must not be.")
+    return values
