@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -73,6 +75,17 @@ kernels = {
 }
 
 
+@functools.cache
+def linear_case(shape, intercept, sparse, lambda_d, seed):
+    """Inputs, signs, new rows, settings and scores of the linear model, for all kernels."""
+    X, T, new = problem(seed, *shape, c=3)
+    if sparse:
+        drop = np.random.default_rng(seed).random(X.shape) < 0.4
+        X = sp.csr_array(np.where(drop, 0.0, X))
+    settings = {"fit_intercept": intercept, "lambda_d": lambda_d, "tol": 1e-14}
+    return X, T, new, settings, scores(X, T, new=new, **settings)
+
+
 @pytest.mark.parametrize("kernel", kernels)
 @pytest.mark.parametrize("shape", [(30, 5), (8, 14)], ids=["n > d", "n < d"])
 @pytest.mark.parametrize("intercept", [False, True])
@@ -84,12 +97,7 @@ kernels = {
 def test_linear_kernel_gives_the_scores_of_the_linear_model(
     kernel, shape, intercept, sparse, lambda_d, tolerance, seed
 ):
-    X, T, new = problem(seed, *shape, c=3)
-    if sparse:
-        drop = np.random.default_rng(seed).random(X.shape) < 0.4
-        X = sp.csr_array(np.where(drop, 0.0, X))
-    settings = {"fit_intercept": intercept, "lambda_d": lambda_d, "tol": 1e-14}
-    expected = scores(X, T, new=new, **settings)
+    X, T, new, settings, expected = linear_case(shape, intercept, sparse, lambda_d, seed)
     inputs, queries = X, new
     if kernel == "precomputed":
         dense = X.toarray() if sparse else X
