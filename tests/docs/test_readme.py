@@ -35,3 +35,10 @@ def test_widths_of_the_published_kernel_model_are_the_ones_that_agree_with_the_p
         counts = {setting: n for (name, setting), n in found.items() if name == dataset}
         if counts:  # of Corel16k the first
             assert counts[f"sigma {sigma:g}, lambda_d {weight:g}"] >= max(counts.values()) - 1 >= 10
+
+
+def test_the_readme_is_short_and_begins_with_a_picture():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    (picture,) = [line for line in lines[:10] if line.startswith("![")]
+    assert (ROOT / picture.split("(")[1].rstrip(")")).exists()

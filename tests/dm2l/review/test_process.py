@@ -282,7 +282,7 @@ def browser():
 def page(browser):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)  # a refit takes a minute where others share the machine
     page.problems, page.asked_for = [], []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("request", lambda request: page.asked_for.append(request.url))
