@@ -38,7 +38,7 @@ FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest fuzz fits kills lint docs docs-source docs-links bench reproduce-quick lock clean
+.PHONY: help demo test test-oldest test-labelstudio fuzz fits kills lint docs docs-source docs-links bench reproduce-quick lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ test: .venv/test/$(READY)  ## the tests and every documented example, newest dep
 
 test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
 	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# It runs in an environment of its own, for it pins most of what it uses.
+test-labelstudio: .venv/test/$(READY) .venv/labelstudio/$(READY)  ## with a real Label Studio; takes minutes
+	$(TEST_ENV) DM2L_LABEL_STUDIO=$(CURDIR)/.venv/labelstudio/bin/label-studio \
+	  .venv/test/bin/python -m pytest -s tests/dm2l/labelstudio/test_real.py $(PYTEST_ARGS)
 
 fuzz: .venv/test/$(READY)  ## damaged and hostile input for all that reads, for MINUTES
 	$(FUZZ) fuzz --minutes $(MINUTES) --keep build/fuzz -o fuzz/results/last.json
@@ -131,4 +136,5 @@ lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
 	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra docs -o requirements/docs.txt
 	$(COMPILE) requirements/build.in requirements/lock.in -o requirements/lock.txt
+	$(COMPILE) requirements/build.in requirements/labelstudio.in -o requirements/labelstudio.txt
 	@! grep -nE '://|^ *--(index|extra-index|find)' requirements/*.txt

@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 # Tags, what their results are called, and what the values of these are called.
 KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}
+# Steps of a path in a taxonomy.
+MOST_STEPS = 50
 # Where the columns of a row are in the data of a task.
 COLUMNS = "columns"
 
@@ -83,10 +85,12 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
 
 
 def _paths(tag: ET.Element) -> Iterator[tuple[Path, Path]]:
-    """Paths of choices as results have them, and in words; not recursive, for who nests deeply."""
+    """Paths of choices as results have them, and in words."""
     waiting: list[tuple[ET.Element, Path, Path]] = [(tag, (), ())]
     while waiting:
         parent, path, words = waiting.pop()
+        if len(path) > MOST_STEPS:
+            raise ValueError(f"A taxonomy may have at most {MOST_STEPS} levels.")
         for choice in parent.findall("Choice"):
             if value := choice.get("value"):
                 here = (*path, choice.get("alias") or value), (*words, value)
