@@ -2,6 +2,7 @@
 
 # `X as X`: a door for the review and the command line, not a page of the API.
 from dm2l.tables._audit import Audit, audit_table
+from dm2l.tables._batch import choose_batch as choose_batch
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
@@ -36,6 +37,7 @@ from dm2l.tables._suggestion import answer_values as answer_values
 from dm2l.tables._suggestion import row_values as row_values
 from dm2l.tables._suggestion import suggested as suggested
 from dm2l.tables._suggestion import table_values as table_values
+from dm2l.tables._suggestion import values_and_learning as values_and_learning
 from dm2l.tables._table import Table, table_from_frame
 
 __all__ = [

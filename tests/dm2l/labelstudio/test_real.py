@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     not PROGRAM, reason="DM2L_LABEL_STUDIO does not name a label-studio: make test-labelstudio"
 )
 USER_TOKEN = "0123456789abcdef0123456789abcdef01234567"
-START_SECONDS = 600  # the first start makes a database of some hundred steps
+START_SECONDS = 1800  # the first start makes a database in hundreds of steps
 
 
 def free_port():
@@ -70,9 +70,8 @@ class Studio:
             stdout=self.log,
             stderr=subprocess.STDOUT,
         )
-        until(self._up, START_SECONDS, "Label Studio")
 
-    def _up(self):
+    def up(self):
         assert self.process.poll() is None, "Label Studio has ended; see its log"
         try:
             return self.ask("GET", "/api/version")
@@ -123,8 +122,11 @@ class Process:
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
     running = Studio(tmp_path_factory.mktemp("studio"))
-    yield running
-    running.end()
+    try:
+        until(running.up, START_SECONDS, "Label Studio")
+        yield running
+    finally:
+        running.end()
 
 
 def predictions(studio, project):
