@@ -33,13 +33,12 @@ words = {
 }
 truth = pd.DataFrame({name: rng.random(n) < 0.35 for name in words})
 truth["billing"] |= truth["refund"]  # who wants money back writes of a bill
-texts = [
-    " ".join(
-        [*rng.choice(["please", "since", "today", "our", "with"], 4)]
-        + [rng.choice(said.split()) for name, said in words.items() if truth[name][i]]
-    )
-    for i in range(n)
-]
+texts = []
+for applies in truth.to_numpy():
+    # Some write of what does not apply, and some not of what does.
+    about = np.array([*words.values()])[applies ^ (rng.random(3) < 0.1)]
+    said = [rng.choice(part.split()) for part in about]
+    texts.append(" ".join([*rng.choice(["please", "since", "today", "our", "with"], 4), *said]))
 labels = truth.astype(object).mask(rng.random(truth.shape) < 0.5)
 frame = pd.DataFrame({"text": texts, "hours": rng.gamma(2, 3, n)}).join(labels.add_prefix("is_"))
 frame.head()
