@@ -38,7 +38,7 @@ FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest test-torch browser fuzz fits kills lint docs docs-source docs-links bench reproduce-quick release lock clean
+.PHONY: help demo test test-oldest test-torch test-labelstudio browser fuzz fits kills lint docs docs-source docs-links bench reproduce-quick release lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,11 @@ browser:  ## a browser for the tests of the review page: Debian's chromium, wher
 	fi; \
 	sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
 	$$sudo apt-get update --quiet && $$sudo apt-get install --quiet --yes --no-install-recommends chromium
+
+# It runs in an environment of its own, for it pins most of what it uses.
+test-labelstudio: .venv/test/$(READY) .venv/labelstudio/$(READY)  ## with a real Label Studio; takes minutes
+	$(TEST_ENV) DM2L_LABEL_STUDIO=$(CURDIR)/.venv/labelstudio/bin/label-studio \
+	  .venv/test/bin/python -m pytest -s tests/dm2l/labelstudio/test_real.py $(PYTEST_ARGS)
 
 fuzz: .venv/test/$(READY)  ## damaged and hostile input for all that reads, for MINUTES
 	$(FUZZ) fuzz --minutes $(MINUTES) --keep build/fuzz -o fuzz/results/last.json
@@ -151,4 +156,5 @@ lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
 	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra docs -o requirements/docs.txt
 	$(COMPILE) requirements/build.in requirements/lock.in -o requirements/lock.txt
+	$(COMPILE) requirements/build.in requirements/labelstudio.in -o requirements/labelstudio.txt
 	@! grep -nE '://|^ *--(index|extra-index|find)' requirements/*.txt

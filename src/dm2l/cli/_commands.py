@@ -19,6 +19,7 @@ COMMANDS = {
     "suggest": "Rank the holes of TABLE by how much a person's answer would help.",
     "audit": "List observed labels of TABLE that everything else about their rows contradicts.",
     "review": "Answer the holes of TABLE that help MODEL most, on a page in the browser.",
+    "backend": "Suggest and learn the labels of TABLE in a Label Studio that asks MODEL.",
     "explain": "Say which features carry the labels of MODEL, and which labels move together.",
     "experiment": "Compare methods on data sets; every run can be stopped and resumed.",
     "demo": "Hide labels of real digit images, learn from the rest, and fill in the holes.",
@@ -29,6 +30,7 @@ _MODULES = {
     "_ask": ("complete", "predict", "suggest", "explain"),
     "_audit": ("audit",),
     "_review": ("review",),
+    "_backend": ("backend",),
     "_demo": ("demo",),
 }
 _PLACES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 from dm2l.cli import _table_options as shared
+from dm2l.cli._labelstudio import config_option, exchange, file_type, unchosen_option
 from dm2l.cli._table_options import say
+from dm2l.labelstudio import AnnotationSession
 from dm2l.review import Journal, ReviewSession, check_host, serve
 from dm2l.tables import check_form
 
@@ -53,6 +55,22 @@ from dm2l.tables import check_form
     help="0 takes one that is free.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--import",
+    "annotated",
+    type=file_type,
+    metavar="ANNOTATED",
+    help="Instead of the page: take the annotations that Label Studio has exported as JSON.",
+)
+@click.option(
+    "--export",
+    "export_to",
+    type=click.Choice(["labelstudio"]),
+    help="Instead of the page: write tasks for Label Studio to -o, and print a labelling "
+    "configuration for them.",
+)
+@config_option
+@unchosen_option
 @shared.reading_options
 @shared.force_option
 @shared.json_option
@@ -66,6 +84,10 @@ def review_command(
     host: str,
     port: int,
     no_browser: bool,
+    annotated: Path | None,
+    export_to: str | None,
+    config: Path | None,
+    unchosen: str,
     force: bool,
     as_json: bool,
     **reading: Any,
@@ -78,31 +100,28 @@ def review_command(
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
-    # What an earlier review has written is its own: the journal says what.
-    shared.check_outputs(force or answers.exists(), output, save_model)
-    _check_names(model_path, path, answers, output, save_model)
+    if export_to and output is None:
+        raise click.UsageError("--export needs a file to write to: pass -o tasks.json.")
     try:
         check_host(host)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with shared.data_problems(), shared.progress() as tell:
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
-        if output is not None:
-            check_form(table, output)
-        tell("ranking")
-        with ExitStack() as stack:
-            journal = stack.enter_context(Journal(answers, table))
-            outputs = [given for given in (output, save_model) if given is not None]
-            if not force:
-                _check_own(journal, outputs)
-            session = ReviewSession(
-                model, table, journal, top=top, missing=reading["missing"], save_model=save_model
-            )
-            for given in outputs:
-                journal.own(given)
-            stack.pop_all()  # from here on whoever serves the session closes it
-    shared.warn([*session.warnings, *filter(None, [session.journal.dropped])])
+    session = open_session(
+        AnnotationSession if annotated or export_to else ReviewSession,
+        (model_path, path, answers),
+        {"--output": output, "--save-model": save_model},
+        reading,
+        force=force,
+        tasks=bool(export_to),
+        top=top,
+    )
+    if isinstance(session, AnnotationSession):
+        tasks = output if export_to else None
+        with shared.data_problems(), session.journal:
+            exchange(session, annotated, config, unchosen, tasks, top, as_json)
+            if output is not None and not export_to:
+                session.export(output)
+        return
 
     def announce(url: str) -> None:
         progress = session.progress
@@ -131,7 +150,51 @@ def review_command(
         say(f"Model with the answers: {saved}")
 
 
-def _check_own(journal: Journal, outputs: Sequence[Path]) -> None:
+def open_session(
+    kind: type[ReviewSession],
+    given: tuple[Path, Path, Path],
+    outputs: Mapping[str, Path | None],
+    reading: dict[str, Any],
+    *,
+    force: bool,
+    tasks: bool = False,
+    top: int | None = None,
+) -> Any:
+    """A session on a model, a table and a journal; whoever serves it closes it.
+
+    ``outputs`` are files to be written, by option; with ``tasks`` the table is not among them.
+    """
+    model_path, path, answers = given
+    written = {option: file for option, file in outputs.items() if file is not None}
+    # What an earlier review has written is its own: the journal says what.
+    shared.check_outputs(force or answers.exists(), *written.values())
+    _check_names({"MODEL": model_path, "TABLE": path, "--answers": answers} | written)
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, **reading)
+        if "--output" in written and not tasks:
+            check_form(table, written["--output"])
+        tell("ranking")
+        with ExitStack() as stack:
+            journal = stack.enter_context(Journal(answers, table))
+            if not force:
+                _check_own(journal, written.values())
+            session = kind(
+                model,
+                table,
+                journal,
+                top=top,
+                missing=reading["missing"],
+                save_model=written.get("--save-model"),
+            )
+            for file in written.values():
+                journal.own(file)
+            stack.pop_all()
+    shared.warn([*session.warnings, *filter(None, [journal.dropped])])
+    return session
+
+
+def _check_own(journal: Journal, outputs: Iterable[Path]) -> None:
     """Refuse to overwrite what the journal does not name."""
     for path in outputs:
         if path.exists() and not journal.owns(path):
@@ -141,17 +204,11 @@ def _check_own(journal: Journal, outputs: Sequence[Path]) -> None:
             )
 
 
-def _check_names(
-    model: Path, table: Path, answers: Path, output: Path | None, save_model: Path | None
-) -> None:
+def _check_names(named: Mapping[str, Path]) -> None:
     """Refuse to write over what is read."""
+    answers = named["--answers"]
     if not answers.parent.is_dir():
         raise click.UsageError(f"There is no folder {answers.parent} to write {answers.name} to.")
-    named = {"MODEL": model, "TABLE": table, "--answers": answers}
-    if output is not None:
-        named["--output"] = output
-    if save_model is not None:
-        named["--save-model"] = save_model
     seen: dict[Path, str] = {}
     for name, path in named.items():
         other = seen.setdefault(path.resolve(), name)

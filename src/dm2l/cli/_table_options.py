@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
@@ -31,6 +29,7 @@ from dm2l.tables import (
     read_for,
     read_table,
 )
+from dm2l.tables import progress as progress
 
 Command = Callable[..., Any]
 
@@ -273,17 +272,6 @@ def warn(lines: Iterable[str]) -> None:
     """Lines on standard error that do not end the work."""
     for line in lines:
         say(f"warning: {line}", err=True)
-
-
-@contextmanager
-def progress(console: Console | None = None) -> Iterator[Callable[[str], None]]:
-    """What is being done now, on standard error: a spinner for people, lines for files."""
-    console = Console(stderr=True) if console is None else console
-    if not console.is_terminal:
-        yield lambda line: say(f"{line} ...", err=True)
-        return
-    with console.status("starting") as status:
-        yield lambda line: status.update(escape(printable(line)))
 
 
 # ------------------------------------------------------------------------------------------ JSON

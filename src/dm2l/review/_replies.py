@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
 from dm2l.review._session import ReviewSession
-from dm2l.tables import MEASURES, plain_values
+from dm2l.review._web import Reply, json_reply
+from dm2l.tables import MEASURES
 
 _PAGE = {
     "": ("page.html", "text/html; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
-
-
-class Reply(NamedTuple):
-    """Bytes for the browser."""
-
-    content: bytes
-    kind: str = "application/json"
-    status: int = 200
-    disposition: str = ""
 
 
 class Replies:
@@ -66,19 +57,19 @@ class Replies:
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
                 raise ValueError("Answers to a row have row and answers, and nothing else.")
             if name == "suppose":
-                return Reply(_json(self.session.suppose(body["row"], answers)))
+                return json_reply(self.session.suppose(body["row"], answers))
             return self._state(self.session.answer_row(body["row"], answers), "rows")
         if name == "doubts":
             begun = self.session.start_doubts()
-            return Reply(_json({"begun": begun}), status=202 if begun else 409)
+            return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "refit":
             begun = self.session.start_refit()
-            return Reply(_json({"begun": begun}), status=202 if begun else 409)
+            return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "export":
             if self.output is None:
                 raise ValueError("No file was named to export to; download the table instead.")
             n_answers = self.session.export(self.output)
-            return Reply(_json({"path": str(self.output), "n_answers": n_answers}))
+            return json_reply({"path": str(self.output), "n_answers": n_answers})
         return None
 
     def _state(self, at: int | None, queue: str) -> Reply:
@@ -100,7 +91,7 @@ class Replies:
             "doubting": session.doubting._asdict(),
             "output": None if self.output is None else str(self.output),
         }
-        return Reply(_json(state))
+        return json_reply(state)
 
     def _download(self) -> Reply:
         name = export_name(self.session.table) if self.output is None else self.output.name
@@ -113,11 +104,6 @@ class Replies:
             "application/octet-stream",
             disposition=f"attachment; filename*=UTF-8''{quote(name, safe='')}",
         )
-
-
-def error_reply(status: int, reason: str) -> Reply:
-    """A refusal that the page shows."""
-    return Reply(_json({"error": reason}), status=status)
 
 
 def _quality(quality: Quality) -> dict[str, Any]:
@@ -135,7 +121,3 @@ def _quality(quality: Quality) -> dict[str, Any]:
             if not math.isnan(quality.after[key].mean)
         ],
     }
-
-
-def _json(content: Any) -> bytes:
-    return json.dumps(plain_values(content)).encode()

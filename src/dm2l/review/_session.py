@@ -55,6 +55,10 @@ class ReviewSession:
         The state of :meth:`start_refit`.
     doubting : Doubting
         The state of :meth:`start_doubts`.
+    learnt : ndarray of shape (n_rows, n_labels)
+        The labels that it was fitted to; those of the table for the model that was given.
+    measured : bool
+        Whether a refit also says what the answers have changed, which takes several fits more.
     saved : bool
         Whether ``save_model`` was written.
     warnings : list of str
@@ -96,7 +100,9 @@ class ReviewSession:
     ) -> None:
         model.check_labels(table)
         self.model, self.table, self.journal = model, table, journal
+        self.learnt = table.Y
         self.refitting = Refitting()
+        self.measured = True
         self.saved = False
         self._save_model = None if save_model is None else Path(save_model)
         self._closed = False
@@ -363,9 +369,9 @@ class ReviewSession:
         try:
             model = self._refit.fit(Y)
             found = TableBeliefs(model, self.table, Y, self._beliefs)
-            quality = self._refit.quality(Y)
+            quality = self._refit.quality(Y) if self.measured else None
             with self._lock:
-                self.model = model
+                self.model, self.learnt = model, Y
                 # Answers that were given meanwhile are conditioned on, not learnt from.
                 for row in sorted({key[0] for key, _ in self._answers.said()}):
                     found.learn(row - 1, self._answers.row(row))

@@ -2,6 +2,7 @@
 
 # `X as X`: a door for the review and the command line, not a page of the API.
 from dm2l.tables._audit import Audit, audit_table
+from dm2l.tables._batch import choose_batch as choose_batch
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
@@ -26,6 +27,7 @@ from dm2l.tables._model import score_correlation as score_correlation
 from dm2l.tables._output import check_suffix as check_suffix
 from dm2l.tables._output import plain_values as plain_values
 from dm2l.tables._output import write_columns as write_columns
+from dm2l.tables._progress import progress
 from dm2l.tables._reading import MATRIX_FORMATS as MATRIX_FORMATS
 from dm2l.tables._reading import read_cells as read_cells
 from dm2l.tables._reading import read_table
@@ -36,6 +38,7 @@ from dm2l.tables._suggestion import answer_values as answer_values
 from dm2l.tables._suggestion import row_values as row_values
 from dm2l.tables._suggestion import suggested as suggested
 from dm2l.tables._suggestion import table_values as table_values
+from dm2l.tables._suggestion import values_and_learning as values_and_learning
 from dm2l.tables._table import Table, table_from_frame
 
 __all__ = [
@@ -64,6 +67,7 @@ __all__ = [
     "fit_table",
     "inspect_table",
     "load_bundle",
+    "progress",
     "read_for",
     "read_table",
     "save_bundle",

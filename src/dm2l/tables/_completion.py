@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.tables._html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._model import TableModel
 from dm2l.tables._table import Table
 
@@ -47,6 +48,23 @@ class Completion:
     def filled(self) -> NDArray[np.bool_]:
         """Holes that get an answer."""
         return self.holes if self.left is None else self.holes & ~self.left
+
+    def _repr_html_(self) -> str:
+        filled, rows = self.filled, []
+        for k, label in enumerate(self.label_names):
+            holes, given = int(self.holes[:, k].sum()), int(filled[:, k].sum())
+            yes, n = int(self.positive[:, k].sum()), max(int(self.holes[:, k].sum()), 1)
+            parts = ((yes / n, YES), ((given - yes) / n, NO), ((holes - given) / n, OPEN))
+            counts = (holes, yes, given - yes, holes - given, int(self.look[:, k].sum()))
+            rows.append((label, *counts, Bar(parts, "yes, no, left")))
+        bound = self.expected_wrong
+        expected = [f"{bound:.1%} of them are expected to be wrong"] if bound == bound else []
+        return block(
+            f"{int(filled.sum()):,} of {int(self.holes.sum()):,} holes filled",
+            lines(expected),
+            grid(("label", "holes", "yes", "no", "left", "worth a look", "shares"), rows),
+            lines(f"warning: {line}" for line in self.warnings),
+        )
 
 
 def complete_table(

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._measures import changes, interval, intervals, keep_back, label_precision, measure
+from dm2l.tables._html import OPEN, YES, Bar, Cell, block, grid
+from dm2l.tables._measures import (
+    MEASURES,
+    changes,
+    interval,
+    intervals,
+    keep_back,
+    label_precision,
+    measure,
+)
 from dm2l.tables._model import fill_holes
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
@@ -67,6 +76,26 @@ class TableEvaluation:
     gains: dict[str, dict[str, Interval]]
     labels: list[LabelQuality]
     settings: list[Settings | None]
+
+    def _repr_html_(self) -> str:
+        rows: list[list[Cell]] = []
+        for key, words, up in MEASURES:
+            for name, values in self.methods.items():
+                value = values[key]
+                sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
+                bar = Bar(((value.mean, YES if name == COUPLED else OPEN),), f"{value.mean:.3f}")
+                first = f"{words} {'↑' if up else '↓'}" if name == COUPLED else ""
+                rows.append([first, name, value.mean, sure, bar])
+        by_label: list[list[Cell]] = []
+        for label in self.labels:
+            bar = Bar(((label.average_precision, YES),), f"{label.average_precision:.3f}")
+            counts: list[Cell] = [label.label, label.n_hidden, label.n_positive, label.auc]
+            by_label.append([*counts, label.average_precision, bar])
+        return block(
+            f"{self.n_hidden:,} observed labels hidden ({self.hide:.0%}), {self.repetitions} times",
+            grid(("measure", "method", "mean", "95 % interval", ""), rows),
+            grid(("label", "hidden", "yes", "AUC", "average precision", ""), by_label),
+        )
 
 
 def evaluate_table(

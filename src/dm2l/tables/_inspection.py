@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dm2l.datasets import duplicate_groups
 from dm2l.labels import Cooccurrence, Implication, Spectrum
 from dm2l.readers.words import truth
+from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
 from dm2l.tables._table import Table
 
@@ -96,6 +97,29 @@ class Inspection:
     ranks: Ranks
     n_duplicates: int
     warnings: list[str]
+
+    def _repr_html_(self) -> str:
+        n = max(self.n_rows, 1)
+        rows: list[list[Cell]] = []
+        for count in self.labels:
+            shares = (
+                (count.positive / n, YES),
+                (count.negative / n, NO),
+                (count.missing / n, OPEN),
+            )
+            bar = Bar(shares, "yes, no, missing")
+            rows.append([count.label, count.positive, count.negative, count.missing, bar])
+        kinds: dict[str, int] = {}
+        for use in self.uses or ():
+            kind = use.kind if use.used else f"{use.kind} (left out)"
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return block(
+            f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
+            grid(("label", "yes", "no", "missing", "shares"), rows),
+            lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
+            lines([self.ranks.in_words(), f"{self.n_duplicates} rows repeat an earlier one."]),
+            lines(f"warning: {line}" for line in self.warnings),
+        )
 
 
 def inspect_table(

@@ -24,7 +24,7 @@ belief differ, which near one half is that of a mistake.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -231,6 +231,27 @@ def table_values(
     return answer_values(model.classifier, X, table.Y if Y is None else Y), warnings
 
 
+class Learning(NamedTuple):
+    """What an answer teaches a model: features, ridge, and how probabilities follow scores.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (n_rows, n_directions)
+        Features of the rows.
+    alpha : float
+        The ridge on their weights.
+    slope : ndarray of shape (n_rows, n_labels)
+        Of probabilities in scores.
+    skill : ndarray of shape (n_labels,)
+        The share of a label's variance that scores of unseen rows explain.
+    """
+
+    directions: NDArray[np.float64]
+    alpha: float
+    slope: NDArray[np.float64]
+    skill: NDArray[np.float64]
+
+
 def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValues:
     """What answers to the holes of labels are worth.
 
@@ -243,6 +264,13 @@ def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValu
     Y : ndarray of shape (n_rows, n_labels)
         1, 0, and NaN for a hole.
     """
+    return values_and_learning(classifier, X, Y)[0]
+
+
+def values_and_learning(
+    classifier: Any, X: Any, Y: NDArray[np.float64]
+) -> tuple[AnswerValues, Learning]:
+    """What answers are worth, and what that of others in their label is made of."""
     coupling = getattr(classifier, "_coupling", None)
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
@@ -264,9 +292,10 @@ def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValu
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # what an answer moves, its linear part tells
         X, classifier = classifier.features(X), classifier.models_["linear"]
-    effect = answer_effects(_directions(classifier, X), Y, _ridge(classifier, X), slope)
+    learning = Learning(_directions(classifier, X), _ridge(classifier, X), slope, skill)
+    effect = answer_effects(learning.directions, Y, learning.alpha, slope)
     # Twice the squared movement of a probability is what 2 p (1 - p) falls by.
-    return AnswerValues(p, gains, 2 * skill * effect, part)
+    return AnswerValues(p, gains, 2 * skill * effect, part), learning
 
 
 def row_values(
@@ -304,14 +333,9 @@ def answer_effects(
     """
     slope = np.broadcast_to(slope, Y.shape)
     effect = np.zeros(Y.shape)
-    Phi = np.column_stack([Phi, np.ones(len(Phi))])
-    # An intercept has no ridge; a touch of one keeps a label without answers solvable.
-    penalty = np.append(np.full(Phi.shape[1] - 1, max(alpha, 1e-8)), 1e-8)
     for k in range(Y.shape[1]):
         hole = np.isnan(Y[:, k])
-        seen, asked = Phi[~hole], Phi[hole]
-        factor = cho_factor(seen.T @ seen + np.diag(penalty))
-        solved = cho_solve(factor, asked.T).T
+        asked, solved = solved_rows(Phi, hole, alpha)
         leverage = np.einsum("ij,ij->i", asked, solved)
         # sum_j (phi_j' H^-1 phi_i)^2 over all holes is a quadratic form: no matrix of n x n.
         steep = slope[hole, k]
@@ -319,6 +343,17 @@ def answer_effects(
         moved = np.einsum("ij,ij->i", solved @ (felt.T @ felt), solved) - (steep * leverage) ** 2
         effect[hole, k] = np.maximum(moved, 0.0) / (1 + leverage) ** 2
     return effect
+
+
+def solved_rows(
+    Phi: NDArray[np.float64], hole: NDArray[np.bool_], alpha: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features ``phi_i`` of holes with their intercept, and ``H^-1 phi_i``."""
+    Phi = np.column_stack([Phi, np.ones(len(Phi))])
+    # An intercept has no ridge; a touch of one keeps a label without answers solvable.
+    penalty = np.append(np.full(Phi.shape[1] - 1, max(alpha, 1e-8)), 1e-8)
+    seen, asked = Phi[~hole], Phi[hole]
+    return asked, cho_solve(cho_factor(seen.T @ seen + np.diag(penalty)), asked.T).T
 
 
 def _directions(classifier: Any, X: Any) -> NDArray[np.float64]:

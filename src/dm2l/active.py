@@ -1,0 +1,151 @@
+"""Active learning: which entries of labels to ask for next, in the manner of scikit-activeml."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from dm2l.classifier import DM2LClassifier
+from dm2l.labels import ConstantLabelWarning
+from dm2l.tables import choose_batch, values_and_learning
+
+__all__ = ["EntrySampling"]
+
+
+class EntrySampling(BaseEstimator):
+    """Query strategy for pairs of a row and a label, by the mistakes that answers spare.
+
+    The value of an entry is that of ``dm2l suggest``: the chance that it would be filled wrongly
+    itself, what its answer tells about other holes of its row, and what it teaches about other
+    rows. Entries of a batch are chosen one after the other, each for what those before it will not
+    have told: similar rows, and the labels of one row, are not asked for together.
+
+    Parameters
+    ----------
+    missing_label : scalar, default=np.nan
+        What stands in ``Y`` where nobody has answered. ``MISSING_LABEL`` of scikit-activeml is
+        NaN.
+
+    See Also
+    --------
+    dm2l.tables.suggest_entries : The same values for a table, each entry by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.active import EntrySampling
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y, truth = make_missing_multilabel(rho=0.2, random_state=0, return_truth=True)
+    >>> strategy = EntrySampling()
+    >>> for _ in range(3):
+    ...     pairs = strategy.query(X, Y, batch_size=20)
+    ...     Y[tuple(pairs.T)] = truth[tuple(pairs.T)]
+    >>> pairs.shape, int(np.isnan(Y).sum())
+    ((20, 2), 1220)
+    """
+
+    def __init__(self, missing_label: Any = np.nan) -> None:
+        self.missing_label = missing_label
+
+    def query(
+        self,
+        X: Any,
+        Y: Any,
+        clf: Any = None,
+        *,
+        fit_clf: bool = True,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose entries to ask for.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Features of all rows.
+        Y : array of shape (n_rows, n_labels)
+            1, 0, and ``missing_label`` where nobody has answered.
+        clf : DM2LClassifier or AutoClassifier, default=None
+            The model whose mistakes count; None for a :class:`dm2l.DM2LClassifier` with
+            probabilities and coupling.
+        fit_clf : bool, default=True
+            Whether a copy of it is fitted to ``X`` and ``Y`` first; otherwise it is fitted.
+        candidates : array of shape (n_candidates, 2) of int, or mask of ``Y``'s shape, default=None
+            Entries that may be asked for, as pairs or as a mask; None for all that are missing.
+        batch_size : int, default=1
+            How many; fewer if there are not that many.
+        return_utilities : bool, default=False
+            Whether the values are returned, too.
+
+        Returns
+        -------
+        query_indices : ndarray of int of shape (batch_size, 2)
+            Pairs of row and label, the most valuable first; ``Y[tuple(query_indices.T)]`` are the
+            entries.
+        utilities : ndarray of shape (batch_size, n_rows, n_labels)
+            Mistakes that answers are expected to spare, given those chosen before; NaN for what is
+            not asked for. Only with ``return_utilities=True``.
+        """
+        if type(batch_size) is bool or not isinstance(batch_size, (int, np.integer)):
+            raise TypeError(f"batch_size must be an integer, got {batch_size!r}.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+        labels = self._labels(Y)
+        holes = np.isnan(labels)
+        asked = holes if candidates is None else _mask(candidates, holes)
+        if not asked.any():
+            raise ValueError("There is nothing to ask for: no entry of Y is missing.")
+        model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
+        if fit_clf:
+            with warnings.catch_warnings():
+                # At the beginning of a loop that is how it is; its answers mend it.
+                warnings.simplefilter("ignore", ConstantLabelWarning)
+                model = clone(model).fit(X, labels)
+        if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
+            raise ValueError(
+                f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
+            )
+        pairs, utilities = choose_batch(
+            *values_and_learning(model, X, labels), holes, asked, int(batch_size)
+        )
+        return (pairs, np.stack(utilities)) if return_utilities else pairs
+
+    def _labels(self, Y: Any) -> NDArray[np.float64]:
+        """``Y`` as 1, 0 and NaN."""
+        Y = np.asarray(Y)
+        if Y.ndim != 2:
+            raise ValueError(
+                f"Y must have a row for each of X and a column a label, got {Y.ndim}-D."
+            )
+        mark = self.missing_label
+        if mark is not None and mark == mark:
+            Y = np.where(mark == Y, np.nan, Y.astype(object))
+        labels = np.array(Y, dtype=np.float64)  # None becomes NaN
+        odd = ~np.isnan(labels) & (labels != 0) & (labels != 1)
+        if odd.any():
+            raise ValueError(f"Y must hold 0 and 1 where it is known, got {labels[odd][0]:g}.")
+        return labels
+
+
+def _mask(candidates: Any, holes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Entries that may be asked for; they must be missing."""
+    given = np.asarray(candidates)
+    if given.dtype == bool and given.shape == holes.shape:
+        mask = given
+    elif given.ndim == 2 and given.shape[1] == 2 and np.issubdtype(given.dtype, np.integer):
+        mask = np.zeros(holes.shape, dtype=bool)
+        try:
+            mask[tuple(given.T)] = True
+        except IndexError as error:
+            raise ValueError(f"candidates has a pair that is not in Y: {error}.") from error
+    else:
+        raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
+    if (mask & ~holes).any():
+        i, k = np.argwhere(mask & ~holes)[0]
+        raise ValueError(f"candidates has row {i}, label {k}, which is known in Y.")
+    return mask

@@ -1,0 +1,18 @@
+"""Label Studio: a backend that suggests and learns, tasks for it, and annotations from it."""
+
+from dm2l.labelstudio._backend import Backend
+from dm2l.labelstudio._config import make_config
+from dm2l.labelstudio._server import BackendServer
+from dm2l.labelstudio._server import kept_token as kept_token
+from dm2l.labelstudio._server import serve_backend as serve_backend
+from dm2l.labelstudio._session import AnnotationSession
+from dm2l.labelstudio._tasks import export_tasks, import_annotations
+
+__all__ = [
+    "AnnotationSession",
+    "Backend",
+    "BackendServer",
+    "export_tasks",
+    "import_annotations",
+    "make_config",
+]

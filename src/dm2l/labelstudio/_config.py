@@ -1,0 +1,120 @@
+"""Labelling configurations of Label Studio: which of their choices are labels of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+# Tags, what their results are called, and what the values of these are called.
+KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}
+# Steps of a path in a taxonomy.
+MOST_STEPS = 50
+# Where the columns of a row are in the data of a task.
+COLUMNS = "columns"
+
+Path = tuple[str, ...]
+
+
+class Control(NamedTuple):
+    """A tag with choices, and the labels that they are, by path (one step but in a taxonomy)."""
+
+    name: str
+    to_name: str
+    kind: str
+    labels: Mapping[Path, str]
+
+
+@lru_cache(maxsize=8)
+def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
+    """The controls of a configuration whose choices are labels.
+
+    A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
+    last step. Choices that are no labels, and labels that are no choices, are left alone.
+
+    Parameters
+    ----------
+    text : str
+        The XML that Label Studio sends.
+    label_names : tuple of str
+        Labels of the model.
+
+    Raises
+    ------
+    ValueError
+        If this is no configuration, has a label twice, or none at all.
+    """
+    # A configuration has no use for these, with which a few lines become gigabytes.
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ValueError("The labelling configuration must not declare a document type.")
+    try:
+        root = ET.fromstring(text)
+    except ET.ParseError as error:
+        raise ValueError(f"The labelling configuration is not XML: {error}.") from error
+    found: list[Control] = []
+    seen: set[str] = set()
+    for tag in root.iter():
+        kind, name, to_name = KINDS.get(tag.tag), tag.get("name"), tag.get("toName")
+        if kind is None or not name or not to_name:
+            continue
+        labels = _labels(tag, set(label_names))
+        if twice := seen & set(labels.values()):
+            raise ValueError(f"{min(twice)!r} is a choice of two tags of the configuration.")
+        seen |= set(labels.values())
+        if labels:
+            found.append(Control(name, to_name.split(",")[0], kind, labels))
+    if not found:
+        raise ValueError(
+            "No choice of the labelling configuration (Choices, Taxonomy) is a label of the model: "
+            f"{', '.join(label_names[:5])}{', ...' if len(label_names) > 5 else ''}."
+        )
+    return tuple(found)
+
+
+def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
+    paths = list(_paths(tag))
+    found = {path: "/".join(words) for path, words in paths if "/".join(words) in names}
+    taken = set(found.values())
+    for path, words in paths:
+        if path not in found and words[-1] in names - taken:
+            found[path] = words[-1]
+    if len(set(found.values())) < len(found):
+        raise ValueError("A label is in two places of the taxonomy: name labels by their paths.")
+    return found
+
+
+def _paths(tag: ET.Element) -> Iterator[tuple[Path, Path]]:
+    """Paths of choices as results have them, and in words."""
+    waiting: list[tuple[ET.Element, Path, Path]] = [(tag, (), ())]
+    while waiting:
+        parent, path, words = waiting.pop()
+        if len(path) > MOST_STEPS:
+            raise ValueError(f"A taxonomy may have at most {MOST_STEPS} levels.")
+        for choice in parent.findall("Choice"):
+            if value := choice.get("value"):
+                here = (*path, choice.get("alias") or value), (*words, value)
+                yield here
+                waiting.append((choice, *here))
+
+
+def make_config(label_names: Sequence[str]) -> str:
+    """A configuration that shows the columns of a row and asks for all labels.
+
+    Parameters
+    ----------
+    label_names : sequence of str
+        Labels of the model.
+
+    Returns
+    -------
+    str
+        XML for the labelling interface of a project.
+    """
+    view = ET.Element("View")
+    ET.SubElement(view, "Table", name="row", value=f"${COLUMNS}")
+    choices = ET.SubElement(view, "Choices", name="labels", toName="row", choice="multiple")
+    for name in label_names:
+        ET.SubElement(choices, "Choice", value=name)
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode")

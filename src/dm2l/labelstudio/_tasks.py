@@ -1,0 +1,171 @@
+"""Rows of a table as tasks of Label Studio, and their annotations as answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dm2l.extras import require
+from dm2l.files import reading, whole_file
+from dm2l.labelstudio._annotations import answers_of, prediction_of
+from dm2l.labelstudio._config import COLUMNS, Control, make_config, read_config
+from dm2l.labelstudio._session import AnnotationSession
+from dm2l.review import row_columns
+from dm2l.tables import Table, TableModel
+
+# In the data of a task: the row, and the beginning of the digest of its table.
+ROW, TABLE = "dm2l_row", "dm2l_table"
+
+
+def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
+    """Write rows as tasks of Label Studio, with what the model believes of them.
+
+    Rows with labels that nobody has decided come first, those before that are most worth reading.
+    Then come those that were decided; where each label has its answer, as an annotation.
+
+    Parameters
+    ----------
+    session : AnnotationSession
+        The table, the model and the answers so far.
+    output : str or Path
+        A JSON file for the import of a project with the configuration of :func:`make_config`.
+    top : int, default=None
+        How many rows to be decided; None for all.
+
+    Returns
+    -------
+    int
+        The number of tasks.
+    """
+    table, version = session.table, session.version
+    controls = read_config(make_config(table.label_names), tuple(table.label_names))
+    open_rows = session.open_rows()
+    tasks = []
+    for row in [*open_rows[:top], *(r for r in session.decided_rows() if r not in open_rows)]:
+        p, known = session.believed(row)
+        said = prediction_of(p, known, table.label_names, controls, version)
+        columns = {column.name: column.text for column in row_columns(table, row, None)}
+        data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
+        made = "annotations" if known.all() else "predictions"
+        tasks.append({"data": data, made: [said if made == "predictions" else _result(said)]})
+    with whole_file(Path(output)) as unfinished:
+        unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
+    return len(tasks)
+
+
+def import_annotations(
+    session: AnnotationSession,
+    path: str | Path,
+    config: str | None = None,
+    unchosen: str = "no",
+) -> tuple[int, int]:
+    """Take the annotations of a JSON file that Label Studio has exported.
+
+    Parameters
+    ----------
+    session : AnnotationSession
+        Where they go; tasks must be rows of its table, see :func:`export_tasks`.
+    path : str or Path
+        The file (format JSON, not JSON-MIN).
+    config : str, default=None
+        The labelling configuration of the project; None for that of :func:`make_config`.
+    unchosen : {"no", "skip"}, default="no"
+        What a choice that was not made says.
+
+    Returns
+    -------
+    n_answers, n_others : int
+        New answers, and tasks that are not rows of this table.
+    """
+    names = session.table.label_names
+    controls = read_config(make_config(names) if config is None else config, tuple(names))
+    with reading(path, "JSON of Label Studio", RecursionError):
+        tasks = json.loads(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise ValueError(f"{path} is not a list of tasks.")
+    known = {control.name for control in controls}
+    rows, n_answers = [row_of(task, session) for task in tasks], 0
+    for task in tasks:  # all are looked at before the first is written
+        for annotation in annotations_of(task):
+            answers_of(annotation, controls, unchosen)
+            used = {one.get("from_name") for one in annotation["result"] if isinstance(one, dict)}
+            if annotation["result"] and not used & known:
+                raise ValueError(
+                    f"{path} has results of {', '.join(sorted(map(repr, used)))}, the labelling "
+                    f"configuration has {', '.join(sorted(map(repr, known)))}: pass --config."
+                )
+    for row, task in zip(rows, tasks, strict=True):
+        if row is None:
+            continue
+        for annotation in annotations_of(task):
+            n_answers += session.annotate(row, answers_of(annotation, controls, unchosen))
+    return n_answers, rows.count(None)
+
+
+def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
+    """The row that a task is; None if it is none of this table."""
+    data = task.get("data")
+    if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
+        return None
+    row = data.get(ROW)
+    return row if type(row) is int and 1 <= row <= session.table.n_rows else None
+
+
+def annotations_of(task: Mapping[str, Any]) -> list[Any]:
+    """The annotations of a task, the newest last."""
+    found = task.get("annotations")
+    made = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return sorted(made, key=lambda one: str(one.get("updated_at", "")))
+
+
+def predict_tasks(
+    session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Iterable[Control]
+) -> list[dict[str, Any]]:
+    """Predictions for tasks: rows of the table as it knows them, and others by their columns."""
+    names, version = session.table.label_names, session.version
+    rows = [row_of(task, session) for task in tasks]
+    others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
+    p_others = iter(_by_columns(session.model, others) if others else ())
+    found = []
+    for row in rows:
+        if row is None:
+            p, known = next(p_others), np.zeros(len(names), dtype=bool)
+        else:
+            p, known = session.believed(row)
+        found.append(prediction_of(p, known, names, controls, version))
+    return found
+
+
+def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
+    if model.uses is None:
+        raise ValueError("This model takes sparse rows, so only rows of its table can be tasks.")
+    rows = []
+    for task in tasks:
+        data = task.get("data")
+        if not isinstance(data, Mapping):
+            raise ValueError("A task has data.")
+        columns = data.get(COLUMNS, data)
+        if not isinstance(columns, Mapping):
+            raise ValueError(f"{COLUMNS!r} of a task are an object.")
+        rows.append({use.name: _cell(columns.get(use.name)) for use in model.uses if use.used})
+    names = [use.name for use in model.uses if use.used]
+    for name in names:
+        if all(row[name] is None for row in rows):
+            raise ValueError(f"No task has the column {name!r}, which the model uses.")
+    frame = require("pandas", "io").DataFrame(rows, columns=names, dtype=object)
+    Y = np.full((len(rows), len(model.label_names)), np.nan)
+    table = Table(Path("tasks"), frame, None, names, model.label_names, Y)
+    return model.answer(model.inputs(table)[0]).probabilities
+
+
+def _cell(value: Any) -> str | None:
+    """A value of JSON as a file of text has it; what is nested says nothing."""
+    return str(value) if isinstance(value, (str, int, float)) else None
+
+
+def _result(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {"result": said["result"]}

@@ -1,0 +1,177 @@
+"""A small web server: limits, refusals and headers that a page and a protocol here share."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from dm2l.tables import plain_values
+
+# Names of this machine's own interface, and what a browser calls them.
+LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
+# Of a request that is refused, this much is read: to close with bytes unread can cost the sender
+# the reply.
+MOST_DRAINED = 2**20
+
+
+class Reply(NamedTuple):
+    """Bytes for whoever asks."""
+
+    content: bytes
+    kind: str = "application/json"
+    status: int = 200
+    disposition: str = ""
+
+
+class AccessError(Exception):
+    """A request that is not let in."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def json_reply(content: Any, status: int = 200) -> Reply:
+    """Plain values, arrays and dataclasses as JSON."""
+    return Reply(json.dumps(plain_values(content)).encode(), status=status)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: checked from outside to inside, then passed on."""
+
+    server: LocalServer
+    timeout = 30  # seconds for the other side to say what it wants
+    most_bytes = 2**18  # an answer takes a few hundred bytes, a row has hundreds of answers
+    sent_headers: ClassVar[Mapping[str, str]] = {
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
+
+    def admitted(self, path: str) -> str:
+        """What a request with the right token asks for; raises for any other."""
+        raise NotImplementedError
+
+    def get(self, name: str, query: dict[str, str]) -> Reply | None:
+        """What is there to read; None if nothing is."""
+        raise NotImplementedError
+
+    def post(self, name: str, query: dict[str, str]) -> Reply | None:
+        """Do what is asked for; None if there is no such thing."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        self._handle(self.get)
+
+    def do_POST(self) -> None:
+        self._handle(self.post)
+
+    def _handle(self, reply_to: Callable[[str, dict[str, str]], Reply | None]) -> None:
+        length = self.headers.get("Content-Length", "")
+        known = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in self.headers
+        self._length = int(length[:12]) if known else None
+        self._read = False
+        try:
+            # A page elsewhere can have its name lead to this machine; browsers then say that name.
+            if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
+                raise AccessError(403, "This host is not served.")
+            parts = urlsplit(self.path)
+            reply = reply_to(self.admitted(parts.path), dict(parse_qsl(parts.query)))
+            if reply is None:
+                raise AccessError(404, "There is nothing here.")
+        except AccessError as refusal:
+            reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
+        except ValueError as error:
+            reply = json_reply({"error": str(error)}, 400)
+        except OSError as error:
+            reply = json_reply({"error": str(error)}, 500)
+        if not self._read:
+            self.rfile.read(min(self._length or 0, MOST_DRAINED))
+        self._send(reply)
+
+    def body(self) -> Any:
+        """The JSON of a request that was let in."""
+        if self.headers.get_content_type() != "application/json":
+            raise AccessError(415, "Requests must be JSON.")
+        if self._length is None:
+            raise AccessError(411, "Requests must state their length.")
+        if self._length > self.most_bytes:
+            raise AccessError(413, f"Requests may have at most {self.most_bytes} bytes.")
+        self._read = True
+        try:
+            return json.loads(self.rfile.read(self._length))
+        except (ValueError, RecursionError) as error:
+            raise AccessError(400, "The request is not JSON.") from error
+
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.kind)
+        self.send_header("Content-Length", str(len(reply.content)))
+        if reply.disposition:
+            self.send_header("Content-Disposition", reply.disposition)
+        if reply.status == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="dm2l"')
+        self.end_headers()
+        self.wfile.write(reply.content)
+
+    def end_headers(self) -> None:
+        for name, value in self.sent_headers.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def version_string(self) -> str:
+        return "dm2l"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the terminal belongs to the person, and lines would have the token."""
+
+
+class LocalServer(ThreadingHTTPServer):
+    """Listens on an interface of this machine; ``hosts`` are the names it may be called by there.
+
+    On an interface that others can reach it has names that nobody here knows, and takes any.
+    """
+
+    daemon_threads = True
+    # Connections that wait to be taken; with the usual five a crowd of them times out.
+    request_queue_size = 256
+    # On Windows this would let another program take the port while it is in use.
+    allow_reuse_address = os.name == "posix"
+
+    def __init__(self, handler: type[Handler], host: str, port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        address = "127.0.0.1" if host == "localhost" else host
+        try:
+            super().__init__((address, port), handler)
+        except OSError as error:
+            raise OSError(f"Port {port} of {address} is not available: {error}.") from error
+        called = LOOPBACK.get(host, f"[{host}]" if ":" in host else host)
+        names = (called, "localhost") if host in LOOPBACK else ()
+        self.hosts = [[f"{name}:{self.server_port}"] for name in names]
+        if self.server_port == 80:  # browsers leave it out
+            self.hosts += [[name] for name in names]
+        self.origin = f"http://{called}:{self.server_port}"
+
+    def server_bind(self) -> None:
+        """Take the port, without asking a name server what this machine is called."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let a client go that has gone; all else is shown on the terminal."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+    def serve_until_interrupted(self, announce: Callable[[], None]) -> None:
+        """Serve until Ctrl-C; who announces it may be interrupted, too."""
+        try:
+            announce()
+            self.serve_forever()
+        except KeyboardInterrupt:
+            pass
