@@ -30,7 +30,8 @@ tight = {"tol": 1e-10, "max_iter": 20_000}
 
 
 def fitted(X, T, lambda_d=0.3, alpha=0.5, **settings):
-    return DM2LClassifier(lambda_d, alpha, **(tight | settings)).fit(X, oracle.as_labels(T))
+    model = DM2LClassifier(lambda_d, alpha, coupling=None, **(tight | settings))
+    return model.fit(X, oracle.as_labels(T))
 
 
 def unstack(features, W):
