@@ -146,7 +146,7 @@ def test_cccp_never_raises_the_exact_objective(observed, intercept, kernel, seed
         solver="cccp",
         kernel=kernel,
         fit_intercept=intercept,
-        tol=1e-6,
+        tol=1e-6 if kernel == "linear" else 1e-5,  # which takes twice as long to 1e-6
     )
     history = model.objective_history_
     assert len(history) > 2
