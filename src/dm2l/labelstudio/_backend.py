@@ -29,6 +29,28 @@ class Backend:
         What a choice that an annotator has not made says.
     tell : callable, default=None
         Gets a line about what happens.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from dm2l.labelstudio import AnnotationSession, Backend, export_tasks, make_config
+    >>> from dm2l.review import Journal
+    >>> from dm2l.tables import Wishes, fit_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
+    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> table = table_from_frame(frame, ["toxic"])
+    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> tasks = [{"id": 1, "data": {"mass": 6}}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
+    ...         session = AnnotationSession(model, table, journal)
+    ...         n_tasks = export_tasks(session, Path(folder, "tasks.json"), top=5)
+    ...         body = {"label_config": make_config(["toxic"]), "tasks": tasks}
+    ...         said = Backend(session).reply("predict", body)
+    >>> n_tasks, said["results"][0]["result"][0]["value"]
+    (5, {'choices': ['toxic']})
     """
 
     def __init__(

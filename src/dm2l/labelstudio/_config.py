@@ -110,6 +110,18 @@ def make_config(label_names: Sequence[str]) -> str:
     -------
     str
         XML for the labelling interface of a project.
+
+    Examples
+    --------
+    >>> from dm2l.labelstudio import make_config
+    >>> print(make_config(["liver", "skin"]))
+    <View>
+      <Table name="row" value="$columns" />
+      <Choices name="labels" toName="row" choice="multiple">
+        <Choice value="liver" />
+        <Choice value="skin" />
+      </Choices>
+    </View>
     """
     view = ET.Element("View")
     ET.SubElement(view, "Table", name="row", value=f"${COLUMNS}")
