@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
+from numpy.typing import NDArray
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
@@ -179,7 +181,7 @@ def predict_command(
 
     TABLE needs the feature columns that the model was fitted to, and no labels. For each label
     there is a column LABEL with 0 or 1, LABEL__probability and LABEL__score. Categories that were
-    not seen before count as none.
+    not seen before count as none; rows whose SMILES cannot be read stay blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
@@ -196,10 +198,11 @@ def predict_command(
         tell("predicting")
         inputs, warnings = model.inputs(table)
         answer = model.answer(inputs)
+        blank = model.unread(inputs)
         for k, name in enumerate(model.label_names):
-            columns[name] = answer.positive[:, k].astype(int).tolist()
-            columns[name + _PROBABILITY] = answer.probabilities[:, k].round(6).tolist()
-            columns[name + _SCORE] = answer.scores[:, k].round(6).tolist()
+            columns[name] = _unless(blank, answer.positive[:, k].astype(int))
+            columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
+            columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
     shared.warn(warnings)
     if as_json:
@@ -208,6 +211,13 @@ def predict_command(
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
         say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+
+
+def _unless(blank: NDArray[np.bool_], values: NDArray[Any]) -> list[Any]:
+    """Values as they are written: nothing where nothing can be said."""
+    if not blank.any():
+        return values.tolist()
+    return [None if no else value for value, no in zip(values.tolist(), blank, strict=True)]
 
 
 def _check_columns(table: Table, keep: Sequence[str], names: Sequence[str]) -> None:

@@ -207,7 +207,7 @@ def open_table(path: Path, labels: Iterable[str], kinds: dict[str, str], **readi
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
         )
-    as_text = [name for name, kind in kinds.items() if kind in ("category", "text")]
+    as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
     return read_table(path, names or None, as_text=as_text, **reading)
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from dm2l.auto import AutoClassifier, Columns, Features, Stack
 from dm2l.baselines import available
 from dm2l.calibration import Calibrator
+from dm2l.chemistry import MorganFingerprints
 from dm2l.classifier import DM2LClassifier
 from dm2l.coupling import (
     Combiner,
@@ -55,6 +56,7 @@ _OTHERS: tuple[type, ...] = (
     Interval,
     Kernel,
     Labels,
+    MorganFingerprints,
     MultilabelKFold,
     MultilabelShuffleSplit,
     Promise,

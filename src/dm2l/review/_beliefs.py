@@ -35,7 +35,7 @@ class TableBeliefs:
         self, model: TableModel, table: Table, Y: Labels, before: TableBeliefs | None = None
     ) -> None:
         self.model = model
-        self.values, self.warnings = table_values(model, table, Y)
+        self.values, _, self.warnings = table_values(model, table, Y)
         self.open = np.isnan(Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]

@@ -150,4 +150,5 @@ class Refit:
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
+            Y = np.where(self.model.unread(self.inputs)[:, None], np.nan, Y)
             return fit_pipeline(self.inputs, uses, Y, self.wishes, label_names=label_names)[0]

@@ -78,7 +78,8 @@ def audit_table(
     model.check_labels(table)
     inputs, warnings = model.inputs(table)
     X = model.pipeline[:-1].transform(inputs)
-    found = model.classifier.doubtful(X, table.Y, training=training)
+    Y = np.where(model.unread(inputs)[:, None], np.nan, table.Y)
+    found = model.classifier.doubtful(X, Y, training=training)
     return Audit(
         row=found.row[:top] + 1,
         label=[table.label_names[k] for k in found.label[:top]],

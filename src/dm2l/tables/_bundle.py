@@ -217,7 +217,8 @@ def _check_model(model: TableModel) -> None:
 def _blank_row(model: TableModel) -> Any:
     if model.uses is None:
         return sp.csr_array((1, len(model.feature_names)))
-    frame = require("pandas", "io").DataFrame({use.name: [""] for use in model.uses})
+    blank = {use.name: ["C" if use.kind == "smiles" else ""] for use in model.uses}
+    frame = require("pandas", "io").DataFrame(blank)
     return typed_frame(frame, model.uses, "a blank row")[0]
 
 

@@ -26,11 +26,12 @@ class Completion:
         Entries that were not observed, that are filled with yes, that are worth a look: their
         probability is near one half.
     probabilities : ndarray of shape (n_rows, n_labels)
-        That the label is positive; 0 or 1 where it was observed.
+        That the label is positive; 0 or 1 where it was observed, NaN where nothing can be said.
     warnings : list of str
         What was odd about the table.
     left : ndarray of bool of shape (n_rows, n_labels) or None
-        Holes that are not filled, because too many answers would be wrong; None for none.
+        Holes that are not filled, because too many answers would be wrong or the row has no
+        molecule that can be read; None for none.
     expected_wrong : float
         Share of wrong ones to expect among the filled; NaN if nothing was promised.
     """
@@ -116,6 +117,6 @@ def complete_table(
         look=near if max_wrong is None else found.left,
         probabilities=found.probabilities,
         warnings=warnings,
-        left=None if max_wrong is None else found.left,
+        left=found.left if found.left.any() or max_wrong is not None else None,
         expected_wrong=found.expected_wrong,
     )

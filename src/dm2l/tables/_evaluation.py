@@ -154,13 +154,13 @@ def evaluate_table(
     wishes = Wishes() if wishes is None else wishes
     if not 0 < hide < 1:
         raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
-    check_learnable(table.Y, str(table.path))
-    inputs, uses = table_inputs(table, kinds, drop)
+    inputs, uses, observed = table_inputs(table, kinds, drop)
+    check_learnable(observed, str(table.path))
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
     for repetition in range(repetitions):
-        left, hidden = keep_back(table.Y, hide, wishes.seed + repetition)
+        left, hidden = keep_back(observed, hide, wishes.seed + repetition)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
         for name in METHODS:
             if name == ALONE:

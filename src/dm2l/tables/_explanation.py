@@ -119,7 +119,7 @@ def _by_stack(
     X, classifier = _dense(model.sample), model.classifier
     slopes = classifier.column_weights(X)
     order = np.argsort(-np.abs(slopes[chosen]).max(axis=0), kind="stable")[:MOST_COLUMNS]
-    sources = [feature.column for feature in model.features]
+    sources = [feature.name for feature in model.features]  # a word or a bit is asked alone
     columns = [sources[j] for j in order]
     rng = np.random.RandomState(seed)
     moved = _by_shuffling(classifier, X, sources, columns, rng, tell)

@@ -105,8 +105,8 @@ def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str,
     }
 
 
-def _shown(probability: float) -> float:
-    return round(float(probability), 4)
+def _shown(probability: float) -> float | None:
+    return None if np.isnan(probability) else round(float(probability), 4)
 
 
 def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -> list[str]:
@@ -194,7 +194,8 @@ def _text_writer(
         if inline:
             for k, hole in enumerate(completion.holes[row]):
                 p, look = completion.probabilities[row, k], completion.look[row, k]
-                cells += [f"{p:.4f}", "yes" if look else "no"] if hole else ["", ""]
+                told = hole and not np.isnan(p)
+                cells += [f"{p:.4f}", "yes" if look else "no"] if told else ["", ""]
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
         added = _new_names(table.label_names, names, str(table.path))
@@ -248,7 +249,7 @@ def _parquet_writer(
     if inline:
         added = iter(_new_names(table.label_names, names, str(table.path)))
         for k in range(len(places)):
-            hole = completion.holes[:, k]
+            hole = completion.holes[:, k] & ~np.isnan(completion.probabilities[:, k])
             p = np.where(hole, np.round(completion.probabilities[:, k], 4), 0.0)
             probability = arrow.array(p, mask=~hole)
             look = arrow.array(completion.look[:, k], mask=~hole)

@@ -1,24 +1,26 @@
-"""What a column is good for: numbers, categories, text, or nothing, and then why."""
+"""What a column is good for: numbers, categories, text, molecules, or nothing and then why."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
 from dm2l.readers.columns import check_distinct, match_columns
 from dm2l.readers.words import HOLES, truth
 
-KINDS = ("numeric", "boolean", "category", "text")
+KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
 # Different values that a category may have, whatever the number of rows, and at most.
 FEW, MOST = 20, 200
 # The share of values in a column of numbers that may be something else ("<0.5", "n.d.").
 DIRTY = 0.1
+NAMED = 20  # rows without a molecule that are named
 TEXTS = 10  # rows with a text that are needed to learn from words
 
 _DATE = re.compile(
@@ -42,8 +44,8 @@ class ColumnUse:
     name : str
         Name of the column.
     kind : str
-        "numeric", "boolean", "category" or "text"; or why it is left out: "identifier", "date",
-        "smiles", "constant", "empty", "dropped", "unusable".
+        "numeric", "boolean", "category", "text" or "smiles"; or why it is left out: "identifier",
+        "date", "constant", "empty", "dropped", "unusable".
     reason : str
         Why a column is left out; blank for one that is used.
     note : str
@@ -71,8 +73,9 @@ def column_kinds(
     """Decide what every column of a data frame is good for.
 
     Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
-    of the rows up to 200) is a category; with many, of several words each, it is free text. Dates,
-    identifiers, constants and empty columns are left out.
+    of the rows up to 200) is a category; with many, of several words each, it is free text.
+    Molecules as SMILES become fingerprints where RDKit is installed. Dates, identifiers, constants
+    and empty columns are left out.
 
     Parameters
     ----------
@@ -121,10 +124,12 @@ def column_kinds(
     for j, name in enumerate(names):
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
-        elif name in wanted:
-            uses.append(ColumnUse(name, wanted[name]))
         else:
-            uses.append(_guess(name, frame.iloc[:, j], decimal))
+            column, told = frame.iloc[:, j], name in wanted
+            use = ColumnUse(name, wanted[name]) if told else _guess(name, column, decimal)
+            if use.kind == "smiles":
+                use = replace(use, note=unread_note(as_text(column), as_molecules(column)))
+            uses.append(use)
     return uses
 
 
@@ -167,8 +172,9 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
         return _date(name)
     if _are_smiles(name, present):
-        reason = "molecules as SMILES; make fingerprints of them first (docs/recipes/chemistry.md)"
-        return ColumnUse(name, "smiles", reason)
+        if has_rdkit():
+            return ColumnUse(name, "smiles")
+        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
@@ -208,6 +214,26 @@ def as_text(column: Any) -> Any:
     )
     texts[[text.casefold() in HOLES for text in texts]] = ""
     return texts
+
+
+def as_molecules(column: Any) -> Any:
+    """A column as SMILES; blank where there is no molecule that can be read."""
+    texts = as_text(column)
+    texts[~readable(texts)] = ""
+    return texts
+
+
+def unread_note(texts: Any, molecules: Any) -> str:
+    """Rows without a molecule, by number."""
+    rows = np.flatnonzero(molecules == "")
+    if not len(rows):
+        return ""
+    listed = ", ".join(map(str, rows[:NAMED] + 1)) + (", ..." if len(rows) > NAMED else "")
+    many = "row holds" if len(rows) == 1 else "rows hold"
+    return (
+        f"{len(rows)} {many} no molecule that RDKit can read (row {listed}; the first has "
+        f"{texts[rows[0]][:40]!r}): left out of the fit, and without a prediction"
+    )
 
 
 def as_numbers(column: Any, decimal: str = ".") -> Any:

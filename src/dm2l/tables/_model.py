@@ -15,7 +15,14 @@ from dm2l.auto import AutoClassifier
 from dm2l.readers.columns import LabelNames
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_held_out, estimate_rows
-from dm2l.tables._preparation import Feature, check_columns, features_of, table_inputs, typed_frame
+from dm2l.tables._preparation import (
+    Feature,
+    check_columns,
+    features_of,
+    table_inputs,
+    typed_frame,
+    unread_rows,
+)
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
@@ -43,7 +50,10 @@ class Filled(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Scores, probabilities and decisions for the rows of a table, one column per label."""
+    """Scores, probabilities and decisions for the rows of a table, one column per label.
+
+    NaN, and no, for rows without a molecule.
+    """
 
     scores: NDArray[np.float64]
     probabilities: NDArray[np.float64]
@@ -102,7 +112,7 @@ class TableModel:
     @property
     def text_columns(self) -> list[str]:
         """Columns that must be read as text, whatever they hold."""
-        return [use.name for use in self.uses or () if use.kind in ("category", "text")]
+        return [use.name for use in self.uses or () if use.kind in ("category", "text", "smiles")]
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Raw features of a table as the pipeline takes them, and what to warn about."""
@@ -145,20 +155,30 @@ class TableModel:
     def answer(self, inputs: Any) -> Answer:
         """Scores, probabilities and decisions for what :meth:`inputs` has returned."""
         X = self.pipeline[:-1].transform(inputs)
-        classifier = self.classifier
+        classifier, unread = self.classifier, self.unread(inputs)[:, None]
         return Answer(
-            classifier.decision_function(X),
-            classifier.predict_proba(X),
-            classifier.predict(X) == 1,
+            np.where(unread, np.nan, classifier.decision_function(X)),
+            np.where(unread, np.nan, classifier.predict_proba(X)),
+            ~unread & (classifier.predict(X) == 1),
         )
+
+    def unread(self, inputs: Any) -> NDArray[np.bool_]:
+        """Rows of what :meth:`inputs` has returned that have no molecule, and get no answer."""
+        return unread_rows(inputs, self.uses)
 
     def fill(self, inputs: Any, Y: NDArray[np.float64], max_wrong: float | None = None) -> Filled:
         """Fill the holes of ``Y``, rows of which are those of what :meth:`inputs` has returned.
 
         The known labels of a row have a say in its holes, if the model was fitted with coupling.
+        Holes of rows without a molecule are left.
         """
-        X = self.pipeline[:-1].transform(inputs)
-        return fill_holes(self.classifier, X, Y, max_wrong)
+        X, unread = self.pipeline[:-1].transform(inputs), self.unread(inputs)
+        found = fill_holes(self.classifier, X, Y, max_wrong)
+        if not unread.any():
+            return found
+        holes = unread[:, None] & np.isnan(Y)
+        p = np.where(holes, np.nan, found.probabilities)
+        return Filled(p, found.positive & ~holes, found.left | holes, found.expected_wrong)
 
 
 def fill_holes(
@@ -245,17 +265,17 @@ def fit_table(
     wishes = Wishes() if wishes is None else wishes
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
-    check_learnable(table.Y, str(table.path))
-    inputs, uses = table_inputs(table, kinds, drop)
+    inputs, uses, Y = table_inputs(table, kinds, drop)
+    check_learnable(Y, str(table.path))
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
-        estimate = estimate_rows(inputs, uses, table.Y, wishes, estimate_folds, names, tell)
-    pipeline, settings = fit_pipeline(inputs, uses, table.Y, wishes, label_names=names, tell=tell)
+        estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, tell)
+    pipeline, settings = fit_pipeline(inputs, uses, Y, wishes, label_names=names, tell=tell)
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
     sample = None
     if isinstance(classifier, AutoClassifier):
         if estimate_folds:
-            estimate = estimate_held_out(classifier, table.Y, names)
+            estimate = estimate_held_out(classifier, Y, names)
         del classifier.held_out_, classifier.held_out_folds_  # what is told of them stays
         order = np.random.default_rng(wishes.seed).permutation(X.shape[0])
         sample = take_rows(X, np.sort(order[:SAMPLE]))

@@ -6,20 +6,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from dm2l.chemistry import MorganFingerprints
 from dm2l.extras import require
-from dm2l.tables._kinds import ColumnUse, as_booleans, as_numbers, as_text, column_kinds
+from dm2l.tables._kinds import (
+    ColumnUse,
+    as_booleans,
+    as_molecules,
+    as_numbers,
+    as_text,
+    column_kinds,
+    unread_note,
+)
 from dm2l.tables._table import Table
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
-_FORMS = {"boolean": as_booleans, "category": as_text, "text": as_text}
+_FORMS = {
+    "boolean": as_booleans,
+    "category": as_text,
+    "text": as_text,
+    "smiles": as_molecules,
+}
 
 
 def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
@@ -27,8 +42,9 @@ def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
 
     Numbers: median for what is missing, a column that says where it was, unit variance. Booleans:
     the same without the variance, 0 and 1 are a scale of their own. Categories: one column per
-    value, none for a value not seen before. Text: TF-IDF. With ``raw``, and without text, numbers
-    stay as they are and categories become codes: :class:`dm2l.AutoClassifier` sees to the rest.
+    value, none for a value not seen before. Text: TF-IDF. Molecules: fingerprints. With ``raw``,
+    and without text and molecules, numbers stay as they are and categories become codes:
+    :class:`dm2l.AutoClassifier` sees to the rest.
     """
     if uses is None:
         return MaxAbsScaler()
@@ -36,7 +52,7 @@ def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
     for use in uses:
         if use.used:
             by_kind.setdefault(use.kind, []).append(use.name)
-    raw = raw and "text" not in by_kind
+    raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
     for kind in ("numeric", "boolean"):
         if kind not in by_kind:
@@ -56,6 +72,8 @@ def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
         )
         # One string, not a list of one: a vectoriser wants a column, not a table.
         parts.append((f"text{number + 1}", vectors, name))
+    for number, name in enumerate(by_kind.get("smiles", [])):
+        parts.append((f"smiles{number + 1}", MorganFingerprints(), name))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
 
 
@@ -94,6 +112,8 @@ def typed_frame(
         numeric = use.kind == "numeric"
         values = as_numbers(column, decimal) if numeric else _FORMS[use.kind](column)
         columns[use.name] = values
+        if use.kind == "smiles" and (values == "").any():
+            warnings.append(f"column {use.name!r}: {unread_note(as_text(column), values)}")
         if use.kind in ("numeric", "boolean") and np.isnan(values).any():
             texts = as_text(column)
             lost = np.flatnonzero(np.isnan(values) & (texts != ""))
@@ -106,17 +126,30 @@ def typed_frame(
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
 
 
+def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.bool_]:
+    """Rows of typed inputs without a molecule: nothing is learnt from them or said about them."""
+    found = np.zeros(inputs.shape[0], dtype=bool)
+    for use in uses or ():
+        if use.kind == "smiles":
+            found |= (inputs[use.name] == "").to_numpy()
+    return found
+
+
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str]
-) -> tuple[Any, list[ColumnUse] | None]:
-    """Features to learn from, and what every column is used for; None for a sparse matrix."""
+) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64]]:
+    """Features, what every column is used for (None for a sparse matrix), and labels to learn from.
+
+    Rows without a molecule have none of them, which leaves them out of every fit and fold.
+    """
     if table.frame is None:
-        return table.matrix, None
+        return table.matrix, None, table.Y
     uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     if not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
         raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
-    return typed_frame(table.frame, uses, str(table.path), table.decimal)[0], uses
+    inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
+    return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
 
 
 class Feature(NamedTuple):
@@ -142,7 +175,7 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
         elif part == "category":
             for j, column in enumerate(columns):
                 found += [Feature(column, name) for name in _values(fitted, j, column)]
-        elif isinstance(columns, str):
+        elif isinstance(columns, str):  # words of a text, bits of molecules
             words = fitted.get_feature_names_out()
             found += [Feature(columns, f"{columns}: {word}") for word in words]
     return found

@@ -159,8 +159,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     >>> len(found.label), bool(found.value[0] >= found.value[-1] > 0)
     (3, True)
     """
-    values, warnings = table_values(model, table)
-    holes = np.isnan(table.Y)
+    values, holes, warnings = table_values(model, table)
     rows, labels = np.nonzero(holes)
     found = suggested(values, holes)[rows, labels]
     order = np.argsort(-found, kind="stable")[:top]
@@ -209,8 +208,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
     >>> len(found.row), bool((found.n_open >= 1).all())
     (5, True)
     """
-    values, warnings = table_values(model, table)
-    holes = np.isnan(table.Y)
+    values, holes, warnings = table_values(model, table)
     # What an answer tells about the row's other holes counts for nothing: they are answered too.
     total = np.sum(values.own + values.others, axis=1, where=holes)
     rows = np.flatnonzero(holes.any(axis=1))
@@ -220,15 +218,19 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
 
 def table_values(
     model: TableModel, table: Table, Y: NDArray[np.float64] | None = None
-) -> tuple[AnswerValues, list[str]]:
-    """What answers to the holes of a table are worth, and what was odd about it.
+) -> tuple[AnswerValues, NDArray[np.bool_], list[str]]:
+    """What answers to the holes of a table are worth, these holes, and what was odd about it.
 
-    ``Y`` are other labels than those of the table: a later state of them.
+    ``Y`` are other labels than those of the table: a later state of them. Nothing is learnt from
+    rows without a molecule: theirs count as no holes, and answers to them for nothing.
     """
+    Y = table.Y if Y is None else Y
     model.check_labels(table)
     inputs, warnings = model.inputs(table)
-    X = model.pipeline[:-1].transform(inputs)
-    return answer_values(model.classifier, X, table.Y if Y is None else Y), warnings
+    X, unread = model.pipeline[:-1].transform(inputs), model.unread(inputs)
+    values = answer_values(model.classifier, X, Y)
+    values.probability[unread], values.row[unread] = 0.0, 0.0
+    return values, np.isnan(Y) & ~unread[:, None], warnings
 
 
 class Learning(NamedTuple):

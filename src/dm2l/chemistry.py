@@ -1,0 +1,217 @@
+"""Molecules as features: SMILES become Morgan fingerprints, and groups of one scaffold.
+
+RDKit does the work, which the extra ``chem`` brings.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from dm2l.parameters import check_count
+
+__all__ = ["MorganFingerprints", "has_rdkit", "readable", "scaffold_groups"]
+
+ABSENT = (
+    "Molecules are read by RDKit, which is not installed: pip install 'dm2l[chem]'. Without it a "
+    "column of SMILES is no feature: leave it out, or bring fingerprints as columns of 0 and 1."
+)
+
+
+class MorganFingerprints(TransformerMixin, BaseEstimator):
+    """Morgan fingerprints of molecules that are written as SMILES.
+
+    A bit says whether some neighbourhood of an atom, up to ``radius`` bonds wide, occurs in the
+    molecule (the ECFP4 of the literature at a radius of 2). They suit ``kernel="tanimoto"``.
+
+    Parameters
+    ----------
+    radius : int, default=2
+        Bonds around an atom.
+    n_bits : int, default=2048
+        Columns; neighbourhoods are hashed into them.
+
+    See Also
+    --------
+    dm2l.kernels.tanimoto_kernel : The similarity of two fingerprints.
+
+    Examples
+    --------
+    >>> from dm2l.chemistry import MorganFingerprints
+    >>> bits = MorganFingerprints().fit_transform(["CCO", "OCC", "c1ccccc1"])
+    >>> bits.shape, bool((bits[0] != bits[1]).nnz)
+    ((3, 2048), False)
+    """
+
+    def __init__(self, radius: int = 2, n_bits: int = 2048) -> None:
+        self.radius = radius
+        self.n_bits = n_bits
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Check the parameters; there is nothing to learn.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n,) or (n, 1)
+            SMILES.
+        y : object
+            Ignored, for compatibility.
+
+        Returns
+        -------
+        self
+            The transformer.
+        """
+        check_count("radius", self.radius)
+        check_count("n_bits", self.n_bits)
+        self.n_features_in_ = 1
+        return self
+
+    def transform(self, X: ArrayLike) -> sp.csr_array:
+        """Fingerprints of molecules.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n,) or (n, 1)
+            SMILES; a blank has no bits.
+
+        Returns
+        -------
+        csr_array of shape (n, n_bits)
+            0 and 1, in float64.
+
+        Raises
+        ------
+        ValueError
+            If RDKit cannot read one; :func:`readable` says which.
+        """
+        texts = _texts(X)
+        with _silence():
+            parse = _chem().MolFromSmiles
+            module = import_module("rdkit.Chem.rdFingerprintGenerator")
+            generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
+            bits: list[Any] = []
+            for number, text in enumerate(texts, 1):
+                molecule = parse(text)
+                if molecule is None:
+                    raise ValueError(
+                        f"{text!r} in row {number} is no molecule that RDKit can read; "
+                        "dm2l.chemistry.readable says which rows to leave out."
+                    )
+                bits.append(generator.GetFingerprint(molecule).GetOnBits())
+        ends = np.cumsum([0, *map(len, bits)])
+        places = np.fromiter((bit for row in bits for bit in row), dtype=np.int32, count=ends[-1])
+        return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(texts), self.n_bits))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the bits, by their numbers.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored, for compatibility.
+
+        Returns
+        -------
+        ndarray of str of shape (n_bits,)
+            ``bit 0`` and so on.
+        """
+        return np.array([f"bit {number}" for number in range(self.n_bits)], dtype=object)
+
+
+def has_rdkit() -> bool:
+    """Whether molecules can be read here.
+
+    Returns
+    -------
+    bool
+        Whether RDKit is installed.
+    """
+    return find_spec("rdkit") is not None
+
+
+def readable(smiles: ArrayLike) -> NDArray[np.bool_]:
+    """Tell which texts are molecules.
+
+    Parameters
+    ----------
+    smiles : array-like of str of shape (n,) or (n, 1)
+        SMILES.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+        Whether RDKit can read it; False for a blank.
+
+    Examples
+    --------
+    >>> from dm2l.chemistry import readable
+    >>> readable(["CCO", "C1CC", ""])
+    array([ True, False, False])
+    """
+    with _silence():
+        parse = _chem().MolFromSmiles
+        found = [text != "" and parse(text) is not None for text in _texts(smiles)]
+    return np.array(found, dtype=bool)
+
+
+def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
+    """Number the scaffolds of molecules, for folds that keep a series of compounds together.
+
+    A scaffold, after Bemis and Murcko, is what is left without side chains; molecules without a
+    ring share the empty one. What cannot be read is a group of its own.
+
+    Parameters
+    ----------
+    smiles : array-like of str of shape (n,) or (n, 1)
+        SMILES.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        Groups, numbered from 0 in the order of their first rows.
+
+    Examples
+    --------
+    >>> from dm2l.chemistry import scaffold_groups
+    >>> scaffold_groups(["Cc1ccccc1", "Oc1ccccc1", "C1CC", "CCO"])
+    array([0, 0, 1, 2])
+    """
+    groups: dict[Any, int] = {}
+    numbers = []
+    with _silence():
+        parse = _chem().MolFromSmiles
+        murcko = import_module("rdkit.Chem.Scaffolds.MurckoScaffold")
+        for row, text in enumerate(_texts(smiles)):
+            molecule = parse(text) if text else None
+            key = row if molecule is None else murcko.MurckoScaffoldSmiles(mol=molecule)
+            numbers.append(groups.setdefault(key, len(groups)))
+    return np.array(numbers, dtype=np.intp)
+
+
+def _texts(smiles: Any) -> list[str]:
+    """SMILES of one column, without the spaces around them; what is missing is blank."""
+    values = np.asarray(smiles, dtype=object)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"Molecules are one column of SMILES, got shape {values.shape}.")
+    return ["" if value is None or value != value else str(value).strip() for value in values]
+
+
+def _chem() -> Any:
+    if not has_rdkit():
+        raise ImportError(ABSENT)
+    return import_module("rdkit.Chem")
+
+
+def _silence() -> Any:
+    """What RDKit has against a molecule is said by us, once."""
+    _chem()
+    return import_module("rdkit.rdBase").BlockLogs()

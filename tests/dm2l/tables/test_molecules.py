@@ -1,0 +1,166 @@
+"""A chemist's table as it is: SMILES become features, and what cannot be read is left out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from assays import LABELS, make_assays
+from dm2l import chemistry
+from dm2l.chemistry import MorganFingerprints, readable
+from dm2l.review import _beliefs, _refit
+from dm2l.tables import (
+    Wishes,
+    audit_table,
+    column_kinds,
+    complete_table,
+    evaluate_table,
+    explain_model,
+    fit_table,
+    inspect_table,
+    load_bundle,
+    read_table,
+    save_bundle,
+    suggest_entries,
+    suggest_rows,
+    table_from_frame,
+    write_completion,
+)
+
+pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
+ONE = Wishes("rbf", 0.1, 1.0, folds=3)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame(make_assays(200))
+
+
+@pytest.fixture(scope="module")
+def unread(frame):
+    rows = np.flatnonzero(~readable(frame["smiles"]))
+    assert len(rows) == 8
+    return rows
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return table_from_frame(frame, LABELS)
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return fit_table(table, ONE, estimate_folds=0)
+
+
+def test_a_column_of_smiles_is_recognised_and_its_faults_are_named(frame, unread):
+    uses = column_kinds(frame[["mol_id", "smiles"]])
+    assert [use.kind for use in uses] == ["identifier", "smiles"]
+    assert all(str(row + 1) in uses[1].note for row in unread)
+    assert "8 rows hold no molecule" in uses[1].note
+    told = frame[["smiles"]].rename(columns={"smiles": "what"})
+    told["what"] = "C"
+    assert column_kinds(told)[0].kind == "constant"
+    assert column_kinds(told, {"what": "smiles"})[0].kind == "smiles"
+
+
+def test_without_rdkit_it_is_left_out_and_the_reason_says_what_to_install(frame, monkeypatch):
+    monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
+    use = column_kinds(frame[["smiles"]])[0]
+    assert not use.used
+    assert "pip install 'dm2l[chem]'" in use.reason
+    with pytest.raises(ValueError, match=r"no column can be used.*dm2l\[chem\].*Without it"):
+        fit_table(table_from_frame(frame, LABELS))
+    with pytest.raises(ImportError, match=r"dm2l\[chem\]"):
+        fit_table(table_from_frame(frame, LABELS), kinds={"smiles": "smiles"})
+
+
+def test_rows_without_a_molecule_teach_nothing(frame, unread, table, model):
+    other = frame.copy()
+    other.loc[unread, "NR-AR"] = ["1", "0"] * 4
+    again = fit_table(table_from_frame(other, LABELS), ONE, estimate_folds=0)
+    inputs = model.inputs(table)[0]
+    assert np.array_equal(again.answer(inputs).scores, model.answer(inputs).scores, equal_nan=True)
+    X = MorganFingerprints().fit_transform(frame["smiles"].drop(unread)).toarray()
+    known = {row.tobytes() for row in X}  # a kernel model keeps one of rows that are the same
+    assert {row.tobytes() for row in model.classifier.X_fit_.toarray()} == known
+
+
+def test_rows_without_a_molecule_get_no_answer(table, unread, model):
+    inputs, warnings = model.inputs(table)
+    answer = model.answer(inputs)
+    blank = np.isnan(answer.probabilities).all(axis=1)
+    assert np.flatnonzero(blank).tolist() == unread.tolist()
+    assert np.isfinite(answer.probabilities[~blank]).all()
+    assert not answer.positive[unread].any()
+    assert "8 rows hold no molecule" in warnings[0]
+    found = complete_table(model, table)
+    left = found.holes & ~found.filled
+    assert np.array_equal(left, found.holes & blank[:, None])
+    assert not set(suggest_entries(model, table).row - 1) & set(unread)
+    assert not set(suggest_rows(model, table).row - 1) & set(unread)
+    assert not set(audit_table(model, table).row - 1) & set(unread)
+
+
+def test_their_holes_stay_holes_in_the_file(frame, unread, model, tmp_path):
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    table = read_table(tmp_path / "in.csv", LABELS)
+    write_completion(complete_table(model, table), table, tmp_path / "out.csv")
+    filled = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    for row in unread:
+        for label in table.label_names:
+            assert filled.loc[row, label] == frame.loc[row, label]
+            assert filled.loc[row, f"{label}__probability"] == ""
+    others = np.setdiff1d(np.arange(len(frame)), unread)
+    assert (filled.loc[others, table.label_names] != "").all().all()
+
+
+def test_the_preparation_is_in_the_file(table, model, tmp_path):
+    save_bundle(model, tmp_path / "model.dm2l")
+    again = load_bundle(tmp_path / "model.dm2l")
+    assert [use.kind for use in again.uses] == ["identifier", "smiles"]
+    assert again.pipeline[0].named_transformers_["smiles1"].get_params() == {
+        "radius": 2,
+        "n_bits": 2048,
+    }
+    new = table_from_frame(pd.DataFrame({"mol_id": ["a", "b"], "smiles": ["Oc1ccccc1", "C1C"]}))
+    p = again.answer(again.inputs(new)[0]).probabilities
+    assert np.isfinite(p[0]).all()
+    assert np.isnan(p[1]).all()
+
+
+def test_the_file_says_what_it_needs_where_rdkit_is_missing(model, tmp_path, monkeypatch):
+    save_bundle(model, tmp_path / "model.dm2l")
+    monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"Molecules are read by RDKit.*dm2l\[chem\]"):
+        load_bundle(tmp_path / "model.dm2l")
+
+
+def test_the_automatic_model_takes_bits_as_bits_beside_other_columns(frame):
+    frame = frame[:150].assign(mass=np.random.default_rng(0).normal(size=150))
+    frame.loc[3, "mass"] = np.nan
+    model = fit_table(table_from_frame(frame, LABELS), Wishes(effort="quick", folds=3))
+    assert "tanimoto kernel" in model.classifier.leaderboard_["model"]
+    assert model.estimate.values["label_auc"].mean > 0.7
+    names = [name for name, _ in explain_model(model, "SR-p53", top=3)[0].features]
+    assert len(set(names)) == 3
+    assert any(name.startswith("smiles: bit ") for name in names)
+
+
+def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
+    only = np.zeros(len(frame), dtype=bool)
+    only[unread] = True
+    Y = np.where(only[:, None], table.Y, np.nan)
+    with pytest.raises(ValueError, match="nothing is observed"):
+        evaluate_table(replace(table, Y=Y), ONE, repetitions=1)
+    found = inspect_table(table)
+    assert any("8 rows hold no molecule" in line for line in found.warnings)
+
+
+def test_a_review_refits_without_them(table, model, unread):
+    refit = _refit.Refit(model, table)
+    X = refit.fit(table.Y).classifier.X_fit_
+    assert (X.sum(axis=1) > 0).all()
+    beliefs = _beliefs.TableBeliefs(model, table, table.Y)
+    assert not beliefs.values.total[unread].any()
