@@ -379,6 +379,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             # Rows with nothing observed cannot matter, so they must not move the folds either.
             seen = np.flatnonzero((T != 0).any(axis=1))
             all_seen = len(seen) == len(T)
+            if not isinstance(getattr(splitter, "groups", ""), str | None):
+                splitter.groups = np.asarray(splitter.groups)[seen]
             folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
             return [(seen[train], seen[test]) for train, test in folds]
         given = list(splits)

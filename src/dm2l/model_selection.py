@@ -102,6 +102,32 @@ def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) ->
     return fold
 
 
+def _deal_groups(
+    strata: _Strata, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool
+) -> Rows:
+    """Deal whole groups of rows, the largest first, each to the fold that then is the fairest.
+
+    The cost is that of :func:`_deal`, with the rows themselves for one more stratum.
+    """
+    number = np.unique(np.asarray(groups), return_inverse=True)[1]
+    n_groups = int(number.max()) + 1
+    if n_groups < k:
+        raise ValueError(f"{k} folds need as many groups of rows; there are {n_groups}.")
+    member = np.column_stack([strata.member, np.ones(len(number))])
+    size = np.append(strata.size, len(number))
+    counts = np.zeros((n_groups, len(size)))
+    np.add.at(counts, number, member)
+    ties = rng.uniform(size=n_groups) if shuffle else np.arange(n_groups)
+    excess = np.zeros((len(size), k))
+    fold = np.empty(n_groups, dtype=np.intp)
+    for group in np.lexsort([ties, -counts[:, -1]]):
+        cost = (counts[group] / size) @ excess + 1e-9 * rng.uniform(size=k)
+        fold[group] = chosen = int(np.argmin(cost))
+        excess[:, chosen] += counts[group]
+        excess -= counts[group][:, None] / k
+    return fold[number]
+
+
 def _n_folds(n: int, n_test: int, n_train: int) -> int:
     """Choose a number of folds that can be parted nearly as the rows are to be."""
     ends = np.array([n_test, n_test + n_train]) / n
@@ -156,6 +182,7 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
 
     Every row is in exactly one test fold, there are exactly ``n_splits`` folds, and their sizes
     differ by at most one. Only observed labels matter: what is hidden cannot change the folds.
+    Rows of one group stay in one fold, as even as they then can be.
 
     Iterative stratification [1]_ places one row after the other, rarest label first. Here
     ``n_splits`` rows at a time, one for each fold, are placed by an assignment problem that
@@ -172,6 +199,9 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
         the folds are the same at every call.
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling.
+    groups : None, "duplicates" or array-like of shape (n,), default=None
+        Rows that belong together: those with the same features, or with the same value here, so
+        that no model is judged by rows that it has copies of.
     missing_label : scalar, default=nan
         Mark of an entry that was not observed.
     absent_label : {None, "missing", "negative"}, default=None
@@ -196,12 +226,18 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     ...     print(len(test), np.nansum(Y[test], axis=0))
     3 [1. 1.]
     3 [1. 1.]
+    >>> folds = MultilabelKFold(n_splits=2, groups="duplicates", random_state=0)
+    >>> for train, test in folds.split([[1], [1], [1], [2], [2], [3]], Y):
+    ...     print(test)
+    [0 1 2]
+    [3 4 5]
     """
 
     n_splits: int = 5
     _: KW_ONLY
     shuffle: bool = True
     random_state: Any = None
+    groups: Any = None
     missing_label: Any = np.nan
     absent_label: Any = None
 
@@ -211,11 +247,11 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Features; only their number of rows matters.
+            Features; only their number of rows matters, unless groups are "duplicates".
         y : array-like, data frame or sparse matrix of shape (n, c) or (n,)
             Labels with missing entries, or classes; see :func:`dm2l.labels.parse_labels`.
-        groups : object
-            Ignored, for compatibility.
+        groups : None, "duplicates" or array-like of shape (n,), default=None
+            In place of those of the splitter.
         label_mask : array-like of bool of the shape of y, default=None
             True where the entry may be used.
 
@@ -233,7 +269,18 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
                 f"Cannot have number of splits n_splits={k} greater than the number of rows: {n}."
             )
         rng = check_random_state(self.random_state if self.shuffle else 0)
-        fold = _deal(_strata(T), k, rng, self.shuffle)
+        groups = self.groups if groups is None else groups
+        if isinstance(groups, str):
+            from dm2l.datasets import duplicate_groups
+
+            if groups != "duplicates":
+                raise ValueError(f"groups must be 'duplicates' or one value a row, got {groups!r}.")
+            groups = duplicate_groups(X)
+        if groups is None:
+            fold = _deal(_strata(T), k, rng, self.shuffle)
+        else:
+            check_consistent_length(T, groups)
+            fold = _deal_groups(_strata(T), groups, k, rng, self.shuffle)
         for f in range(k):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 

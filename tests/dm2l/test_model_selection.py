@@ -690,3 +690,46 @@ def test_a_thousand_labels_take_seconds():
     assert time.process_time() - start < 20
     plain = fold_of(KFold(5, shuffle=True, random_state=0).split(Y), len(Y))
     assert deviation(Y == 1, fold, 5) < 0.25 * deviation(Y == 1, plain, 5)
+
+
+# ---------------------------------------------------------------------------------------- groups
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5))
+def test_groups_stay_in_one_fold_and_every_row_is_tested_once(seed, k):
+    rng = np.random.default_rng(seed)
+    n = 40
+    Y = np.where(rng.random((n, 3)) < 0.3, np.nan, rng.random((n, 3)) < 0.4)
+    groups = rng.integers(0, 12, n)
+    groups[:k] = np.arange(k)
+    splits = list(MultilabelKFold(k, groups=groups, random_state=0).split(np.zeros((n, 1)), Y))
+    assert len(splits) == k
+    assert sorted(np.concatenate([test for _, test in splits]).tolist()) == list(range(n))
+    for train, test in splits:
+        assert len(test)
+        assert not set(groups[train]) & set(groups[test])
+    words = [f"g{g}" for g in groups]
+    same = MultilabelKFold(k, random_state=0).split(np.zeros((n, 1)), Y, words)
+    assert [len(test) for _, test in same]
+
+
+def test_groups_are_spread_as_evenly_as_rows_would_be():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((600, 4)) < [0.05, 0.1, 0.3, 0.5]).astype(float)
+    groups = rng.integers(0, 200, 600)
+    counts = [
+        Y[test].sum(axis=0)
+        for _, test in MultilabelKFold(5, groups=groups, random_state=0).split(Y, Y)
+    ]
+    fair = Y.sum(axis=0) / 5
+    assert (np.abs(counts - fair) <= 2).all()
+
+
+def test_groups_that_make_no_sense_are_refused():
+    Y = np.tile([[0.0], [1.0]], (5, 1))
+    with pytest.raises(ValueError, match="'duplicates' or one value a row"):
+        next(MultilabelKFold(2, groups="rows").split(Y, Y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        next(MultilabelKFold(2, groups=[1, 2]).split(Y, Y))
+    with pytest.raises(ValueError, match="3 folds need as many groups of rows; there are 2"):
+        next(MultilabelKFold(3, groups="duplicates").split(Y, Y))

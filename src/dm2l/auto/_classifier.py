@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any
@@ -63,7 +64,8 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float or "f1", default=None
         Where :meth:`predict` draws the line; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5.
+        Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
+        together with ``MultilabelKFold(5, groups="duplicates")``.
     n_jobs : int, default=None
         Threads of forests, as joblib counts them; boosting and BLAS have their own.
     missing_label, absent_label
@@ -179,7 +181,12 @@ class AutoClassifier(MissingLabelClassifier):
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         if self.cv is not None:
-            folds = super()._folds(X, T)
+            groups, chosen = getattr(self.cv, "groups", None), self
+            if groups is not None and not isinstance(groups, str):  # of all rows, like given folds
+                cv = copy(self.cv)
+                cv.groups = np.asarray(groups)[self._keep]
+                chosen = clone_with_cv(self, cv)
+            folds = super(AutoClassifier, chosen)._folds(X, T)
             if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
                 return folds
             # Given ones number all rows, those of which nothing is observed too.
@@ -339,6 +346,6 @@ class AutoClassifier(MissingLabelClassifier):
         return self.stack_.log_odds(np.stack(scores))
 
 
-def clone_with_cv(model: AutoClassifier, cv: int) -> AutoClassifier:
-    """The same parameters with a number of folds."""
+def clone_with_cv(model: AutoClassifier, cv: Any) -> AutoClassifier:
+    """The same parameters with other folds."""
     return AutoClassifier(**(model.get_params(deep=False) | {"cv": cv}))

@@ -126,6 +126,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 )
 @shared.reading_options
 @shared.feature_options
+@shared.groups_option
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -136,6 +137,7 @@ def fit_command(
     estimate_folds: int,
     kinds: dict[str, str],
     drop: tuple[str, ...],
+    groups: str | None,
     force: bool,
     as_json: bool,
     **options: Any,
@@ -159,6 +161,7 @@ def fit_command(
             kinds=kinds,
             drop=drop,
             missing=options["missing"],
+            groups=groups,
             estimate_folds=estimate_folds,
             tell=tell,
         )
@@ -246,6 +249,7 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
 @shared.search_options
 @shared.reading_options
 @shared.feature_options
+@shared.groups_option
 @shared.seed_option
 @shared.json_option
 def evaluate_command(
@@ -255,6 +259,7 @@ def evaluate_command(
     repetitions: int,
     kinds: dict[str, str],
     drop: tuple[str, ...],
+    groups: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -278,6 +283,7 @@ def evaluate_command(
             repetitions=repetitions,
             kinds=kinds,
             drop=drop,
+            groups=groups,
             tell=tell,
         )
     if as_json:

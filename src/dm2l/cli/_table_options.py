@@ -151,6 +151,13 @@ feature_options = _options(
         help="A column, or pattern of columns, to leave out.",
     ),
 )
+groups_option = click.option(
+    "--groups",
+    metavar="COLUMN|duplicates|scaffold",
+    help="Keep rows together in all folds that belong together, so that copies of a row are not "
+    "what it is judged by: those with the same value in a column, which is then no feature, with "
+    "the same features, or with molecules of one scaffold.",
+)
 search_options = _options(
     click.option(
         "--kernel",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
+from dm2l.tables._groups import row_groups
 from dm2l.tables._html import OPEN, YES, Bar, Cell, block, grid
 from dm2l.tables._measures import (
     MEASURES,
@@ -106,6 +108,7 @@ def evaluate_table(
     repetitions: int = 5,
     kinds: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
+    groups: Any = None,
     tell: Tell | None = None,
 ) -> TableEvaluation:
     """Hide observed labels, fill them in from the rest, and measure.
@@ -127,8 +130,8 @@ def evaluate_table(
         Share of the observed labels that is hidden.
     repetitions : int, default=5
         How often.
-    kinds, drop
-        As in :func:`fit_table`.
+    kinds, drop, groups
+        As in :func:`fit_table`; a label is hidden in all rows of a group or in none.
     tell : callable, default=None
         Gets a line about each step.
 
@@ -154,13 +157,14 @@ def evaluate_table(
     wishes = Wishes() if wishes is None else wishes
     if not 0 < hide < 1:
         raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
-    inputs, uses, observed = table_inputs(table, kinds, drop)
+    inputs, uses, observed = table_inputs(table, kinds, drop, groups)
+    together = row_groups(table, inputs, uses, groups)
     check_learnable(observed, str(table.path))
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
     for repetition in range(repetitions):
-        left, hidden = keep_back(observed, hide, wishes.seed + repetition)
+        left, hidden = keep_back(observed, hide, wishes.seed + repetition, together)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
         for name in METHODS:
             if name == ALONE:
@@ -172,7 +176,7 @@ def evaluate_table(
             fixed = wishes if name == COUPLED else ridge
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConstantLabelWarning)
-                pipeline, settings = fit_pipeline(inputs, uses, Y, fixed)
+                pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
             if name == COUPLED:
                 filled = fill_holes(model, X, left)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from dm2l.datasets import duplicate_groups
 from dm2l.labels import Cooccurrence, Implication, Spectrum
 from dm2l.readers.words import truth
+from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
+from dm2l.tables._preparation import typed_frame, unread_rows
 from dm2l.tables._table import Table
 
 _GROUP = 10  # rows that share a label from which on their rank means something
@@ -208,8 +210,11 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
 def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     if table.frame is None or uses is None:
         return table.n_rows - len(np.unique(duplicate_groups(table.matrix)))
-    used = [use.name for use in uses if use.used]
-    return int(table.frame[used].duplicated().sum()) if used else 0
+    if not any(use.used for use in uses):
+        return 0
+    inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
+    read = ~unread_rows(inputs, uses)
+    return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
 
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
@@ -296,5 +301,6 @@ def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
         return []
     return [
         f"{n_duplicates} rows repeat the features of an earlier one: estimates from "
-        "cross-validation are too good, since copies are on both sides"
+        "cross-validation are too good, since copies are on both sides; --groups duplicates keeps "
+        "them together"
     ]

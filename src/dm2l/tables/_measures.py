@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from dm2l.auto import label_table
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate
-from dm2l.model_selection import Interval, MultilabelKFold, corrected_t_interval
+from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
 
@@ -110,11 +110,20 @@ def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDAr
 
 
 def keep_back(
-    Y: NDArray[np.float64], share: float, seed: int
+    Y: NDArray[np.float64], share: float, seed: int, groups: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Labels that are left, and labels that are kept back: a share of each label's yes and no."""
-    left, kept = hide_per_label(Y, 1 - share, return_mask=True, random_state=seed)
-    return left, np.where(kept, np.nan, Y)
+    """Labels that are left, and labels that are kept back: a share of each label's yes and no.
+
+    Of a group of rows a label is kept back in all or in none; one yes makes it one.
+    """
+    if groups is None:
+        groups = np.arange(len(Y))
+    whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
+    np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
+    whole[whole < 0] = np.nan
+    _, kept = hide_per_label(whole, 1 - share, return_mask=True, random_state=seed)
+    stays = kept[groups]
+    return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
 
 def interval(
@@ -155,12 +164,14 @@ def estimate_rows(
     wishes: Wishes,
     folds: int,
     label_names: Sequence[str],
+    groups: NDArray[np.intp] | None = None,
     tell: Tell | None = None,
 ) -> Estimate:
     """Quality on new rows: preparation, settings and calibration are learnt without them."""
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
-    folds = max(2, min(folds, len(seen)))
-    splitter = MultilabelKFold(folds, random_state=wishes.seed)
+    splitter = replace(wishes, folds=folds).splitter(Y, groups)
+    splitter.groups = None if groups is None else groups[seen]
+    folds = splitter.n_splits
     measured, held, fold = [], np.full(Y.shape, np.nan), np.full(len(Y), -1)
     for number, (train, test) in enumerate(splitter.split(Y[seen], Y[seen]), 1):
         train, test = seen[train], seen[test]
@@ -174,6 +185,7 @@ def estimate_rows(
                 uses,
                 Y[train],
                 wishes,
+                groups=None if groups is None else groups[train],
                 tell=None if tell is None else _part(tell, f"estimate {number} of {folds}"),
             )
         measured.append(measure_pipeline(pipeline, take(inputs, test), Y[test]))

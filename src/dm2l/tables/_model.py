@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dm2l.arrays import take_rows
 from dm2l.auto import AutoClassifier
 from dm2l.readers.columns import LabelNames
+from dm2l.tables._groups import row_groups
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_held_out, estimate_rows
 from dm2l.tables._preparation import (
@@ -212,6 +213,7 @@ def fit_table(
     kinds: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
     missing: Sequence[Any] = (),
+    groups: Any = None,
     estimate_folds: int = 5,
     tell: Tell | None = None,
 ) -> TableModel:
@@ -229,6 +231,10 @@ def fit_table(
         Columns to leave out, by name or pattern.
     missing : sequence, default=()
         Marks of missing labels with which the table was read; the model remembers them.
+    groups : str or array-like of shape (n_rows,), default=None
+        Rows that folds keep together, so that the estimate is not one by copies: a column, which is
+        then no feature; "duplicates", rows whose features are the same; "scaffold", molecules of
+        one scaffold; or a value for every row.
     estimate_folds : int, default=5
         Folds of the estimate, in each of which settings are chosen anew; 0 for no estimate. The
         automatic estimator has its own, of its own folds.
@@ -265,12 +271,15 @@ def fit_table(
     wishes = Wishes() if wishes is None else wishes
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
-    inputs, uses, Y = table_inputs(table, kinds, drop)
+    inputs, uses, Y = table_inputs(table, kinds, drop, groups)
+    together = row_groups(table, inputs, uses, groups)
     check_learnable(Y, str(table.path))
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
-        estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, tell)
-    pipeline, settings = fit_pipeline(inputs, uses, Y, wishes, label_names=names, tell=tell)
+        estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)
+    pipeline, settings = fit_pipeline(
+        inputs, uses, Y, wishes, label_names=names, groups=together, tell=tell
+    )
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
     sample = None
     if isinstance(classifier, AutoClassifier):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, S
 
 from dm2l.chemistry import MorganFingerprints
 from dm2l.extras import require
+from dm2l.tables._groups import group_column
 from dm2l.tables._kinds import (
     ColumnUse,
     as_booleans,
@@ -136,7 +137,7 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 
 
 def table_inputs(
-    table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str]
+    table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
 ) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64]]:
     """Features, what every column is used for (None for a sparse matrix), and labels to learn from.
 
@@ -144,6 +145,8 @@ def table_inputs(
     """
     if table.frame is None:
         return table.matrix, None, table.Y
+    column = group_column(table, groups)
+    drop = [*drop, column] if column is not None and column not in drop else drop
     uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
     if not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])

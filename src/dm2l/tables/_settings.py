@@ -82,10 +82,14 @@ class Wishes:
             return self.scoring
         return usual_scoring(Y == 1, Y == 0)
 
-    def splitter(self, Y: NDArray[np.float64]) -> MultilabelKFold:
-        """Folds, no more of them than rows with something observed."""
-        n_rows = int((~np.isnan(Y)).any(axis=1).sum())
-        return MultilabelKFold(max(2, min(self.folds, n_rows)), random_state=self.seed)
+    def splitter(
+        self, Y: NDArray[np.float64], groups: NDArray[np.intp] | None = None
+    ) -> MultilabelKFold:
+        """Folds, no more of them than rows, or groups of rows, with something observed."""
+        seen = (~np.isnan(Y)).any(axis=1)
+        most = int(seen.sum()) if groups is None else len(np.unique(groups[seen]))
+        folds = max(2, min(self.folds, most))
+        return MultilabelKFold(folds, random_state=self.seed, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Settings:
     alpha: float
     score: float | None
 
-    def model(self, wishes: Wishes, Y: NDArray[np.float64]) -> DM2LClassifier:
+    def model(self, wishes: Wishes, Y: NDArray[np.float64], groups: Any = None) -> DM2LClassifier:
         """The estimator, to be fitted."""
         return DM2LClassifier(
             self.lambda_d,
@@ -105,7 +109,7 @@ class Settings:
             kernel=self.kernel,
             calibration=wishes.calibration,
             coupling=wishes.coupling,
-            cv=wishes.splitter(Y),
+            cv=wishes.splitter(Y, groups),
             random_state=wishes.seed,
             **_approximation(self.kernel, len(Y)),
         )
@@ -137,7 +141,7 @@ def check_learnable(Y: NDArray[np.float64], where: str) -> None:
 
 
 def choose_settings(
-    X: Any, Y: NDArray[np.float64], wishes: Wishes, tell: Tell | None = None
+    X: Any, Y: NDArray[np.float64], wishes: Wishes, tell: Tell | None = None, groups: Any = None
 ) -> Settings:
     """Search what is not fixed, on prepared features.
 
@@ -158,7 +162,7 @@ def choose_settings(
             kernel=kernel,
             scoring=wishes.metric(Y),
             **_approximation(kernel, len(Y), search=True),
-            cv=wishes.splitter(Y),
+            cv=wishes.splitter(Y, groups),
             refit=False,
             random_state=wishes.seed,
         ).fit(X, Y)
@@ -180,35 +184,43 @@ def fit_pipeline(
     wishes: Wishes,
     *,
     label_names: Sequence[str] | None = None,
+    groups: NDArray[np.intp] | None = None,
     tell: Tell | None = None,
 ) -> tuple[Pipeline, Settings | None]:
     """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen.
 
     The settings are None where the automatic estimator has chosen: they are many, and its own.
+    Folds keep ``groups`` of rows together; the model that is left knows nothing of them.
     """
     columns = preparation(uses, raw=wishes.automatic)
     X = columns.fit_transform(inputs)
-    settings, model = None, _automatic(wishes, Y, codes_of(columns), tell)
+    settings, model = None, _automatic(wishes, Y, codes_of(columns), groups, tell)
     if not wishes.automatic:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
-            settings = choose_settings(X, Y, wishes, tell)
-        model = settings.model(wishes, Y)
+            settings = choose_settings(X, Y, wishes, tell, groups)
+        model = settings.model(wishes, Y, groups)
         if tell is not None:
             tell("fitting and calibrating")
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
-    return Pipeline([("columns", columns), ("labels", model.fit(X, labels))]), settings
+    model.fit(X, labels)
+    if groups is not None:
+        model.cv = wishes.splitter(Y)
+    return Pipeline([("columns", columns), ("labels", model)]), settings
 
 
-def _automatic(wishes: Wishes, Y: NDArray[np.float64], codes: list[int], tell: Tell | None) -> Any:
+def _automatic(
+    wishes: Wishes, Y: NDArray[np.float64], codes: list[int], groups: Any, tell: Tell | None
+) -> Any:
+    usual = groups is None and wishes.folds == Wishes.folds
     model = AutoClassifier(
         wishes.effort,
         categorical_features=codes or None,
         coupling=wishes.coupling,
         # The usual number is that of the effort.
-        cv=None if wishes.folds == Wishes.folds else wishes.splitter(Y),
+        cv=None if usual else wishes.splitter(Y, groups),
         n_jobs=-1,
         random_state=wishes.seed,
     )

@@ -1,0 +1,131 @@
+"""Rows that belong together stay together, so that estimates are not made by copies."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from assays import LABELS, make_assays
+from dm2l import AutoClassifier
+from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.datasets import duplicate_groups
+from dm2l.model_selection import MultilabelKFold
+from dm2l.readers.columns import ColumnRequestError
+from dm2l.tables import (
+    Wishes,
+    evaluate_table,
+    fit_table,
+    inspect_table,
+    keep_back,
+    load_bundle,
+    save_bundle,
+    table_from_frame,
+)
+
+FIXED = Wishes("rbf", 0.0, 0.01, folds=3)
+
+
+def copies(n=40, times=3):
+    """Noise that tells nothing but which rows are copies: labels are those of the original."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    frame["patient"] = [f"P{i % 7}{i}" for i in range(n)]
+    for name in ("tox_1", "tox_2"):
+        frame[name] = rng.integers(0, 2, n)
+    frame = pd.concat([frame] * times, ignore_index=True)
+    return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+@pytest.mark.parametrize("wishes", [FIXED, Wishes(effort="quick", folds=3)])
+def test_copies_make_estimates_too_good_and_groups_do_not(wishes):
+    frame = copies()
+    table = table_from_frame(frame.drop(columns="patient"), "tox_*")
+    naive = fit_table(table, wishes, estimate_folds=3).estimate.values["label_auc"].mean
+    found = fit_table(table, wishes, estimate_folds=3, groups="duplicates")
+    honest = found.estimate.values["label_auc"].mean
+    assert honest < 0.7  # labels cannot be told: 0.5, with an error of 0.1
+    assert naive > honest + 0.2
+    named = table_from_frame(frame, "tox_*")
+    model = fit_table(named, wishes, estimate_folds=3, groups="patient")
+    assert model.estimate.values["label_auc"].mean == pytest.approx(honest, abs=0.2)
+    assert [use.kind for use in model.uses] == ["numeric"] * 3 + ["dropped"]
+    given = fit_table(table, wishes, estimate_folds=3, groups=frame["patient"])
+    assert given.estimate == model.estimate
+
+
+def test_the_file_of_a_model_holds_no_groups(tmp_path):
+    model = fit_table(table_from_frame(copies(), "tox_*"), FIXED, groups="patient")
+    save_bundle(model, tmp_path / "model")
+    assert load_bundle(tmp_path / "model").classifier.cv.groups is None
+
+
+def test_evaluation_hides_a_label_in_all_copies_or_in_none():
+    frame = copies()
+    table = table_from_frame(frame, "tox_*")
+    groups = frame.groupby("patient").ngroup().to_numpy()
+    left, hidden = keep_back(table.Y, 0.3, 0, groups)
+    assert np.array_equal(np.isnan(left), ~np.isnan(hidden))
+    for rows in (np.flatnonzero(groups == g) for g in range(groups.max() + 1)):
+        assert len(np.unique(np.isnan(left[rows]), axis=0)) == 1
+    assert np.isnan(left).mean() == pytest.approx(0.3, abs=0.05)
+    naive, honest = (
+        evaluate_table(table, FIXED, repetitions=2, drop=["patient"], groups=groups)
+        .methods["features alone"]["label_auc"]
+        .mean
+        for groups in (None, "duplicates")
+    )
+    assert honest < 0.7
+    assert naive > honest + 0.2
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ("nobody", "no such column.*'duplicates'"),
+        ("scaffold", "no SMILES"),
+        ([1, 2], "120 rows"),
+        ([1] * 120, "2 folds need as many groups of rows; there are 1"),
+    ],
+)
+def test_what_cannot_be_a_group_is_refused(groups, words):
+    with pytest.raises((ValueError, ColumnRequestError), match=words):
+        fit_table(table_from_frame(copies(), "tox_*"), FIXED, groups=groups)
+
+
+def test_rows_with_a_blank_group_belong_to_no_others():
+    frame = copies().assign(patient=None)
+    frame.loc[:9, "patient"] = "one"
+    model = fit_table(table_from_frame(frame, "tox_*"), FIXED, groups="patient")
+    assert model.estimate.repetitions == 5
+
+
+def test_inspect_counts_what_the_model_sees_twice_and_names_the_remedy():
+    found = inspect_table(table_from_frame(copies().drop(columns="patient"), "tox_*"))
+    assert found.n_duplicates == 80
+    assert any("--groups duplicates" in line for line in found.warnings)
+
+
+def test_the_automatic_estimator_keeps_groups_together_without_rows_of_no_label():
+    frame = copies()
+    X, Y = frame[["a", "b", "c"]].to_numpy(), frame[["tox_1", "tox_2"]].to_numpy(dtype=float)
+    Y[::5] = np.nan
+    groups = duplicate_groups(X)
+    for given in ("duplicates", groups):
+        cv = MultilabelKFold(3, groups=given, random_state=0)
+        model = AutoClassifier("quick", cv=cv, random_state=0).fit(X, Y)
+        fold = model.held_out_folds_
+        seen = fold >= 0
+        assert np.array_equal(seen, ~np.isnan(Y).all(axis=1))
+        assert all(len(set(fold[seen & (groups == g)])) <= 1 for g in range(groups.max() + 1))
+
+
+def test_molecules_are_grouped_by_fingerprint_and_by_scaffold():
+    pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
+    frame = pd.DataFrame(make_assays(150))
+    frame = pd.concat([frame, frame[:30]], ignore_index=True)
+    table = table_from_frame(frame, LABELS)
+    known = readable(frame["smiles"])
+    X = MorganFingerprints().fit_transform(frame["smiles"][known])
+    assert inspect_table(table).n_duplicates == X.shape[0] - duplicate_groups(X).max() - 1
+    model = fit_table(table, FIXED, groups="scaffold")
+    assert model.estimate.repetitions == 5
+    assert scaffold_groups(frame["smiles"]).max() + 1 >= 5
