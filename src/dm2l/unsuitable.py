@@ -18,7 +18,8 @@ def unsuitable(X: Any) -> str | None:
     >>> from dm2l.unsuitable import unsuitable
     >>> print(unsuitable([[1.0, 2.0], [float("nan"), 3.0]]))
     X is NaN in column 0, row 2. Fill such holes, for instance with
-    sklearn.impute.SimpleImputer in a pipeline; dm2l.tables and `dm2l fit` do so by themselves.
+    sklearn.impute.SimpleImputer in a pipeline; dm2l.tables.make_table_pipeline, AutoClassifier and
+    `dm2l fit` do so by themselves.
     """
     if sp.issparse(X):
         bad = X.data[~np.isfinite(X.data)] if X.dtype.kind == "f" else X.data[:0]
@@ -52,8 +53,8 @@ def _in_column(name: str, column: Any) -> str | None:
             return (
                 f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
                 f"{texts[0] + 1}). Encode it as numbers, for instance with "
-                "sklearn.preprocessing.OneHotEncoder in a pipeline; dm2l.tables and `dm2l fit` do "
-                "so by themselves."
+                "sklearn.preprocessing.OneHotEncoder in a pipeline; dm2l.tables."
+                "make_table_pipeline, AutoClassifier and `dm2l fit` do so by themselves."
             )
         dated = next((value for value in values if hasattr(value, "isoformat")), None)
         if dated is not None:
@@ -75,8 +76,8 @@ def _not_finite(value: float, where: str, count: int) -> str:
     if np.isnan(value):
         return (
             f"X is NaN{where}{more}. Fill such holes, for instance with "
-            "sklearn.impute.SimpleImputer in a pipeline; dm2l.tables and `dm2l fit` do so by "
-            "themselves."
+            "sklearn.impute.SimpleImputer in a pipeline; dm2l.tables.make_table_pipeline, "
+            "AutoClassifier and `dm2l fit` do so by themselves."
         )
     return (
         f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."

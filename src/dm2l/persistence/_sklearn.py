@@ -33,6 +33,11 @@ _SCHEMA = "schema.json"
 _OWN = (
     "dm2l.persistence._sklearn.Slot",
     "dm2l.baselines._filling.HolesAreNegatives",
+    "dm2l.tables._pipeline.TableColumns",
+    # Of transformers of tables, and nothing that runs: the dtype that SimpleImputer was fitted to,
+    # and the list of other columns of an older ColumnTransformer.
+    "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",
 )
 # By way of the one loader of skops that reads their members, which have been checked by then.
 _SPARSE_LOADER = "SparseMatrixNode"

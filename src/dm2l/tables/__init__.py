@@ -27,6 +27,7 @@ from dm2l.tables._model import score_correlation as score_correlation
 from dm2l.tables._output import check_suffix as check_suffix
 from dm2l.tables._output import plain_values as plain_values
 from dm2l.tables._output import write_columns as write_columns
+from dm2l.tables._pipeline import TableColumns, make_table_pipeline
 from dm2l.tables._progress import progress
 from dm2l.tables._reading import MATRIX_FORMATS as MATRIX_FORMATS
 from dm2l.tables._reading import read_cells as read_cells
@@ -56,6 +57,7 @@ __all__ = [
     "Settings",
     "Suggestions",
     "Table",
+    "TableColumns",
     "TableEvaluation",
     "TableModel",
     "Wishes",
@@ -67,6 +69,7 @@ __all__ = [
     "fit_table",
     "inspect_table",
     "load_bundle",
+    "make_table_pipeline",
     "progress",
     "read_for",
     "read_table",

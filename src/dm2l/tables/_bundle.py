@@ -27,9 +27,6 @@ from dm2l.tables._settings import Settings
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
 
-# What the transformers hold besides plain values, none of which runs anything: the dtype that
-# SimpleImputer was fitted to, and the list of other columns of an older ColumnTransformer.
-_TRUSTED = ("numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList")
 # Kinds of columns that are not used.
 _LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
 # What parts that do not belong together raise at the first row.
@@ -115,7 +112,7 @@ def load_bundle(path: str | Path) -> TableModel:
     ValueError
         If the file holds no such model; :class:`dm2l.persistence.ModelFileError` if it is damaged.
     """
-    pipeline = load_model(Path(path), trusted=_TRUSTED)
+    pipeline = load_model(Path(path))
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
     if not isinstance(record, dict):
         raise ValueError(

@@ -271,9 +271,10 @@ def fit_table(
     wishes = Wishes() if wishes is None else wishes
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
+    check_learnable(table.Y, str(table.path))
     inputs, uses, Y = table_inputs(table, kinds, drop, groups)
     together = row_groups(table, inputs, uses, groups)
-    check_learnable(Y, str(table.path))
+    check_learnable(Y, f"{table.path}, in rows with a molecule" if uses else str(table.path))
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
         estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)

@@ -147,12 +147,20 @@ def table_inputs(
         return table.matrix, None, table.Y
     column = group_column(table, groups)
     drop = [*drop, column] if column is not None and column not in drop else drop
-    uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-    if not any(use.used for use in uses):
-        listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
-        raise ValueError(f"{table.path}: no column can be used as a feature. {listed}.")
+    uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
     return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
+
+
+def usable(
+    frame: Any, kinds: Mapping[str, str] | None, drop: Sequence[str], decimal: str, where: str
+) -> list[ColumnUse]:
+    """What columns are used for; at least one is."""
+    uses = column_kinds(frame, kinds, drop=drop, decimal=decimal)
+    if not any(use.used for use in uses):
+        listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
+        raise ValueError(f"{where}: no column can be used as a feature. {listed}.")
+    return uses
 
 
 class Feature(NamedTuple):
