@@ -20,6 +20,7 @@ from dm2l.readers.csv_file import TEXT
 from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
 from dm2l.readers.words import PAIRS, Marks
+from dm2l.readers.xlsx_file import EXCEL
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
@@ -77,6 +78,11 @@ def check_form(table: Table, output: Path) -> None:
         wanted: tuple[str, ...] = (".npz",)
     else:
         suffix = form(table.path)
+        if suffix in EXCEL:
+            raise ValueError(
+                f"{table.path}: a sheet is read, but not written again: save it as .csv and "
+                "complete that, or have `dm2l predict` write a table of answers."
+            )
         if suffix not in (*TEXT, *PARQUET):
             raise ValueError(
                 "A table made of a data frame has no file that could be written again. Put "

@@ -17,6 +17,7 @@ from dm2l.readers.columns import check_distinct, choose_labels, fits
 from dm2l.readers.csv_file import TEXT, CsvFile
 from dm2l.readers.parquet_file import PARQUET, read_frame
 from dm2l.readers.unpacking import form, open_unpacked
+from dm2l.readers.xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
@@ -41,9 +42,9 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv or .parquet file with a header; or .arff, .svm, .npz or .mat, whose features
-        are numbers and which mostly say themselves what is a label. Text may be packed, as in
-        .csv.gz.
+        A .csv, .tsv, .parquet or .xlsx file (its first sheet) with a header; or .arff, .svm, .npz
+        or .mat, whose features are numbers and which mostly say themselves what is a label. Text
+        may be packed, as in .csv.gz.
     labels : int, str or list of str, default=None
         Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
         with commas, or the number of last columns. None: no column is a label, or those of which
@@ -114,13 +115,13 @@ def read_table(
             )
         return _matrix_table(path, bunch, labels)
     answers = {"missing": missing, "positive": positive}
-    if suffix in PARQUET:
-        frame = read_frame(path, ignore_metadata=True)
+    if suffix in (*PARQUET, *EXCEL):
+        frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
         names = list(frame.columns)
         chosen = [] if labels is None else choose_labels(names, labels, str(path))
         return split_columns(path, frame, names, chosen, **answers)
     if suffix not in TEXT:
-        known = ", ".join((*TEXT, *PARQUET, *MATRIX_FORMATS))
+        known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
     names = file.names

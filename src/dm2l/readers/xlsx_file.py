@@ -1,0 +1,67 @@
+"""The first sheet of an Excel file, as a data frame."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from typing import Any
+
+from dm2l.extras import require
+from dm2l.files import DataFileError, check_regular, reading
+from dm2l.memory import check_room
+from dm2l.readers.columns import check_distinct
+from dm2l.readers.unpacking import FEWER
+
+__all__ = ["EXCEL", "read_sheet"]
+
+EXCEL = (".xlsx",)
+# Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
+_FACTOR = 3.0
+
+
+def read_sheet(path: str | os.PathLike[str]) -> Any:
+    """All rows of the first sheet, with its first row for names; blank rows do not count.
+
+    Of formulas the values are read that the program which saved the file has computed.
+    """
+    pandas, openpyxl = require("pandas", "io"), require("openpyxl", "excel")
+    check_regular(path)
+    with reading(path, "an Excel file"), zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    check_room(path, _FACTOR * size, "a sheet of this size", FEWER)
+    names: list[str] = []
+    columns: list[list[Any]] = []
+    with reading(path, "an Excel file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and rules, which are not read
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what a file announces need not be so
+            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+                size = max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
+                if not size:
+                    continue
+                if not names:
+                    names = [_name(cell, j) for j, cell in enumerate(row[:size])]
+                    columns = [[] for _ in names]
+                    continue
+                if size > len(names):
+                    raise DataFileError(
+                        path,
+                        f"a cell beyond the {len(names)} columns of the header",
+                        place=f"row {number} of the sheet",
+                        way_out="Give its column a name, or clear it.",
+                    )
+                for j, column in enumerate(columns):
+                    column.append(row[j] if j < len(row) else None)
+        finally:
+            book.close()
+    if not names:
+        raise DataFileError(path, "its first sheet is empty")
+    check_distinct(names, str(path))
+    return pandas.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def _name(cell: Any, j: int) -> str:
+    return ("" if cell is None else str(cell).strip()) or f"column {j + 1}"
