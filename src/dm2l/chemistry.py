@@ -5,6 +5,7 @@ RDKit does the work, which the extra ``chem`` brings.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
@@ -24,6 +25,7 @@ ABSENT = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules that are written as SMILES.
 
@@ -49,9 +51,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     ((3, 2048), False)
     """
 
-    def __init__(self, radius: int = 2, n_bits: int = 2048) -> None:
-        self.radius = radius
-        self.n_bits = n_bits
+    radius: int = 2
+    n_bits: int = 2048
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Check the parameters; there is nothing to learn.

@@ -229,8 +229,8 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     >>> folds = MultilabelKFold(n_splits=2, groups="duplicates", random_state=0)
     >>> for train, test in folds.split([[1], [1], [1], [2], [2], [3]], Y):
     ...     print(test)
-    [0 1 2]
-    [3 4 5]
+    [3 4]
+    [0 1 2 5]
     """
 
     n_splits: int = 5

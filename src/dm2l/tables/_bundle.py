@@ -244,7 +244,7 @@ def _use(value: Any) -> bool:
 def _settings(value: dict[str, Any]) -> bool:
     return (
         value.keys() == {"kernel", "lambda_d", "alpha", "score"}
-        and value["kernel"] in ("linear", "rbf")
+        and value["kernel"] in ("linear", "rbf", "tanimoto")
         and all(_number(value[k]) and math.isfinite(value[k]) for k in ("lambda_d", "alpha"))
         and (value["score"] is None or _number(value["score"]))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from dm2l.tables._preparation import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class TableColumns(TransformerMixin, BaseEstimator):
     """Columns of a data frame as features: numbers, yes and no, categories, texts, molecules.
 
@@ -65,17 +66,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
     ['mass', 'mass is missing', 'phase=gas', 'phase=solid']
     """
 
-    def __init__(
-        self,
-        kinds: Mapping[str, str] | None = None,
-        drop: Sequence[str] = (),
-        decimal: str = ".",
-        raw: bool = False,
-    ) -> None:
-        self.kinds = kinds
-        self.drop = drop
-        self.decimal = decimal
-        self.raw = raw
+    kinds: Mapping[str, str] | None = None
+    drop: Sequence[str] = ()
+    decimal: str = "."
+    raw: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Decide what every column is good for, and learn its scale, values or words.

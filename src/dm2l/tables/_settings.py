@@ -35,7 +35,7 @@ class Wishes:
 
     Attributes
     ----------
-    kernel : {"auto", "linear", "rbf"}
+    kernel : {"auto", "linear", "rbf", "tanimoto"}
         "auto" leaves everything to :class:`dm2l.AutoClassifier`, unless a setting of DM2L is given
         (``lambda_d``, ``alpha``, ``scoring``): then linear and rbf are tried.
     lambda_d, alpha : float or None

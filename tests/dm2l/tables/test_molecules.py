@@ -29,7 +29,7 @@ from dm2l.tables import (
 )
 
 pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
-ONE = Wishes("rbf", 0.1, 1.0, folds=3)
+ONE = Wishes("tanimoto", 0.1, 1.0, folds=3)
 
 
 @pytest.fixture(scope="module")
