@@ -19,6 +19,7 @@ from dm2l.parameters import check_count
 
 __all__ = ["MorganFingerprints", "has_rdkit", "readable", "scaffold_groups"]
 
+MOST_BITS = 2**20  # more are a slip, or a file that wants all memory
 ABSENT = (
     "Molecules are read by RDKit, which is not installed: pip install 'dm2l[chem]'. Without it a "
     "column of SMILES is no feature: leave it out, or bring fingerprints as columns of 0 and 1."
@@ -69,10 +70,15 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         self
             The transformer.
         """
-        check_count("radius", self.radius)
-        check_count("n_bits", self.n_bits)
+        self._check()
         self.n_features_in_ = 1
         return self
+
+    def _check(self) -> None:
+        check_count("radius", self.radius)
+        check_count("n_bits", self.n_bits)
+        if self.n_bits > MOST_BITS:
+            raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 
     def transform(self, X: ArrayLike) -> sp.csr_array:
         """Fingerprints of molecules.
@@ -92,6 +98,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         ValueError
             If RDKit cannot read one; :func:`readable` says which.
         """
+        self._check()  # a model file may hold anything
         texts = _texts(X)
         with _silence():
             parse = _chem().MolFromSmiles
@@ -123,6 +130,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         ndarray of str of shape (n_bits,)
             ``bit 0`` and so on.
         """
+        self._check()
         return np.array([f"bit {number}" for number in range(self.n_bits)], dtype=object)
 
 

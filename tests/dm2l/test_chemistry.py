@@ -48,10 +48,12 @@ def test_scaffolds_keep_a_series_together():
     assert scaffold_groups(smiles).tolist() == [0, 0, 1, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("parameters", [{"radius": 0}, {"n_bits": 1.5}])
+@pytest.mark.parametrize("parameters", [{"radius": 0}, {"n_bits": 1.5}, {"n_bits": 2**40}])
 def test_parameters_are_checked(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         MorganFingerprints(**parameters).fit(SMILES)
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        MorganFingerprints(**parameters).transform(SMILES)
 
 
 def test_it_is_a_part_of_pipelines_and_of_their_files(tmp_path):

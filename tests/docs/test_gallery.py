@@ -43,6 +43,8 @@ def figures() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_draws(path: Path, figures: None) -> None:
+    if path.stem == "plot_10_molecules":
+        pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
     runpy.run_path(str(path), run_name="__main__")
     assert plt.get_fignums()
 

@@ -164,8 +164,8 @@ search_options = _options(
         type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
         default="auto",
         show_default=True,
-        help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines linear, "
-        "kernel and tree models.",
+        help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines "
+        "linear, kernel and tree models.",
     ),
     click.option("--lambda-d", type=click.FloatRange(0), help="Weight of DM2L's nuclear norms."),
     click.option("--alpha", type=click.FloatRange(0), help="Ridge."),

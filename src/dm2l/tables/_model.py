@@ -274,7 +274,7 @@ def fit_table(
     check_learnable(table.Y, str(table.path))
     inputs, uses, Y = table_inputs(table, kinds, drop, groups)
     together = row_groups(table, inputs, uses, groups)
-    check_learnable(Y, f"{table.path}, in rows with a molecule" if uses else str(table.path))
+    check_learnable(Y, f"{table.path}, rows with a molecule")
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
         estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)
