@@ -113,7 +113,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
                         "dm2l.chemistry.readable says which rows to leave out."
                     )
                 bits.append(generator.GetFingerprint(molecule).GetOnBits())
-        ends = np.cumsum([0, *map(len, bits)])
+        ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # of a wider index trees take none
         places = np.fromiter((bit for row in bits for bit in row), dtype=np.int32, count=ends[-1])
         return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(texts), self.n_bits))
 

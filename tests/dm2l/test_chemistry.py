@@ -24,6 +24,7 @@ def test_bits_are_those_of_rdkit(radius, n_bits):
     assert np.array_equal(found.toarray(), np.array(expected))
     assert np.array_equal(found.toarray()[0], found.toarray()[1])
     assert not found.toarray()[-1].any()
+    assert found.indices.dtype == found.indptr.dtype == np.int32  # as trees want it
 
 
 def test_a_column_may_be_a_table_of_one_and_have_spaces_and_holes():

@@ -167,6 +167,9 @@ class AutoClassifier(MissingLabelClassifier):
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite)
         if sp.issparse(X) and np.isnan(X.data).any():
             raise ValueError("A sparse X must not hold NaN; what is not stored counts as 0.")
+        if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees take no other
+            narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+            X = sp.csr_array(narrow, shape=X.shape)
         if reset:
             self._home = "numpy"
             self._columns = Columns.of(X, self.categorical_features)

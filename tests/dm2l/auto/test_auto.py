@@ -103,7 +103,10 @@ def test_sparse_rows_give_what_dense_ones_do(few_trees, effort):
     X = (rng.random((150, 40)) < 0.2).astype(float)
     Y = np.where(rng.random((150, 2)) < 0.2, np.nan, X[:, :2])
     dense = AutoClassifier(effort, random_state=0).fit(X, Y)
-    sparse = AutoClassifier(effort, random_state=0).fit(sp.csr_array(X), Y)
+    rows = sp.csr_array(X)
+    wide = rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    rows = sp.csr_array(wide, shape=X.shape)  # which trees alone would refuse
+    sparse = AutoClassifier(effort, random_state=0).fit(rows, Y)
     assert sparse.leaderboard_["model"] == dense.leaderboard_["model"]
     if effort == "quick":  # trees break ties between columns as they come
         assert dense.leaderboard_["model"][1] == "tanimoto kernel"
