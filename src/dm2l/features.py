@@ -121,6 +121,14 @@ class Features:
         moved = W[self.d :, :] + sign * (mean @ W[: self.d, :])[None, :]
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
+    def spread(self, weights: NDArray[np.float64] | None = None) -> float:
+        """Variances of all columns, added up."""
+        return float(column_variances(self.Phi, weights).sum())
+
+    def with_intercept(self, W: Any, other: Any) -> Any:
+        """``W`` with the intercept of other weights."""
+        return self.xp.concat([W[: self.d, :], other[self.d :, :]], axis=0)
+
     def scores(self, W: Any) -> Any:
         """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
         W = self.xp.astype(W, self.Phi.dtype, copy=False)

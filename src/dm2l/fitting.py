@@ -7,7 +7,7 @@ the search and fits by blocks of rows have in common.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -49,6 +49,9 @@ from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
 from dm2l.parameters import check_choice, check_count, check_number, is_number
 from dm2l.solvers import (
+    KernelPreconditioner,
+    KernelProblem,
+    KernelScores,
     Minimand,
     Preconditioner,
     Problem,
@@ -61,7 +64,7 @@ from dm2l.solvers import (
 )
 from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
 
-__all__ = ["Fit", "Fitting", "Last", "Prepared"]
+__all__ = ["SAFE_KERNELS", "Fit", "Fitting", "Last", "Prepared"]
 
 # New rows of Arts, Business and emotions gain from a second, and hardly from a third.
 _JOINT_ROUNDS = 2
@@ -69,6 +72,10 @@ _KERNELS = (
     *("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "tanimoto"),
     "precomputed",
 )
+# Those whose matrices are positive semi-definite without a look at them.
+SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
+# Least ridge, in units of the trace of the kernel matrix, that leaves its factor enough digits.
+_LEAST_RIDGE = 1e-9
 # What "scale" means where similarities lie between 0 and 1 whatever the columns.
 _TANIMOTO_GAMMA = 3.0
 
@@ -89,7 +96,14 @@ class Prepared:
     def problem(self, alpha: float, lambda_d: float) -> Problem:
         """The problem with these settings; one at a time."""
         self.objective.set_weight(lambda_d)
-        return Problem(self.features, self.objective, alpha)
+        kind = KernelProblem if isinstance(self.features, KernelScores) else Problem
+        return kind(self.features, self.objective, alpha)
+
+    def preconditioner(self, problem: Problem, *, single: bool = False) -> Preconditioner:
+        """That of one of the problems; others may follow. ``single`` is of those of kernels."""
+        if isinstance(problem, KernelProblem):
+            return KernelPreconditioner(problem, keep=True, single=single)
+        return Preconditioner(problem, self.gram)
 
 
 class Last(NamedTuple):
@@ -315,7 +329,7 @@ class Fitting:
         What the row's known labels say is added to what a hole is without them, by ridge with the
         norms: targets by ridge alone would undo most of what the norms do.
         """
-        factor = Preconditioner(problem)
+        factor = _preconditioner(problem, keep=True)
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         norms = None
         if problem.lambda_d:
@@ -427,21 +441,40 @@ class Fitting:
     # -- problem --------------------------------------------------------------------------------
 
     def prepare(
-        self, X: Any, T: Signs, entries: Entries | None = None, *, scratch: bool = False
+        self,
+        X: Any,
+        T: Signs,
+        entries: Entries | None = None,
+        *,
+        scratch: bool = False,
+        safe: bool = False,
+        alphas: Sequence[float] | None = None,
     ) -> Prepared:
         """Everything about the rows that no setting of alpha and lambda_d changes.
 
-        ``scratch`` says that ``X`` may be overwritten.
+        ``scratch`` says that ``X`` may be overwritten, ``safe`` that it is a kernel matrix that
+        needs no check, and ``alphas`` are the ridges where there are several.
         """
         published = self.solver == "published"
-        feature_map = self.feature_map(X, None if entries is None else entries.rows)
-        Phi = feature_map.fit(X)
         workers = blas_thread_count()
-        plain = Phi is X and not published
-        Phi = without_zeros(X) if plain else Phi
-        features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
-        if plain:
-            features = features.centre(in_place=scratch)
+        rows = None if entries is None else entries.rows
+        feature_map = self.feature_map(X, rows)
+        features: Features | None = None
+        if rows is None and self._in_scores and (safe or self.kernel in SAFE_KERNELS):
+            columns = KernelColumns(self.kernel_for(X))
+            K = columns.fit(X)
+            trace = float(namespace(K).linalg.trace(K))
+            scores = KernelScores(K, bool(self.fit_intercept))
+            del K
+            if min(alphas or [self._ridge(X, scores, None)]) > _LEAST_RIDGE * trace:
+                feature_map, features = columns, scores
+        if features is None:
+            Phi = feature_map.fit(X)
+            plain = Phi is X and not published
+            Phi = without_zeros(X) if plain else Phi
+            features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
+            if plain:
+                features = features.centre(in_place=scratch)
         objective = Objective(
             T,
             self.lambda_d,
@@ -454,10 +487,20 @@ class Fitting:
         )
         return Prepared(feature_map, features, objective)
 
+    @property
+    def _in_scores(self) -> bool:
+        """Whether an exact kernel model is fitted in its scores: what the norms make worth it."""
+        plain = self.approximation is None and not self.linear
+        norms = bool(self.local and self.lambda_d)
+        return plain and self.solver == "lbfgs" and (norms or self.coupling == "joint")
+
     def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        return self.ridge_of(column_variances(X if self.linear else features.Phi, weights))
+        if self.linear:
+            return ridge_of_variances(column_variances(X, weights))
+        spread = features.spread(weights)
+        return spread if spread > 0 else 1.0
 
     def ridge_of(self, variances: NDArray[np.float64]) -> float:
         """The ridge, or what "scale" means for features of these variances."""
@@ -484,7 +527,8 @@ class Fitting:
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value], ridge=W)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": self._reporter}
-        preconditioner = preconditioner or Preconditioner(problem)
+        if preconditioner is None:
+            preconditioner = _preconditioner(problem)
         # From here on the workers of features and objective share the cores; threads of BLAS,
         # which go on spinning for a while after every product, would only be in their way.
         with one_blas_thread():
@@ -611,3 +655,10 @@ class Fitting:
         else:
             K = attributes["_kernel"](X, attributes["X_fit_"])
         return K @ take_columns(attributes["dual_coef_"], chosen) + intercept
+
+
+def _preconditioner(problem: Minimand, *, keep: bool = False) -> Preconditioner:
+    """``keep`` says that a kernel matrix is needed once more."""
+    if isinstance(problem, KernelProblem):
+        return KernelPreconditioner(problem, keep=keep)
+    return Preconditioner(problem)

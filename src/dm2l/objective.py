@@ -392,6 +392,8 @@ class Objective:
             norms = run_all(tasks, self._workers)
         everyone = norms.pop(0) if concave else None
         total = self.groups.sum_back(stacked)
+        tasks.clear()
+        stacked = padded = None  # what follows is the peak of a fit with many labels
         local, local_exact = sum(n.value for n in norms), sum(n.exact for n in norms)
         shared = 0.0, 0.0
         if everyone is not None:
@@ -400,6 +402,7 @@ class Objective:
                 gradient -= self.lambda_d * self._scaled(everyone.gradient)
             else:
                 total -= self._scaled(everyone.gradient)
+            everyone = None
         elif self.discriminant:
             inner = float(xp.sum(linear * F, dtype=xp.float64))
             shared = inner, inner

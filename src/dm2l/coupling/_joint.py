@@ -57,12 +57,12 @@ def learn_jointly(
     filled, trust = _fill(T, honest, F)
     filled = np.where(known, goal, filled)
     problem.objective.fill(filled)
-    factor = Preconditioner(problem)
+    factor = factor.again(problem)
     weights = None if problem.objective.rows is None else to_numpy(problem.objective.observed)
     everything = np.ones_like(known)
     h = to_numpy(fitted_leverages(features, factor, everything, problem.alpha, weights=weights))
     for k in range(ROUNDS):
-        W = factor.to_weights(factor.to_gradient(problem.right()))
+        W = factor.to_weights(factor.step(factor.to_gradient(problem.right())))
         F = to_numpy(float64(features.scores(W)))
         honest = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
         if k + 1 < ROUNDS:

@@ -9,10 +9,16 @@ from numpy.typing import NDArray
 
 from dm2l.arrays import float64, like, namespace, to_numpy
 from dm2l.coupling._patterns import Mask
-from dm2l.features import Features, column_variances
+from dm2l.features import Features
 from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
-from dm2l.solvers import Minimand, Preconditioner, Problem, conjugate_gradients
+from dm2l.solvers import (
+    KernelPreconditioner,
+    Minimand,
+    Preconditioner,
+    Problem,
+    conjugate_gradients,
+)
 
 # A row that all but determines its own score would otherwise get a residual without bound.
 MOST = 0.98
@@ -70,7 +76,9 @@ def fitted_leverages(
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
-    if exact or features.size <= EXACT:
+    if isinstance(factor, KernelPreconditioner):
+        h = factor.leverages()
+    elif exact or features.size <= EXACT:
         # Rows of Phi R'^-1, which is what scores of the weights R'^-1 are.
         eye = np.eye(features.size)
         for start in range(0, features.size, _WIDTH):
@@ -88,7 +96,7 @@ def fitted_leverages(
     rate = np.maximum(known.mean(axis=0), 1.0 / len(known))
     if weights is not None:
         rate = np.maximum(weights.sum(axis=0) / rows.sum(), 1.0 / len(known))
-    level = float(column_variances(features.Phi, rows).sum()) / max(float(xp.mean(h)), 1e-300)
+    level = features.spread(rows) / max(float(xp.mean(h)), 1e-300)
     value = max(level - alpha, 0.0) / rho
     scale = (rho * value + alpha + 1e-300) / (rate * value + alpha + 1e-300)
     h = h[:, None] * like(scale, h)[None, :]
@@ -203,12 +211,12 @@ def fold_scores(
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
         objective = Objective(rest, 0.0, like=features.example, entries=entries.masked(rest))
-        part = Problem(features, objective, problem.alpha)
-        start = factor.to_gradient(part.right())
+        part = type(problem)(features, objective, problem.alpha)
+        start = factor.step(factor.to_gradient(part.right()))
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)
         there = factor.to_weights(found)
         if features.intercept:
-            there = features.xp.concat([there[:-1, :], W[-1:, :]])
+            there = features.with_intercept(there, W)
         scores = to_numpy(float64(features.scores(there)))
         both = (rest > 0).any(axis=0) & (rest < 0).any(axis=0)
         F = np.where(out[:, None] & (T != 0), np.where(both, scores, np.nan), F)

@@ -15,11 +15,15 @@ from dm2l.arrays import to_numpy
 from dm2l.base import Selection, every_label
 from dm2l.fitting import Fitting, Prepared
 from dm2l.labels import Entries, Signs
-from dm2l.solvers import Preconditioner, Problem, Solution, conjugate_gradients, solve_lbfgs
+from dm2l.solvers import KernelProblem, Problem, Solution, conjugate_gradients, solve_lbfgs
 from dm2l.threads import blas_threads, one_blas_thread
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
 SMOOTHING = 1e-2
+# Gradient of ridge at the end, in roots of the tolerance, which is that of objectives.
+PRECISE = 0.1
+# Disagreement of scores and coefficients that float32 may leave.
+DRIFT = 1e-3
 # Relative rounding of an objective.
 ROUNDING = 1e-12
 
@@ -42,8 +46,13 @@ def score_paths(
     metric: Callable[..., float],
     entries: Entries | None = None,
     entries_test: Entries | None = None,
+    *,
+    safe: bool = False,
 ) -> PathScores:
-    """All alphas and lambdas on the training rows of one fold, scored on its test rows."""
+    """All alphas and lambdas on the training rows of one fold, scored on its test rows.
+
+    ``safe`` says that ``X`` is a kernel matrix that needs no check.
+    """
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
@@ -54,7 +63,14 @@ def score_paths(
         return part
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
     with blas_threads(X.shape[0] * min(X.shape) ** 2):
-        prepared = fitting.prepare(X, T, selection.entries(entries), scratch=not keep.all())
+        prepared = fitting.prepare(
+            X,
+            T,
+            selection.entries(entries),
+            scratch=not keep.all(),
+            safe=safe,
+            alphas=alphas,
+        )
         for a, alpha in enumerate(alphas):
             start, last = time.perf_counter(), None
             for place, W in _path(fitting, prepared, alpha, lambdas):
@@ -81,12 +97,19 @@ def _path(
     the very same object.
     """
     problem = prepared.problem(alpha, 0.0)
-    preconditioner = Preconditioner(problem, prepared.gram)
     precise = 0.0 in lambdas
-    with one_blas_thread():
-        V = conjugate_gradients(
-            problem, preconditioner, tol=1e-4 if precise else 0.1, max_iter=200 if precise else 10
-        )
+    for single in (fitting.tol >= 1e-5, False):
+        preconditioner = prepared.preconditioner(problem, single=single)
+        with one_blas_thread():
+            V = conjugate_gradients(
+                problem,
+                preconditioner,
+                tol=PRECISE * fitting.tol**0.5 if precise else 0.1,
+                max_iter=200 if precise else 10,
+            )
+        # A ranking needs few digits, unless the ridge is so small that few become none.
+        if not isinstance(problem, KernelProblem) or problem.features.drift(V) <= DRIFT:
+            break
     enough = -np.inf  # lambda_d up to which the last weights will do
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])

@@ -22,7 +22,7 @@ from dm2l.arrays import checked_numbers, is_foreign
 from dm2l.base import MissingLabelClassifier, fold_inputs, weighed
 from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
-from dm2l.fitting import Fitting
+from dm2l.fitting import SAFE_KERNELS, Fitting
 from dm2l.labels import Entries, Signs
 from dm2l.model_selection import get_judge, get_scorer_names
 from dm2l.parameters import is_number
@@ -277,7 +277,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
             fitting = Fitting.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
-            inputs = X
+            inputs, safe = X, fitting.kernel in SAFE_KERNELS
             if not (fitting.linear or fitting.pairwise) and self.approximation is None:
                 # Once for all folds.
                 inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
@@ -296,6 +296,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                     lambdas,
                     metric,
                     *(None if entries is None else entries.take(rows) for rows in fold),
+                    safe=safe,
                 )
                 for fold in folds
                 for share in shares

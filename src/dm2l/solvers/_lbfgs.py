@@ -271,7 +271,8 @@ class _Descent:
         self._model = self.xp.linalg.inv(identity(curvature) + share * curvature)
 
     def _precondition(self, gradient: Any) -> Any:
-        return gradient if self._model is None else gradient @ self._model
+        turned = gradient if self._model is None else gradient @ self._model
+        return self._preconditioner.step(turned)
 
     def _accept(self, point: _Point) -> None:
         self.n_iter += 1
@@ -283,8 +284,9 @@ class _Descent:
             self._report(self.n_iter, point.exact)
 
     def _inner(self, A: Any, B: Any) -> float:
+        """Of a gradient and a step, whose first rows are what the gradient is about."""
         flat = self.xp.reshape
-        return float(self.xp.vecdot(flat(A, (-1,)), flat(B, (-1,))))
+        return float(self.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))
 
 
 class _Pace:
@@ -337,20 +339,21 @@ class _Memory:
         """Remember a pair, if the function curves upwards along it."""
         xp = array_namespace(step)
         s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
-        sy, ss, yy = float(xp.vecdot(s, y)), float(xp.vecdot(s, s)), float(xp.vecdot(y, y))
+        met = s[: y.shape[0]]
+        sy, ss, yy = (float(xp.vecdot(*pair)) for pair in ((met, y), (met, met), (y, y)))
         if not sy > 1e-10 * (ss * yy) ** 0.5:
             return
         if not self._order:
-            shape = (self._size, s.shape[0])
-            self._steps = xp.zeros(shape, dtype=s.dtype, device=device(s))
-            self._changes = xp.zeros(shape, dtype=s.dtype, device=device(s))
+            self._steps, self._changes = (
+                xp.zeros((self._size, v.shape[0]), dtype=v.dtype, device=device(v)) for v in (s, y)
+            )
         full = len(self._order) == self._size
         slot = self._order.pop(0) if full else len(self._order)
         self._order.append(slot)
         self._steps[slot, :] = s
         self._changes[slot, :] = y
         # Only products of a step with later changes are ever needed.
-        self._products[:, slot] = to_numpy(self._steps @ y)
+        self._products[:, slot] = to_numpy(self._steps[:, : y.shape[0]] @ y)
 
     def direction(self, gradient: Any, precondition: Any) -> Any:
         """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
@@ -362,9 +365,10 @@ class _Memory:
         upper = np.triu(self._products[np.ix_(order, order)])
         back = np.argsort(order)
         g = xp.reshape(gradient, (-1,))
-        alpha = scipy.linalg.solve_triangular(upper, to_numpy(steps @ g)[order])
+        alpha = scipy.linalg.solve_triangular(upper, to_numpy(steps[:, : g.shape[0]] @ g)[order])
         q = g - like(alpha[back], g) @ changes
-        r = xp.reshape(precondition(xp.reshape(q, gradient.shape)), (-1,))
-        rest = np.diagonal(upper) * alpha - to_numpy(changes @ r)[order]
+        step = precondition(xp.reshape(q, gradient.shape))
+        r = xp.reshape(step, (-1,))
+        rest = np.diagonal(upper) * alpha - to_numpy(changes @ r[: g.shape[0]])[order]
         gamma = scipy.linalg.solve_triangular(upper, rest, trans="T")
-        return -xp.reshape(r + like(gamma[back], g) @ steps, gradient.shape)
+        return -xp.reshape(r + like(gamma[back], g) @ steps, step.shape)

@@ -217,3 +217,16 @@ class Preconditioner:
     def to_variables(self, W: Any) -> Any:
         """``V = R'W``."""
         return self._R.T @ W
+
+    def again(self, problem: Minimand) -> Preconditioner:
+        """That of the same problem after other entries have become known; the last one."""
+        return Preconditioner(problem)
+
+    def step(self, gradient: Any) -> Any:
+        """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
+        return gradient
+
+    def hessian(self, problem: Minimand, V: Any) -> Any:
+        """Of loss and ridge in ``V``, times ``V``."""
+        W = self.to_weights(V)
+        return self.to_gradient(problem.product(W) + problem.penalty * W)

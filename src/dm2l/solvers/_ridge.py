@@ -50,27 +50,31 @@ def conjugate_gradients(
     xp = problem.xp
 
     def hessian(V: Any) -> Any:
-        W = preconditioner.to_weights(V)
-        return preconditioner.to_gradient(problem.product(W) + problem.penalty * W)
+        return preconditioner.hessian(problem, V)
+
+    def inner(gradient: Any, step: Any) -> Any:
+        return xp.sum(gradient * step[: gradient.shape[0], :], axis=0)
 
     right = preconditioner.to_gradient(problem.right())
-    V = right if start is None else start
+    first = preconditioner.step(right)
+    V = first if start is None else start
     if start is None and preconditioner.rho == 1.0:
         return V
     residual = right - hessian(V)
-    direction = residual
-    size = xp.sum(residual * residual, axis=0)
-    goal = tol**2 * xp.sum(right * right, axis=0)
+    direction = preconditioner.step(residual)
+    size = inner(residual, direction)
+    goal = tol**2 * inner(right, first)
     tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
         image = hessian(direction)
-        step = size / xp.maximum(xp.sum(direction * image, axis=0), tiny)
+        step = size / xp.maximum(inner(image, direction), tiny)
         V = V + step * direction
         residual = residual - step * image
-        fresh = xp.sum(residual * residual, axis=0)
-        direction = residual + (fresh / xp.maximum(size, tiny)) * direction
+        turned = preconditioner.step(residual)
+        fresh = inner(residual, turned)
+        direction = turned + (fresh / xp.maximum(size, tiny)) * direction
         size = fresh
     return V
 

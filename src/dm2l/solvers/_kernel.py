@@ -1,0 +1,222 @@
+r"""Exact kernel models in the scores: one Cholesky factor and nothing else of the kernel's size.
+
+With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below keeps, the ridge term
+``alpha tr(A'KA)`` is ``alpha <A, F>``, and loss and ridge have the Hessian
+
+.. math:: \langle (F_1, A_1), (F_2, A_2) \rangle = \rho \langle F_1, F_2 \rangle
+          + \alpha \langle A_1, F_2 \rangle
+
+for entries observed at random. A gradient is the array ``D`` for which ``<D, F_1>`` is the slope
+along a step ``(F_1, A_1, b_1)``, and the step that this Hessian turns it into solves
+``rho F + alpha A = D``: with ``M = rho K + alpha I`` that is ``A = M^{-1}(D - rho 1 b')`` and
+``F = (D - alpha A) / rho``, without another product. Neither a factor ``K = Phi Phi'`` is needed,
+which would be a second decomposition, nor ``Phi'Phi``, nor products with them, and ``M`` may take
+the place of ``K``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from dm2l.arrays import (
+    add_diagonal,
+    cholesky,
+    float64,
+    invert_triangular,
+    is_foreign,
+    like,
+    solve_triangular,
+)
+from dm2l.features import Features
+from dm2l.nuclear import Norm
+from dm2l.objective import ObjectiveValue
+from dm2l.solvers._problem import Minimand, Preconditioner, Problem
+
+# Columns of the inverse of the factor that are looked at together.
+_WIDTH = 256
+
+
+class KernelScores(Features):
+    """Scores as their own coordinates: weights are ``F`` over ``A`` over, if it is there, ``b``.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel matrix, positive semi-definite.
+    intercept : bool
+        Whether the scores have one.
+    """
+
+    def __init__(self, K: Any, intercept: bool) -> None:
+        super().__init__(K, intercept)
+        self.example = like(np.empty((0, 0)), K)
+        self._spread = float(self.xp.mean(self.xp.linalg.diagonal(K)) - self.xp.mean(K))
+
+    def spread(self, weights: NDArray[np.float64] | None = None) -> float:
+        """Variances of the columns of any ``Phi`` with ``K = Phi Phi'``, added up."""
+        return self._spread
+
+    def scores(self, W: Any) -> Any:
+        """``F``."""
+        return W[: self.n, :]
+
+    def adjoint(self, G: Any) -> Any:
+        """Slopes along scores are gradients already."""
+        return float64(G)
+
+    def dual(self, W: Any) -> Any:
+        """``A``."""
+        return W[self.n : 2 * self.n, :]
+
+    def to_original(self, W: Any) -> Any:
+        """``A`` over ``b``."""
+        return W[self.n :, :]
+
+    def from_original(self, W: Any) -> Any:
+        """``F`` on top of ``A`` over ``b``; columns of ``A`` are made to sum up to 0."""
+        xp, A, b = self.xp, W[: self.n, :], W[self.n :, :]
+        if self.intercept:
+            A = A - xp.mean(A, axis=0, keepdims=True)
+        F = self.Phi @ A
+        return xp.concat([F + b if self.intercept else F, A, b], axis=0)
+
+    def drift(self, W: Any) -> float:
+        """How far ``F`` is from what ``A`` and ``b`` give, relative to it."""
+        F = self.scores(W)
+        norm = self.xp.linalg.vector_norm
+        return float(norm(F - self.scores(self.from_original(W[self.n :, :])))) / max(
+            float(norm(F)), 1e-300
+        )
+
+    def with_intercept(self, W: Any, other: Any) -> Any:
+        """``W`` with the intercept of other weights."""
+        moved = W[: self.n, :] + (other[2 * self.n :, :] - W[2 * self.n :, :])
+        return self.xp.concat([moved, self.dual(W), other[2 * self.n :, :]], axis=0)
+
+
+class KernelProblem(Problem):
+    """The problem in these coordinates; gradients are those along scores, of shape (n, c)."""
+
+    features: KernelScores
+
+    def product(self, W: Any) -> Any:
+        """The Hessian of loss and ridge, times ``W``."""
+        return self.features.scores(W) * self.objective.observed + self.alpha * self.features.dual(
+            W
+        )
+
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> ObjectiveValue:
+        """Smoothed and exact objective and the gradient along scores."""
+        self.n_evaluations += 1
+        F = self.features.scores(W)
+        at = self.objective.evaluate(F, norm, linear, curvature=curvature)
+        ridge = self.ridge(W)
+        gradient = at.gradient + self.alpha * self.features.dual(W)
+        return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+
+    def ridge(self, W: Any) -> float:
+        """``alpha/2 tr(A'KA)``."""
+        F, A = self.features.scores(W), self.features.dual(W)
+        return 0.5 * self.alpha * float(self.xp.sum(F * A))
+
+
+class KernelPreconditioner(Preconditioner):
+    """``M = rho K + alpha I = R R'``, which turns gradients into steps.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+        With a positive ridge.
+    keep : bool, default=False
+        Whether the kernel matrix is needed afterwards; a numpy array is overwritten otherwise.
+    single : bool, default=False
+        Whether the factor is in float32, which makes ``F`` and ``A`` of a step disagree: see
+        :meth:`KernelScores.drift`. Needs ``keep``.
+    """
+
+    def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
+        features, xp = problem.features, problem.xp
+        self.rho, self.alpha = problem.rho, problem.alpha
+        M = features.Phi
+        if not keep:
+            features.Phi = None
+        if single:
+            M = xp.astype(M, xp.float32)
+        if single or (not keep and not is_foreign(M)):
+            M *= self.rho
+        else:
+            M = self.rho * M
+        M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
+        R = cholesky(M, overwrite=True)
+        if R is None:
+            raise np.linalg.LinAlgError("The kernel matrix is not positive semi-definite.")
+        self._R = R
+        self._inverse = invert_triangular(R) if is_foreign(R) else None
+        self._ones = None
+        if features.intercept:
+            self._ones = self._solve(xp.ones_like(R[:, :1]))
+
+    def _solve(self, D: Any) -> Any:
+        """``M^-1 D``, in float64."""
+        D = array_namespace(D).astype(D, self._R.dtype, copy=False)
+        if self._inverse is not None:
+            return float64(self._inverse.T @ (self._inverse @ D))
+        half = solve_triangular(self._R, D)
+        return float64(solve_triangular(self._R, half, transpose=True))
+
+    def step(self, gradient: Any) -> Any:
+        """The step that a gradient turns into."""
+        xp = array_namespace(gradient)
+        A = self._solve(gradient)
+        if self._ones is None:
+            return xp.concat([(gradient - self.alpha * A) / self.rho, A], axis=0)
+        b = xp.sum(A, axis=0, keepdims=True) / (self.rho * xp.sum(self._ones))
+        A = A - self.rho * self._ones * b
+        return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
+
+    def again(self, problem: Minimand) -> Preconditioner:
+        """That of the same problem after other entries have become known; the last one."""
+        assert isinstance(problem, KernelProblem)
+        return KernelPreconditioner(problem)
+
+    def hessian(self, problem: Minimand, V: Any) -> Any:
+        """Of loss and ridge, times ``V``."""
+        return problem.product(V)
+
+    def leverages(self) -> Any:
+        """How much each row pulls its own score, the share of observed entries being the same.
+
+        ``(1 - alpha (M^-1)_ii) / rho``, less what the intercept adds: from the columns of
+        ``R^-1``, some at a time.
+        """
+        xp, R = array_namespace(self._R), self._R
+        n, parts = R.shape[0], []
+        for start in range(0, n, _WIDTH):
+            end = min(n, start + _WIDTH)
+            if self._inverse is None:
+                columns = solve_triangular(R[start:, start:], np.eye(n - start, end - start))
+            else:
+                columns = self._inverse[:, start:end]
+            parts.append(xp.sum(columns * columns, axis=0))
+        inverse = xp.concat(parts)
+        if self._ones is not None:
+            inverse = inverse - self._ones[:, 0] ** 2 / xp.sum(self._ones)
+        return (1.0 - self.alpha * inverse) / self.rho
+
+    def to_weights(self, V: Any) -> Any:
+        """Weights are the variables."""
+        return V
+
+    def to_gradient(self, gradient: Any) -> Any:
+        """Gradients are those along scores."""
+        return gradient
+
+    def to_variables(self, W: Any) -> Any:
+        """Weights are the variables."""
+        return W

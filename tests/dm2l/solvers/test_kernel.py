@@ -1,0 +1,178 @@
+"""Kernel models in the scores: steps, leverages and solutions against the model on a factor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+import dm2l.fitting
+from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l.datasets import make_missing_multilabel
+from dm2l.features import Features
+from dm2l.fitting import Fitting, Last
+from dm2l.kernels import kernel_factor
+from dm2l.labels import Entries
+from dm2l.nuclear import SmoothNorm
+from dm2l.objective import Objective
+from dm2l.solvers import (
+    KernelPreconditioner,
+    KernelProblem,
+    KernelScores,
+    Problem,
+    conjugate_gradients,
+)
+from dm2l_oracles import leverages
+
+
+@pytest.fixture(params=[0, 1])
+def seed(request):
+    return request.param
+
+
+@pytest.fixture
+def data(seed):
+    X, Y = make_missing_multilabel(n_samples=80, random_state=seed)[:2]
+    return X, np.nan_to_num(2 * Y - 1).astype(np.int8)
+
+
+def problem_of(X, T, intercept, alpha=0.3, lambda_d=0.5):
+    features = KernelScores(rbf_kernel(X), intercept)
+    return KernelProblem(features, Objective(T, lambda_d), alpha)
+
+
+def random_weights(problem, rng):
+    rows = problem.features.n + problem.features.intercept
+    return problem.from_original(rng.standard_normal((rows, problem.n_labels)))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_value_and_slopes_are_those_of_the_model_on_a_factor(data, intercept, seed):
+    X, T = data
+    rng = np.random.default_rng(seed)
+    problem = problem_of(X, T, intercept)
+    W, step = (random_weights(problem, rng) for _ in range(2))
+    factor = kernel_factor(rbf_kernel(X))
+    other = Problem(Features(factor.Phi, intercept), Objective(T, 0.5), 0.3)
+
+    def on_factor(W):
+        A, b = np.split(problem.to_original(W), [len(X)])
+        return np.vstack([factor.L.T @ A[factor.pivots], b])
+
+    at, there = (p.evaluate(w, SmoothNorm(0.1)) for p, w in ((problem, W), (other, on_factor(W))))
+    assert at.value == pytest.approx(there.value, rel=1e-9)
+    slope = float(np.sum(at.gradient * step[: len(X)]))
+    assert slope == pytest.approx(float(np.sum(there.gradient * on_factor(step))), rel=1e-7)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_step_undoes_the_hessian_of_labels_without_holes(data, intercept, seed):
+    X, T = data
+    rng = np.random.default_rng(seed)
+    problem = problem_of(X, np.where(T == 0, 1, T).astype(np.int8), intercept)
+    V = random_weights(problem, rng)
+    factor = KernelPreconditioner(problem, keep=True)
+    np.testing.assert_allclose(factor.step(factor.hessian(problem, V)), V, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leverages_are_exact(data, intercept):
+    X, T = data
+    whole = np.where(T == 0, 1, T).astype(np.int8)
+    problem = problem_of(X, whole, intercept)
+    Phi = kernel_factor(rbf_kernel(X)).Phi
+    expected = leverages(Phi, whole != 0, 0.3, intercept=intercept)[:, 0]
+    found = KernelPreconditioner(problem).leverages()
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_single_precision_drifts_by_its_rounding(data):
+    X, T = data
+    problem = problem_of(X, T, True)
+    drifts = [
+        problem.features.drift(
+            conjugate_gradients(
+                problem, KernelPreconditioner(problem, keep=True, single=single), tol=1e-3
+            )
+        )
+        for single in (False, True)
+    ]
+    assert drifts[0] < 1e-12 < drifts[1] < 1e-4
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "cosine", "tanimoto"])
+def test_solution_is_that_of_the_model_on_a_factor(data, intercept, kernel, monkeypatch):
+    X, T = data
+    X = np.abs(np.vstack([X, X[:5]]))
+    T = np.vstack([T, T[:5]])
+    Y = np.where(T == 0, np.nan, T > 0)
+    model = DM2LClassifier(
+        kernel=kernel, alpha=0.5, lambda_d=0.1, fit_intercept=intercept, tol=1e-9
+    )
+    here = model.fit(X, Y)
+    objective, scores = here.objective_, here.decision_function(X[:20] + 0.1)
+    assert len(here.X_fit_) == len(X)
+    monkeypatch.setattr(dm2l.fitting, "SAFE_KERNELS", ())
+    there = model.fit(X, Y)
+    assert objective == pytest.approx(there.objective_, rel=1e-7)
+    np.testing.assert_allclose(scores, there.decision_function(X[:20] + 0.1), atol=2e-3)
+
+
+@pytest.mark.parametrize("lambda_d", [0.0, 0.1])
+def test_joint_coupling_is_that_of_the_model_on_a_factor(data, lambda_d, monkeypatch):
+    X, T = data
+    Y = np.where(T == 0, np.nan, T > 0)
+    model = DM2LClassifier(
+        kernel="rbf", alpha=0.5, lambda_d=lambda_d, coupling="joint", tol=1e-8, gamma=0.02
+    )
+    here = model.fit(X, Y).decision_function(X + 0.1)
+    assert len(model.X_fit_) == len(X)
+    monkeypatch.setattr(dm2l.fitting, "SAFE_KERNELS", ())
+    there = model.fit(X, Y).decision_function(X + 0.1)
+    np.testing.assert_allclose(here, there, atol=2e-3)
+
+
+def test_ridge_too_small_for_one_factor_takes_the_other_way(data):
+    X, T = data
+    fitting = Fitting.of(DM2LClassifier(kernel="rbf", alpha=1e-3))
+    assert isinstance(fitting.prepare(X, T).features, KernelScores)
+    tiny = replace(fitting, alpha=1e-12)
+    assert not isinstance(tiny.prepare(X, T).features, KernelScores)
+    assert not isinstance(fitting.prepare(X, T, alphas=[1e-3, 0.0]).features, KernelScores)
+    heavy = Entries.of(T, weights=np.full(T.shape, 2.0))
+    assert not isinstance(fitting.prepare(X, T, heavy).features, KernelScores)
+    model = DM2LClassifier(kernel="rbf", alpha=1e-12, tol=1e-3).fit(X, np.where(T, T > 0, np.nan))
+    assert np.isfinite(model.decision_function(X + 0.1)).all()
+
+
+def test_a_fit_starts_where_the_last_ended(data):
+    X, T = data
+    fitting = Fitting.of(DM2LClassifier(kernel="rbf"))
+    first = fitting.fit(X, T)
+    last = Last(first.attributes["dual_coef_"], first.attributes["intercept_"])
+    again = fitting.fit(X, T, last).solution
+    assert again.history[0] == pytest.approx(first.solution.objective, rel=1e-9)
+
+
+def test_search_in_single_precision_finds_what_double_finds(data, monkeypatch):
+    X, T = data
+    Y = np.where(T == 0, np.nan, T > 0)
+    search = DM2LClassifierCV((0.0, 0.1, 1.0), (0.1, 1.0), kernel="rbf", cv=3, refit=False)
+    single = search.fit(X, Y).cv_results_["mean_test_score"]
+    monkeypatch.setattr("dm2l.search._path.DRIFT", 0.0)
+    double = search.fit(X, Y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(single, double, atol=1e-3)
+
+
+def test_scores_and_coefficients_of_a_step_agree(data, seed):
+    X, T = data
+    rng = np.random.default_rng(seed)
+    features = KernelScores(rbf_kernel(X), True)
+    gradient = rng.standard_normal((len(X), T.shape[1]))
+    problem = KernelProblem(features, Objective(T, 0.0), 1.0)
+    step = KernelPreconditioner(problem, keep=True).step(gradient)
+    assert features.drift(step) < 1e-12
+    np.testing.assert_allclose(features.dual(step).sum(axis=0), 0.0, atol=1e-12)
