@@ -60,6 +60,7 @@ from dm2l.solvers import (
     solve_published,
 )
 from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
+from dm2l.ticks import Ticks
 
 __all__ = ["Fit", "Fitting", "Last", "Prepared"]
 
@@ -80,6 +81,7 @@ class Prepared:
     feature_map: FeatureMap
     features: Features
     objective: Objective
+    ticks: Ticks | None = None
 
     @cached_property
     def gram(self) -> Any:
@@ -88,6 +90,8 @@ class Prepared:
 
     def problem(self, alpha: float, lambda_d: float) -> Problem:
         """The problem with these settings; one at a time."""
+        if self.ticks is not None:
+            self.objective.fill(self.ticks.targets(alpha))
         self.objective.set_weight(lambda_d)
         return Problem(self.features, self.objective, alpha)
 
@@ -159,6 +163,8 @@ class Fitting:
     max_iter: int
     tol: float
     coupling: str | None
+    absent_label: str | None
+    class_prior: Any
     random_state: Any
     verbose: int
 
@@ -210,6 +216,8 @@ class Fitting:
         """Why a fit cannot go by blocks of rows; empty where it can."""
         if self.solver == "published":
             return "solver='published' works on all rows"
+        if self.absent_label == "unlabelled":
+            return "absent_label='unlabelled' learns from all rows at once"
         if self.pairwise:
             return "a precomputed kernel matrix belongs to all rows"
         if not self.linear and self.approximation is None:
@@ -253,6 +261,10 @@ class Fitting:
             alpha = self._ridge(X, prepared.features, prepared.objective.rows)
             problem = prepared.problem(alpha, self.lambda_d)
 
+            ticks = prepared.ticks
+            if ticks is not None:
+                entries = Entries.of(T, targets=ticks.targets(alpha))
+
             def ridge() -> Any:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(like(W, problem.example))
@@ -266,7 +278,7 @@ class Fitting:
                 honest = selection.spread(unseen)
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
-                if self.coupling == "residual":
+                if self.coupling == "residual" and ticks is None:
                     honest = selection.spread(
                         self.unseen(
                             problem, problem.alpha, solution, prepared.features, T, entries=entries
@@ -274,6 +286,8 @@ class Fitting:
                     )
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
+        if ticks is not None:
+            attributes |= ticks.prior.attributes(selection.learnable)
         return Fit(selection, solution, attributes, honest)
 
     @staticmethod
@@ -442,6 +456,10 @@ class Fitting:
         features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
         if plain:
             features = features.centre(in_place=scratch)
+        ticks = None
+        said = None if entries is None else entries.targets
+        if self.absent_label == "unlabelled" and said is not None:
+            ticks, entries = Ticks.of(features, said, self.class_prior), None
         objective = Objective(
             T,
             self.lambda_d,
@@ -452,7 +470,7 @@ class Fitting:
             workers=workers,
             entries=entries,
         )
-        return Prepared(feature_map, features, objective)
+        return Prepared(feature_map, features, objective, ticks)
 
     def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.alpha, str):
