@@ -10,6 +10,7 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.features import Features
 from dm2l.masks import hide_positives, keep_single_positive, read_ticked_list, stop_after
 from dm2l.metrics import evaluate_ticks, f1_macro, hamming_loss, label_auc
+from dm2l.persistence import load_model, save_model
 from dm2l.ticks import Ticks, class_prior_of, estimate_class_prior, read_ticks, unticked
 
 
@@ -263,3 +264,13 @@ def test_a_list_says_no_above_its_last_tick():
     assert np.array_equal(found, expected, equal_nan=True)
     with pytest.raises(ValueError, match="once"):
         read_ticked_list(Y, [0, 0, 1, 2])
+
+
+def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
+    X, _, Y = rows
+    fitted = model(calibration="sigmoid").fit(X[:200], Y[:200])
+    save_model(fitted, tmp_path / "ticks.dm2l")
+    again = load_model(tmp_path / "ticks.dm2l")
+    assert np.array_equal(again.class_prior_error_, fitted.class_prior_error_)
+    filled = (m.complete(X[:200], Y[:200], method="predict_proba") for m in (fitted, again))
+    assert np.array_equal(*filled)

@@ -306,8 +306,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                     share,
                     lambdas,
                     metric,
-                    None if entries is None else entries.take(fold[0]),
-                    None if entries is None or self._unlabelled else entries.take(fold[1]),
+                    *(None if entries is None else entries.take(rows) for rows in fold),
                 )
                 for fold in folds
                 for share in shares
