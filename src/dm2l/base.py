@@ -52,7 +52,7 @@ from dm2l.parameters import check_choice, check_count, check_number
 from dm2l.ticks import read_ticks, unticked
 from dm2l.unsuitable import unsuitable
 
-# Curves of Image, scene and yeast hardly move after the third.
+# Of EM: curves, and what is unlabelled by them.
 _TICK_ROUNDS = 3
 
 __all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs", "weighed"]

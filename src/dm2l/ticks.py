@@ -325,7 +325,7 @@ class _Spectrum:
     def of(cls, features: Features) -> _Spectrum:
         centred = features.centre()
         gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
-        w, V = np.linalg.eigh(gram)  # three times as fast as the default of scipy
+        w, V = np.linalg.eigh(gram)
         kept = w > max(w[-1], 0.0) * 1e-10
         w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
         if centred.intercept:

@@ -163,7 +163,8 @@ def choose_settings(
     alphas = None if wishes.alpha is None else [wishes.alpha]
     lambdas = LAMBDAS if wishes.lambda_d is None else (wishes.lambda_d,)
     if wishes.ticks:
-        # The fit finds its own ridge; norms over rows that share a tick gave nothing.
+        # The fit finds its own ridge, and the norms gave little (ranking loss of Image, linear:
+        # 0.1758 with 0.3, 0.1765 without).
         alphas, lambdas = alphas or [1.0], (0.0,) if wishes.lambda_d is None else lambdas
     kernels = wishes.kernels
 
