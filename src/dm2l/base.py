@@ -49,7 +49,11 @@ from dm2l.coupling import (
 )
 from dm2l.labels import Entries, Labels, Signs, observed_classes, parse_labels
 from dm2l.parameters import check_choice, check_count, check_number
+from dm2l.ticks import read_ticks, unticked
 from dm2l.unsuitable import unsuitable
+
+# Of EM: curves, and what is unlabelled by them.
+_TICK_ROUNDS = 3
 
 __all__ = ["MissingLabelClassifier", "Selection", "every_label", "fold_inputs", "weighed"]
 
@@ -159,9 +163,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     _explains_numbers = True
     # Whether a fit leaves honest scores behind, and weights and covariance can be learnt together.
     _couples_itself = False
+    # Whether it can learn from labels of which only positives are known.
+    _learns_ticks = False
 
     missing_label: Any = np.nan
     absent_label: Any = None
+    class_prior: Any = None
     threshold: Any = None
     calibration: Any = None
     coupling: Any = None
@@ -203,6 +210,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             Calibrator(self.calibration)
         if self.coupling is not None:
             check_choice("coupling", self.coupling, "residual", "joint")
+        if self._unlabelled and self.coupling == "joint":
+            raise ValueError(
+                "coupling='joint' goes by labels that are known to be negative; "
+                "absent_label='unlabelled' knows none. Its fit shares between labels as it is."
+            )
         if self.coupling == "joint" and not self._couples_itself:
             raise ValueError(
                 f"{type(self).__name__} has no coupling='joint', which DM2LClassifier and "
@@ -269,7 +281,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Read, learn and decide; ``learn`` sees all rows and all labels."""
         self._check_parameters()
         X, labels = self._read(X, Y, label_mask)
-        labels, entries = labels.weigh(sample_weight, label_weight)
+        labels, entries = self._weigh(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
@@ -278,6 +290,22 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
             self._fit_decisions(X, labels.signs, *weighed(entries))
         return self
+
+    @property
+    def _unlabelled(self) -> bool:
+        """Whether what is not ticked may be positive."""
+        return self._learns_ticks and self.absent_label == "unlabelled"
+
+    def _weigh(self, labels: Labels, *weights: Any) -> tuple[Labels, Entries | None]:
+        """Labels that count; unlabelled ones as negatives, with what was said as targets."""
+        if not self._unlabelled:
+            return labels.weigh(*weights)
+        if labels.kind != "multilabel":
+            raise ValueError("absent_label='unlabelled' needs a label matrix, got a 1-D y.")
+        if any(weight is not None for weight in weights):
+            raise ValueError("absent_label='unlabelled' takes no weights.")
+        T, entries = read_ticks(labels.signs)
+        return replace(labels, signs=T), entries
 
     def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
@@ -303,6 +331,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
         if Y is None:
             parse_labels(Y)
+        if self.absent_label == "unlabelled" and not self._learns_ticks:
+            raise ValueError(
+                f"{type(self).__name__} has no absent_label='unlabelled', which DM2LClassifier, "
+                "DM2LClassifierCV and MaskedRidgeClassifier have."
+            )
         X = self._check_X(X, reset=True)
         labels = parse_labels(
             Y,
@@ -335,6 +368,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.threshold is not None and self.threshold != "f1":
             self.thresholds_ = np.full(T.shape[1], float(self.threshold))
         held_out = cache(lambda: self._cross_fit(X, T, *weighed(entries)))
+        if self._unlabelled:
+            self._decide_by_ticks(held_out, T)
+            return
         weights = None if entries is None else entries.weights
         if self.calibration is not None:
             self._calibrator = Calibrator(self.calibration).fit(held_out(), T, weights)
@@ -363,6 +399,25 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             order = None if pairwise else row_order(X, known)
             found = Coupling.fit(T, honest, self.threshold, order)
             self._coupling = found.remember(X, T, honest, self._all_scores, order)
+
+    def _decide_by_ticks(self, held_out: Callable[[], NDArray[np.float64]], T: Signs) -> None:
+        """Curves and thresholds, with what is unlabelled in part positive."""
+        self.__dict__.pop("_honest", None)
+        if self.calibration is None and self.threshold != "f1":
+            return
+        scores, rate = np.vstack([held_out()] * 2), self._tick_rate
+        both = np.repeat(np.array([[1], [-1]], dtype=np.int8), len(T), axis=0)
+        both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
+        p = np.clip((1 + scores[: len(T)]) / 2, 0.01, 0.99)
+        for _ in range(_TICK_ROUNDS):
+            positive = np.where(T > 0, 1.0, unticked(p, rate))
+            weights = np.nan_to_num(np.vstack([positive, 1 - positive]))
+            if self.calibration is None:
+                break
+            self._calibrator = Calibrator(self.calibration).fit(scores, both, weights)
+            p = self._calibrator.predict(np.nan_to_num(scores[: len(T)]))
+        if self.threshold == "f1":
+            self.thresholds_ = best_f1_thresholds(scores, both, 5, weights)
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``, which sees observed labels only."""
@@ -394,6 +449,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         bare.cv = None  # a generator cannot be cloned, and folds have none of their own
         if self.coupling != "joint":
             bare.coupling = None
+        if self._unlabelled:
+            bare.class_prior = self.class_prior_  # or every fold had a scale of its own
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         for train, test in self._folds(X, T):
             fold = clone(bare)
@@ -607,6 +664,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if coupling is None or (self._learnable.sum() < 2 and max_wrong is None):
             answers = to_numpy(getattr(self, method)(X))
             positive = answers == 1
+            if self._unlabelled and method == "predict_proba":
+                answers = unticked(answers, self._tick_rate)
+            elif self._unlabelled and method == "predict" and self.threshold is None:
+                positive = unticked(to_numpy(self.predict_proba(X)), self._tick_rate) > 0.5
         else:
             mean, p, positive = self._believe(coupling, self._check_X(X), given.signs)
             answers = p if method == "predict_proba" else mean

@@ -132,8 +132,14 @@ class DM2LClassifier(MissingLabelClassifier):
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`doubtful`.
     missing_label : scalar, default=nan
         Mark of a label that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
-        What nothing stored means in a sparse ``Y`` of positives only.
+    absent_label : {None, "missing", "negative", "unlabelled"}, default=None
+        What nothing stored means in a sparse ``Y`` of positives only. "unlabelled", which goes for
+        holes of a dense ``Y`` too: not ticked, and positive or not. Fits then minimise the unbiased
+        positive-unlabelled risk, by targets in which labels lend each other evidence, and
+        ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
+    class_prior : float or array-like of shape (n_labels,), default=None
+        Share of positives of the labels, with ``absent_label="unlabelled"``; None: estimated, see
+        :func:`dm2l.ticks.estimate_class_prior`.
     warm_start : bool, default=False
         Start from the previous solution if it has the right shape.
     random_state : int, RandomState or None, default=None
@@ -162,6 +168,9 @@ class DM2LClassifier(MissingLabelClassifier):
         ``threshold=None`` it draws the line at a probability of one half instead.
     label_covariance_ : LabelCovariance
         Covariance of what the features leave unexplained, with ``coupling``.
+    class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
+        Share of positives, given or estimated, and its standard error, with
+        ``absent_label="unlabelled"``.
     objective_ : float
         The exact objective at the solution.
     objective_history_ : ndarray
@@ -226,6 +235,7 @@ class DM2LClassifier(MissingLabelClassifier):
     cv: Any = 5
     missing_label: Any = np.nan
     absent_label: str | None = None
+    class_prior: Any = None
     warm_start: bool = False
     random_state: Any = None
     verbose: int = 0
@@ -288,6 +298,7 @@ class DM2LClassifier(MissingLabelClassifier):
 
     _follows_input = True
     _couples_itself = True
+    _learns_ticks = True
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -339,6 +350,8 @@ class DM2LClassifier(MissingLabelClassifier):
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
+        if self._unlabelled:
+            raise ValueError("absent_label='unlabelled' needs X and Y as arrays, not row blocks.")
         return self._fit_source(X, strategy, memory)
 
     def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
@@ -354,6 +367,8 @@ class DM2LClassifier(MissingLabelClassifier):
     ) -> None:
         """Fit to rows that are in memory, or as if they were not."""
         self.__dict__.pop("_gathered", None)
+        if self._unlabelled and strategy not in ("auto", "memory"):
+            raise ValueError(f"strategy={strategy!r}: {Fitting.of(self).needs_rows}.")
         if strategy == "auto":
             strategy = self._way_at_hand(X, T.shape[1], memory) if entries is None else "memory"
         if strategy == "memory":

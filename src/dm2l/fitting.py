@@ -63,6 +63,7 @@ from dm2l.solvers import (
     solve_published,
 )
 from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
+from dm2l.ticks import Ticks
 
 __all__ = ["SAFE_KERNELS", "Fit", "Fitting", "Last", "Prepared"]
 
@@ -87,6 +88,7 @@ class Prepared:
     feature_map: FeatureMap
     features: Features
     objective: Objective
+    ticks: Ticks | None = None
 
     @cached_property
     def gram(self) -> Any:
@@ -95,6 +97,8 @@ class Prepared:
 
     def problem(self, alpha: float, lambda_d: float) -> Problem:
         """The problem with these settings; one at a time."""
+        if self.ticks is not None:
+            self.objective.fill(self.ticks.targets(alpha))
         self.objective.set_weight(lambda_d)
         kind = KernelProblem if isinstance(self.features, KernelScores) else Problem
         return kind(self.features, self.objective, alpha)
@@ -173,6 +177,8 @@ class Fitting:
     max_iter: int
     tol: float
     coupling: str | None
+    absent_label: str | None
+    class_prior: Any
     random_state: Any
     verbose: int
 
@@ -224,6 +230,8 @@ class Fitting:
         """Why a fit cannot go by blocks of rows; empty where it can."""
         if self.solver == "published":
             return "solver='published' works on all rows"
+        if self.absent_label == "unlabelled":
+            return "absent_label='unlabelled' learns from all rows at once"
         if self.pairwise:
             return "a precomputed kernel matrix belongs to all rows"
         if not self.linear and self.approximation is None:
@@ -267,6 +275,10 @@ class Fitting:
             alpha = self._ridge(X, prepared.features, prepared.objective.rows)
             problem = prepared.problem(alpha, self.lambda_d)
 
+            ticks = prepared.ticks
+            if ticks is not None:
+                entries = Entries.of(T, targets=ticks.targets(alpha))
+
             def ridge() -> Any:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(like(W, problem.example))
@@ -280,7 +292,7 @@ class Fitting:
                 honest = selection.spread(unseen)
             else:
                 solution = self.solve(problem, prepared.feature_map, ridge, start)
-                if self.coupling == "residual":
+                if self.coupling == "residual" and ticks is None:
                     honest = selection.spread(
                         self.unseen(
                             problem, problem.alpha, solution, prepared.features, T, entries=entries
@@ -288,6 +300,8 @@ class Fitting:
                     )
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
+        if ticks is not None:
+            attributes |= ticks.prior.attributes(selection.learnable)
         return Fit(selection, solution, attributes, honest)
 
     @staticmethod
@@ -475,6 +489,10 @@ class Fitting:
             features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
             if plain:
                 features = features.centre(in_place=scratch)
+        ticks = None
+        said = None if entries is None else entries.targets
+        if self.absent_label == "unlabelled" and said is not None:
+            ticks, entries = Ticks.of(features, said, self.class_prior), None
         objective = Objective(
             T,
             self.lambda_d,
@@ -485,12 +503,13 @@ class Fitting:
             workers=workers,
             entries=entries,
         )
-        return Prepared(feature_map, features, objective)
+        return Prepared(feature_map, features, objective, ticks)
 
     @property
     def _in_scores(self) -> bool:
         """Whether an exact kernel model is fitted in its scores: what the norms make worth it."""
         plain = self.approximation is None and not self.linear
+        plain = plain and self.absent_label != "unlabelled"  # whose targets come from features
         norms = bool(self.local and self.lambda_d)
         return plain and self.solver == "lbfgs" and (norms or self.coupling == "joint")
 

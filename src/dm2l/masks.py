@@ -5,17 +5,20 @@ with the rest hidden. An entry that was missing before stays missing and counts 
 are exact, and with one seed the masks are nested: what a small ``rho`` keeps, a larger one keeps
 too, so that a curve over ``rho`` compares like with like.
 
-==================  ==========================================================================
-hide_uniform        over all observed entries: the setting that the text of the paper describes
-hide_per_row        within each row and class: what the code released with the paper does
-hide_per_label      within each label and class: what the code of GLOCAL does
-hide_positives      positives only: taggers who stop before they have named everything
-==================  ==========================================================================
+====================  ========================================================================
+hide_uniform          over all observed entries: the setting that the text of the paper describes
+hide_per_row          within each row and class: what the code released with the paper does
+hide_per_label        within each label and class: what the code of GLOCAL does
+hide_positives        positives only: taggers who name some of what is there
+stop_after            all but the first ``k`` positives of a row: taggers who stop
+keep_single_positive  all but one positive of a row
+read_ticked_list      not a mask: what the ticks of a list say about the entries above the last
+====================  ========================================================================
 """
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +28,15 @@ from sklearn.utils import check_random_state
 
 from dm2l.labels import Signs, parse_labels
 
-__all__ = ["hide_per_label", "hide_per_row", "hide_positives", "hide_uniform"]
+__all__ = [
+    "hide_per_label",
+    "hide_per_row",
+    "hide_positives",
+    "hide_uniform",
+    "keep_single_positive",
+    "read_ticked_list",
+    "stop_after",
+]
 
 Mask = NDArray[np.bool_]
 
@@ -165,15 +176,15 @@ def hide_per_label(
 
 def hide_positives(
     Y: Any,
-    rho: float,
+    rho: Any,
     *,
     per: Literal["label", "all"] = "label",
-    become: Literal["missing", "negative"] = "missing",
+    become: Literal["missing", "negative", "unlabelled"] = "missing",
     missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
-    r"""Hide positives only; observed negatives stay as they are.
+    r"""Hide positives only; observed negatives stay as they are, unless all become unlabelled.
 
     Of :math:`p` observed positives exactly :math:`\lceil \rho p \rceil` are kept.
 
@@ -181,13 +192,15 @@ def hide_positives(
     ----------
     Y, missing_label, return_mask, random_state
         As in :func:`hide_uniform`.
-    rho : float in [0, 1]
-        Share of the observed positives that is kept.
+    rho : float in [0, 1], or array-like of shape (c,)
+        Share of the observed positives that is kept; or one for every label.
     per : {"label", "all"}, default="label"
         Count the positives of each label, or those of all labels together.
-    become : {"missing", "negative"}, default="missing"
+    become : {"missing", "negative", "unlabelled"}, default="missing"
         What a hidden positive turns into. ``"negative"`` is the tagger who stopped early, where
         nobody can tell "not there" from "not named": the labels then contain errors, not holes.
+        With ``"unlabelled"`` negatives become missing too: what is left are ticks, for
+        ``absent_label="unlabelled"``.
 
     Returns
     -------
@@ -212,13 +225,141 @@ def hide_positives(
     """
     if per not in ("label", "all"):
         raise ValueError(f"per must be 'label' or 'all', got {per!r}.")
-    if become not in ("missing", "negative"):
-        raise ValueError(f"become must be 'missing' or 'negative', got {become!r}.")
-    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    if become not in ("missing", "negative", "unlabelled"):
+        raise ValueError(f"become must be 'missing', 'negative' or 'unlabelled', got {become!r}.")
+    T = _matrix_signs(Y, missing_label)
+    if np.ndim(rho) == 1:
+        if per != "label" or len(rho) != T.shape[1]:
+            raise ValueError(f"rho must be a number, or one for each of {T.shape[1]} labels.")
+        rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
+    else:
+        rho = _share(rho)
     shape = T.T.shape if per == "label" else (1, T.size)
     positive, keys = (T > 0).T.reshape(shape), _keys(T, random_state).T.reshape(shape)
-    kept = (T < 0) | _keep(positive, keys, rho).reshape(T.T.shape).T
+    kept = _keep(positive, keys, rho).reshape(T.T.shape).T
+    if become != "unlabelled":
+        kept |= T < 0
     return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)
+
+
+def stop_after(
+    Y: Any,
+    k: int,
+    *,
+    order: Any = "random",
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    """Keep the first ``k`` positives of every row: annotators who stop. Nothing else is known.
+
+    Parameters
+    ----------
+    Y, missing_label, return_mask, random_state
+        As in :func:`hide_uniform`.
+    k : int
+        Ticks of a row, at most.
+    order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
+        Which positives are named first: any; those of frequent labels; or those with the highest
+        of these numbers (salience). Ties are broken at random.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`hide_uniform`; there are no negatives left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.masks import stop_after
+    >>> Y = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]])
+    >>> stop_after(Y, 2, order="popularity", random_state=0)
+    array([[nan,  1.,  1.],
+           [nan,  1.,  1.],
+           [nan, nan,  1.]])
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    T = _matrix_signs(Y, missing_label)
+    if isinstance(order, str):
+        if order not in ("random", "popularity"):
+            raise ValueError(f"order must be 'random', 'popularity' or numbers, got {order!r}.")
+        order = (T > 0).sum(axis=0) if order == "popularity" else np.zeros(T.shape[1])
+    first = np.asarray(order, dtype=np.float64)
+    if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
+        raise ValueError(f"order must hold a finite number for each entry or label of {T.shape}.")
+    score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
+    best = np.lexsort((_keys(T, random_state), -score), axis=1)[:, : int(k)]
+    kept = np.zeros(T.shape, dtype=bool)
+    np.put_along_axis(kept, best, values=True, axis=1)
+    return _hide(Y, T, kept & (T > 0), return_mask)
+
+
+def keep_single_positive(
+    Y: Any,
+    *,
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    """Keep one positive of every row, drawn at random. Nothing else is known.
+
+    Parameters
+    ----------
+    Y, missing_label, return_mask, random_state
+        As in :func:`hide_uniform`.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`hide_uniform`; there are no negatives left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.masks import keep_single_positive
+    >>> Y = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]])
+    >>> np.nansum(keep_single_positive(Y, random_state=0), axis=1)
+    array([1., 1., 1.])
+    """
+    return stop_after(
+        Y, 1, missing_label=missing_label, return_mask=return_mask, random_state=random_state
+    )
+
+
+def read_ticked_list(Y: Any, order: Any, *, missing_label: Any = np.nan) -> Any:
+    """What ticks say where labels were offered as a list: above the last tick, absence is a no.
+
+    Parameters
+    ----------
+    Y : array-like, data frame or signed sparse matrix of shape (n, c)
+        Ticks; whatever else it holds above the last tick becomes a negative, and missing below.
+    order : array-like of int of shape (c,) or (n, c)
+        Labels from the top of the list to its end; or of every row's own list.
+    missing_label : scalar, default=nan
+        Mark of an entry that was not observed.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n, c)
+        With 1, 0 and NaN; containers as in :func:`hide_uniform`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.masks import read_ticked_list
+    >>> read_ticked_list(np.array([[0, 1, 0], [0, 0, 0]]), [2, 1, 0])
+    array([[nan,  1.,  0.],
+           [nan, nan, nan]])
+    """
+    T = _matrix_signs(Y, missing_label)
+    listed = np.broadcast_to(np.asarray(order), T.shape)
+    if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
+        raise ValueError(f"order must name each of {T.shape[1]} labels once.")
+    place = np.argsort(listed, axis=1)
+    last = np.where(T > 0, place, -1).max(axis=1, keepdims=True)
+    signs = np.where(T > 0, 1, np.where(place < last, -1, 0)).astype(np.int8)
+    return _hide(Y, signs, signs != 0, return_mask=False)
 
 
 def _matrix_signs(Y: Any, missing_label: Any) -> Signs:
@@ -245,7 +386,7 @@ def _keys(T: Signs, random_state: Any) -> NDArray[np.intp]:
     return check_random_state(random_state).permutation(T.size).reshape(T.shape)
 
 
-def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float) -> Mask:
+def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float64]) -> Mask:
     """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
     last = keys.size
     keys = np.where(eligible, keys, last)

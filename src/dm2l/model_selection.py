@@ -34,6 +34,7 @@ __all__ = [
     "Interval",
     "MultilabelKFold",
     "MultilabelShuffleSplit",
+    "check_tick_scoring",
     "corrected_t_interval",
     "cross_val_decision",
     "get_judge",
@@ -571,6 +572,32 @@ def get_scorer(name: str, **options: Any) -> Any:
         response_method=recipe.response_method,
         **options,
     )
+
+
+def check_tick_scoring(name: str) -> None:
+    """Refuse a scorer that ticks cannot stand in for.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`.
+
+    Examples
+    --------
+    >>> from dm2l.model_selection import check_tick_scoring
+    >>> check_tick_scoring("label_auc")
+    """
+    usable = [
+        known
+        for known in get_scorer_names()
+        if known.startswith(("precision_at", "ndcg"))
+        or known in ("instance_auc", "label_auc", "neg_ranking_loss")
+    ]
+    if name not in usable:
+        raise ValueError(
+            f"{name!r} cannot be estimated from ticks: it needs to know who is negative. Usable "
+            f"with absent_label='unlabelled': {', '.join(usable)}."
+        )
 
 
 def get_metric(name: str, **options: Any) -> Callable[..., float]:

@@ -12,6 +12,7 @@ from dm2l.kernels import LinearMap
 from dm2l.labels import Entries, Signs
 from dm2l.objective import Objective
 from dm2l.solvers import Preconditioner, Problem, masked_ridge
+from dm2l.ticks import Ticks
 
 
 @dataclass(eq=False, repr=False)
@@ -34,7 +35,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         Whether scores have an intercept, which is not penalised.
     solver : {"auto", "direct", "cg"}, default="auto"
         Factorise, iterate (to a relative gradient of 1e-10), or whichever is cheaper.
-    threshold, calibration, coupling, cv, missing_label, absent_label
+    threshold, calibration, coupling, cv, missing_label, absent_label, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -64,8 +65,10 @@ class MaskedRidgeClassifier(LinearBaseline):
     fit_intercept: bool = True
     solver: str = "auto"
     coupling: str | None = "residual"
+    class_prior: Any = None
 
     _couples_itself = True
+    _learns_ticks = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -77,8 +80,12 @@ class MaskedRidgeClassifier(LinearBaseline):
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
+        if self._unlabelled and entries is not None and entries.targets is not None:
+            ticks = Ticks.of(features, entries.targets, self.class_prior)
+            self.__dict__ |= ticks.prior.attributes(self._learnable)
+            entries = Entries.of(T, targets=ticks.targets(alpha))
         W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
-        if self.coupling is not None:
+        if self.coupling is not None and not self._unlabelled:
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
             factor, centred = Preconditioner(problem), features.from_original(W)

@@ -109,6 +109,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 @shared.output_option("MODEL", "The file for the model.")
 @shared.effort_option("normal")
 @shared.search_options
+@shared.blank_option
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
@@ -154,7 +155,7 @@ def fit_command(
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, **options)
+        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
         model = fit_table(
             table,
             wishes,
@@ -198,6 +199,15 @@ def _show_model(model: TableModel, n_rows: int) -> None:
             f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha "
             f"{chosen.alpha:.3g}{score}."
         )
+    prior = getattr(model.classifier, "class_prior_", None)
+    if prior is not None:
+        grid = Grid("label", title="share of positives, ticked and overlooked")
+        for heading in ("share", "standard error"):
+            grid.add_column(heading, justify="right")
+        found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
+        for name, value, error in list(found)[:LABELS]:
+            grid.add_row(escape(printable(name)), f"{value:.3f}", f"{error:.3f}")
+        Console().print(grid)
     estimate = model.estimate
     if estimate is None:
         return
@@ -206,6 +216,8 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         value = estimate.values[key]
         if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
             say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+    if not estimate.labels:
+        return
     grid = Grid("label", title="labels on rows not seen")
     for heading in ("yes", "no", "AUC", "95 % interval", "average\nprecision"):
         grid.add_column(heading, justify="right")
@@ -247,6 +259,7 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
 )
 @shared.effort_option("quick")
 @shared.search_options
+@shared.blank_option
 @shared.reading_options
 @shared.feature_options
 @shared.groups_option
@@ -275,7 +288,7 @@ def evaluate_command(
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, **options)
+        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
         found = evaluate_table(
             table,
             wishes,

@@ -7,10 +7,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
@@ -186,6 +188,16 @@ search_options = _options(
 )
 
 
+blank_option = click.option(
+    "--blank",
+    type=click.Choice(["missing", "unlabelled", "no"]),
+    default="missing",
+    show_default=True,
+    help="What a label that says nothing means: nobody looked; it was not ticked, and is a no or "
+    "was overlooked (for tables with a yes and hardly a no); or it is a no.",
+)
+
+
 def effort_option(default: str) -> Command:
     """How much the automatic model may try."""
     return click.option(
@@ -200,15 +212,27 @@ def effort_option(default: str) -> Command:
 
 def wishes_of(options: dict[str, Any]) -> Wishes:
     """Take the search options out of the arguments of a command."""
-    names = ("effort", "kernel", "lambda_d", "alpha", "scoring", "folds", "seed", "calibration")
+    names = (
+        "blank",
+        "effort",
+        "kernel",
+        "lambda_d",
+        "alpha",
+        "scoring",
+        "folds",
+        "seed",
+        "calibration",
+    )
     return Wishes(**{name: options.pop(name) for name in names if name in options})
 
 
 # --------------------------------------------------------------------------------------- tables
 
 
-def open_table(path: Path, labels: Iterable[str], kinds: dict[str, str], **reading: Any) -> Table:
-    """Read a table whose label columns the caller has named."""
+def open_table(
+    path: Path, labels: Iterable[str], kinds: dict[str, str], *, blank: str = "", **reading: Any
+) -> Table:
+    """Read a table whose label columns the caller has named; ``blank`` may say that it is a no."""
     names = list(labels)
     if not names and form(path) not in MATRIX_FORMATS:
         raise click.UsageError(
@@ -216,7 +240,8 @@ def open_table(path: Path, labels: Iterable[str], kinds: dict[str, str], **readi
             "--labels 'tox_*'."
         )
     as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    return read_table(path, names or None, as_text=as_text, **reading)
+    table = read_table(path, names or None, as_text=as_text, **reading)
+    return replace(table, Y=np.nan_to_num(table.Y)) if blank == "no" else table
 
 
 def open_both(

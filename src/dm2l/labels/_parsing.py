@@ -77,8 +77,9 @@ def parse_labels(
         True where the entry may be used; what stands under False is never looked at.
     missing_label : scalar, default=nan
         Mark of an entry that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
-        What "nothing stored" means in a sparse ``Y`` that holds positives only.
+    absent_label : {None, "missing", "negative", "unlabelled"}, default=None
+        What "nothing stored" means in a sparse ``Y`` that holds positives only; the sign of what
+        is unlabelled is 0.
     allow_empty : bool, default=False
         Whether a label matrix may have nothing observed at all.
 
@@ -100,7 +101,14 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None: "
             "labels are needed (expected array-like of labels)."
         )
-    check_absent(absent_label)
+    check_absent(absent_label, unlabelled=True)
+    if absent_label == "unlabelled":
+        if label_mask is not None:
+            raise ValueError(
+                "label_mask does not go with absent_label='unlabelled': what nobody ticked counts "
+                "as unlabelled, wherever it is."
+            )
+        absent_label = "missing"  # signs are 0 there; who learns from them knows what it means
     Y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
         stored = read_sparse(Y, label_mask, missing_label, absent_label, allow_empty)

@@ -25,6 +25,7 @@ from dm2l.metrics._ranking import (
     one_error,
     ranking_loss,
 )
+from dm2l.metrics._ticks import evaluate_ticks
 from dm2l.metrics._units import MetricValue, signs_and_scores
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "check_propensities",
     "coverage",
     "evaluate",
+    "evaluate_ticks",
     "f1_macro",
     "f1_micro",
     "hamming_loss",

@@ -85,6 +85,11 @@ def signs_and_scores(
         # One label, not classes: a test fold may well hold a single class of it.
         Y = _column(Y)
         label_mask = None if label_mask is None else to_numpy(label_mask)[:, None]
+    if absent_label == "unlabelled":
+        raise ValueError(
+            "Where what is not ticked may be positive, this measure needs negatives that nobody "
+            "wrote down. dm2l.metrics.evaluate_ticks gives what ticks alone can tell."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)  # refused below
         labels = parse_labels(

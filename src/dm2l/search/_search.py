@@ -24,7 +24,7 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.features import default_ridge
 from dm2l.fitting import SAFE_KERNELS, Fitting
 from dm2l.labels import Entries, Signs
-from dm2l.model_selection import get_judge, get_scorer_names
+from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
 from dm2l.parameters import is_number
 from dm2l.search._path import PathScores, score_paths
 
@@ -65,6 +65,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
         not observed) and scores that is larger for better scores. None is "average_precision",
         which ranks the labels of a row, or "label_auc" where complete rows would have less than
         one positive on average, or less than one negative. Both are estimates for complete labels.
+        With ``absent_label="unlabelled"`` ticks are judged against everything else, which orders
+        settings as complete labels would for a few measures only; None is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
@@ -72,7 +74,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
     refit : bool, default=True
         Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
         best are there.
-    threshold, calibration, coupling, missing_label, absent_label, random_state, verbose
+    threshold, calibration, coupling, missing_label, absent_label, class_prior
+        As in :class:`DM2LClassifier`.
+    random_state, verbose
         As in :class:`DM2LClassifier`.
 
     Attributes
@@ -130,11 +134,13 @@ class DM2LClassifierCV(MissingLabelClassifier):
     coupling: str | None = "residual"
     missing_label: Any = np.nan
     absent_label: str | None = None
+    class_prior: Any = None
     random_state: Any = None
     verbose: int = 0
 
     _follows_input = True
     _couples_itself = True
+    _learns_ticks = True
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""
@@ -163,6 +169,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
+        if self._unlabelled and isinstance(self.scoring, str):
+            check_tick_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
@@ -204,7 +212,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             for name in vars(before).keys() - self.get_params(deep=False).keys():
                 self.__dict__.pop(name, None)
         checked, labels = self._read(X, y, label_mask)
-        labels, entries = labels.weigh(sample_weight, label_weight)
+        labels, entries = self._weigh(labels, sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, entries)
         if self.refit:
@@ -271,7 +279,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
         lambdas: list[float],
     ) -> Iterator[tuple[tuple[int, int], PathScores]]:
         """Scores of every fold and gamma, as they come."""
-        scoring = usual_scoring(T > 0, T < 0) if self.scoring is None else self.scoring
+        scoring = self.scoring
+        if scoring is None:
+            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
+            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
         metric = scoring if callable(scoring) else get_judge(scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
         for g, gamma in enumerate(gammas):

@@ -159,13 +159,19 @@ def evaluate_table(
         raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
     inputs, uses, observed = table_inputs(table, kinds, drop, groups)
     together = row_groups(table, inputs, uses, groups)
-    check_learnable(observed, str(table.path))
+    check_learnable(observed, str(table.path), ticks=wishes.ticks)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
+    # Of what is not ticked nobody knows whether a yes is wrong.
+    unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if wishes.ticks else {}
     for repetition in range(repetitions):
         left, hidden = keep_back(observed, hide, wishes.seed + repetition, together)
-        check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden")
+        check_learnable(
+            left, f"{table.path} with {hide:.0%} of its labels hidden", ticks=wishes.ticks
+        )
+        if wishes.ticks:  # hidden ticks are looked for among all that is not ticked
+            hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         for name in METHODS:
             if name == ALONE:
                 continue
@@ -174,6 +180,8 @@ def evaluate_table(
             Y = np.nan_to_num(left) if name == "holes are negatives" else left
             ridge = replace(wishes, lambda_d=0.0, coupling=None)
             fixed = wishes if name == COUPLED else ridge
+            if name == "holes are negatives":
+                fixed = replace(fixed, blank="missing")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
@@ -181,7 +189,8 @@ def evaluate_table(
             if name == COUPLED:
                 filled = fill_holes(model, X, left)
                 p = filled.probabilities
-                measured[COUPLED].append(measure(hidden, p, p, filled.positive, "observed"))
+                found = measure(hidden, p, p, filled.positive, "observed")
+                measured[COUPLED].append(found | unknown)
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])
                 chosen.append(settings)
@@ -189,14 +198,14 @@ def evaluate_table(
             yes = model.predict(X) == 1
             found = measure(hidden, scores, model.predict_proba(X), yes, "observed")
             plain = ALONE if name == COUPLED else name
-            measured[plain].append(found)
+            measured[plain].append(found | unknown)
             precision[plain].append(label_precision(hidden, scores))
         hidden_counts.append(hidden)
     stacked = np.stack(hidden_counts)
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=int((~np.isnan(stacked[0])).sum()),
+        n_hidden=int((stacked[0] == 1 if wishes.ticks else ~np.isnan(stacked[0])).sum()),
         methods={name: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
         labels=[

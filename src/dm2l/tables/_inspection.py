@@ -22,6 +22,7 @@ _GROUP = 10  # rows that share a label from which on their rank means something
 _GROUPS = 30  # labels drawn to look at, where there are more
 _DRAWS = 10  # random groups to compare with
 _MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
+_TICKS = 20  # times as many yes as no, from which on a label counts as ticked
 _ALIKE = 10  # rows in which a column says the same as a label before it means anything
 
 
@@ -176,6 +177,7 @@ def inspect_table(
         ranks=_ranks(T),
         n_duplicates=n_duplicates,
         warnings=[
+            *_tick_warnings(counts),
             *_label_warnings(counts),
             *column_warnings(uses or []),
             *label_like_warnings(table, uses or []),
@@ -215,6 +217,23 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
     read = ~unread_rows(inputs, uses)
     return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
+
+
+def _tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
+    """Labels of which hardly a no was ever written down."""
+    ticked = [
+        count.label
+        for count in counts
+        if count.missing and count.positive >= 5 and count.positive > _TICKS * count.negative
+    ]
+    if not ticked:
+        return []
+    names = ", ".join(repr(name) for name in ticked[:3]) + (", ..." if len(ticked) > 3 else "")
+    return [
+        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({names}): if what is "
+        "blank there is either a no or was overlooked, learn with --blank unlabelled; if somebody "
+        "looked at all of it, with --blank no"
+    ]
 
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:

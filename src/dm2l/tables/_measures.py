@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score
 from dm2l.auto import label_table
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
-from dm2l.metrics import evaluate
+from dm2l.metrics import evaluate, evaluate_ticks
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
@@ -99,6 +99,22 @@ def measure_pipeline(pipeline: Any, inputs: Any, Y: NDArray[np.float64]) -> dict
     return measure(Y, scores, probabilities, model.predict(X) == 1)
 
 
+def measure_ticks(pipeline: Any, inputs: Any, Y: NDArray[np.float64]) -> dict[str, float]:
+    """What ticks can tell of them, by the class priors that were found; nan for the others."""
+    X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+    measured = dict.fromkeys((key for key, *_ in MEASURES), np.nan)
+    if not (Y == 1).any():
+        return measured
+    found = evaluate_ticks(
+        Y, model.decision_function(X), model.class_prior_, predictions=model.predict(X)
+    )
+    return measured | {
+        "label_auc": found["label_auc"].value,
+        "f1_macro": found["f1_macro"].value,
+        "accuracy": 1 - found["hamming_loss"].value,
+    }
+
+
 def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Average precision of each label over its observed entries; nan without both answers."""
     result = np.full(Y.shape[1], np.nan)
@@ -175,7 +191,8 @@ def estimate_rows(
     measured, held, fold = [], np.full(Y.shape, np.nan), np.full(len(Y), -1)
     for number, (train, test) in enumerate(splitter.split(Y[seen], Y[seen]), 1):
         train, test = seen[train], seen[test]
-        if not ((Y[train] == 1).any(axis=0) & (Y[train] == 0).any(axis=0)).any():
+        told = wishes.ticks | (Y[train] == 0).any(axis=0)
+        if not ((Y[train] == 1).any(axis=0) & told).any():
             continue
         with warnings.catch_warnings():
             # A fold may lack a class of a rare label, which says nothing about the table.
@@ -188,7 +205,8 @@ def estimate_rows(
                 groups=None if groups is None else groups[train],
                 tell=None if tell is None else _part(tell, f"estimate {number} of {folds}"),
             )
-        measured.append(measure_pipeline(pipeline, take(inputs, test), Y[test]))
+        judge = measure_ticks if wishes.ticks else measure_pipeline
+        measured.append(judge(pipeline, take(inputs, test), Y[test]))
         X = pipeline[:-1].transform(take(inputs, test))
         held[test] = np.where(pipeline[-1]._learnable, pipeline[-1].predict_proba(X), np.nan)
         fold[test] = number - 1

@@ -196,7 +196,7 @@ def fill_holes(
     # Known entries, which coupled probabilities are fitted to, seldom stand in rows that know
     # nothing else: there the calibrated curve is the better one, and the one that decides.
     bare = np.isnan(Y[:, classifier._learnable]).all(axis=1)
-    if bare.any():
+    if bare.any() and classifier.absent_label != "unlabelled":
         p[bare] = np.where(np.isnan(Y[bare]), classifier.predict_proba(X[bare]), p[bare])
     return Filled(
         p,
@@ -271,10 +271,10 @@ def fit_table(
     wishes = Wishes() if wishes is None else wishes
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
-    check_learnable(table.Y, str(table.path))
+    check_learnable(table.Y, str(table.path), ticks=wishes.ticks)
     inputs, uses, Y = table_inputs(table, kinds, drop, groups)
     together = row_groups(table, inputs, uses, groups)
-    check_learnable(Y, f"{table.path}, rows with a molecule")
+    check_learnable(Y, f"{table.path}, rows with a molecule", ticks=wishes.ticks)
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
         estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)

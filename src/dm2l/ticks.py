@@ -1,0 +1,373 @@
+r"""Ticks: labels of which positives are known and the rest is not.
+
+A label is ticked in a positive row with rate :math:`c_j` and never in a negative one, so that
+:math:`P(s_{ij} = 1 | x_i) = c_j P(y_{ij} = 1 | x_i)`. For the squared loss the unbiased
+positive-unlabelled risk is that of ordinary targets, by completing the square:
+
+.. math:: t_{ij} = 2 s_{ij} / c_j - 1, \qquad c_j = n_j / (n \pi_j)
+
+with :math:`n_j` ticks and class prior :math:`\pi_j`. These targets are right on average and very
+noisy. What is known of their noise goes into them: ticks are modelled as
+
+.. math:: S = 1 m' + \Phi G + E, \qquad G_{i\cdot} \sim N(0, B), \quad E_{i\cdot} \sim N(0, \Sigma)
+
+with a covariance of labels in what features tell (:math:`B`) and one in what they do not
+(:math:`\Sigma`, in which the labels of a row compete for its ticks), both found by EM. Every
+direction among labels gets the ridge that it deserves; a tick speaks for labels that depend on
+features as its own does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from dm2l.arrays import float64, like, to_numpy
+from dm2l.features import Features
+from dm2l.labels import Entries, Signs
+
+__all__ = [
+    "ClassPrior",
+    "Ticks",
+    "class_prior_of",
+    "estimate_class_prior",
+    "read_ticks",
+    "unticked",
+]
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 30
+# A share of the trace that keeps covariances away from singular ones: with one tick a row the
+# noise of all labels together is zero.
+JITTER = 1e-7
+# Fewest ticks that a label's own rate is read off.
+ENOUGH = 10
+
+
+class ClassPrior(NamedTuple):
+    """Share of positives of every label, and how well it is known.
+
+    Attributes
+    ----------
+    value : ndarray of shape (c,)
+        Class priors.
+    standard_error : ndarray of shape (c,)
+        Of the value, as far as counts go; zero where it was given.
+    rate : ndarray of shape (c,)
+        Share of the positives that is ticked.
+    """
+
+    value: Floats
+    standard_error: Floats
+    rate: Floats
+
+    def attributes(self, learnable: NDArray[np.bool_]) -> dict[str, Floats]:
+        """What a fitted estimator keeps, for all labels: no prior where nothing was ticked."""
+        whole = np.zeros((3, len(learnable)))
+        whole[2] = 1.0
+        whole[:, learnable] = self
+        return dict(zip(("class_prior_", "class_prior_error_", "_tick_rate"), whole, strict=True))
+
+
+def read_ticks(signs: Signs) -> tuple[Signs, Entries]:
+    """Signs in which what is not ticked counts as negative, and as targets what was said.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n, c), int8
+        +1 ticks, -1 negatives that somebody saw, 0 unlabelled.
+
+    Returns
+    -------
+    T : ndarray of shape (n, c), int8
+        Without zeros.
+    entries : Entries
+        Whose targets are the signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.ticks import read_ticks
+    >>> read_ticks(np.array([[1, 0, -1]], dtype=np.int8))[0]
+    array([[ 1, -1, -1]], dtype=int8)
+    """
+    T = np.where(signs > 0, 1, -1).astype(np.int8)
+    return T, Entries.of(T, targets=signs)
+
+
+def unticked(p: Floats, rate: Floats) -> Floats:
+    r"""Probability of a positive that was not ticked: :math:`p (1 - c) / (1 - c p)`.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n, c)
+        Probabilities of positives.
+    rate : ndarray of shape (c,)
+        Share of the positives that is ticked.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.ticks import unticked
+    >>> unticked(np.array([[0.5, 0.5]]), np.array([0.0, 0.5])).round(3)
+    array([[0.5  , 0.333]])
+    """
+    return p * (1 - rate) / np.maximum(1 - rate * p, 1e-12)
+
+
+def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
+    r"""Estimate the share of positives of every label from ticks and honest scores.
+
+    Where a label is certain the share of ticks is its rate :math:`c_j`. So among the :math:`k` best
+    scores the share of ticks is taken, with the :math:`k` whose lower confidence limit is highest,
+    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their common mean by how
+    well each is known (empirical Bayes on the logarithm); rows with one tick at most have one rate
+    for all, because their labels compete for it. Where negatives were seen as well, two moments
+    tell the rates :math:`1/u` of ticks and :math:`1/v` of negatives without any row being certain:
+    :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, c)
+        Scores of rows that the model did not see, larger where a tick is more likely.
+    Y : array-like of shape (n, c)
+        1 for a tick, 0 for a negative that somebody saw, NaN for what is unlabelled.
+
+    Returns
+    -------
+    ClassPrior
+        Values, standard errors and rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.ticks import estimate_class_prior
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(4000, 1))
+    >>> ticks = np.where((scores > 0) & (rng.random((4000, 1)) < 0.4), 1.0, np.nan)
+    >>> bool(abs(estimate_class_prior(scores, ticks).value[0] - 0.5) < 0.05)
+    True
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    signs = np.where(np.isnan(Y), 0, np.where(Y > 0, 1, -1)).astype(np.int8)
+    return _prior(np.asarray(scores, dtype=np.float64), signs)
+
+
+def class_prior_of(given: Any, signs: Signs) -> ClassPrior:
+    """A class prior that is known: one number, or one for every label."""
+    share = (signs > 0).mean(axis=0)
+    value = np.asarray(given, dtype=np.float64)
+    if value.ndim > 1 or (value.ndim == 1 and value.shape != share.shape):
+        raise ValueError(
+            f"class_prior must be a number or one for each of {len(share)} labels, got shape "
+            f"{value.shape}."
+        )
+    value = np.broadcast_to(value, share.shape).astype(np.float64)
+    seen = np.maximum(share, 1e-12)
+    if not np.all((value > 0) & (value <= 1) | (share == 0)):
+        raise ValueError(f"class_prior must lie above 0 and at most at 1, got {given!r}.")
+    if (value < share - 1e-9).any():
+        j = int(np.argmax(share - value))
+        raise ValueError(
+            f"class_prior[{j}] is {value[j]:.3g}, but {share[j]:.3g} of the rows have that label "
+            "ticked already."
+        )
+    value = np.maximum(value, seen)
+    return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
+
+
+def _prior(honest: Floats, signs: Signs) -> ClassPrior:
+    n, c = signs.shape
+    ticks, share = signs > 0, (signs > 0).mean(axis=0)
+    found = np.array([_certain(ticks[:, j], honest[:, j]) for j in range(c)]).reshape(c, 2)
+    log_rate, error = np.log(found[:, 0]), found[:, 1]
+    for j in np.flatnonzero((signs < 0).sum(axis=0) >= ENOUGH):
+        moments = _two_sided(signs[:, j], honest[:, j])
+        if moments is not None:
+            log_rate[j], error[j] = moments
+    known = np.isfinite(error) & (ticks.sum(axis=0) >= ENOUGH)
+    if not known.any():
+        known = np.isfinite(error)
+    if known.any():
+        one_each = bool((ticks.sum(axis=1) <= 1).all())
+        log_rate, error = _shrink(log_rate, error, known, alike=one_each)
+    else:
+        log_rate, error = np.zeros(c), np.ones(c)
+    rate = np.clip(np.exp(log_rate), np.maximum(share, 1e-6), 1.0)
+    value = np.where(share > 0, share / rate, 0.0)
+    counted = np.sqrt((1 - share) / np.maximum(n * share, 1.0))
+    return ClassPrior(value, value * np.hypot(error, counted), rate)
+
+
+def _certain(ticks: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
+    """Share of ticks where the label is most certain, and the error of its logarithm."""
+    ok = np.isfinite(scores)
+    ticks, scores = ticks[ok], scores[ok]
+    if not ticks.any():
+        return 1.0, np.inf
+    k = np.arange(1, len(ticks) + 1)
+    share = np.cumsum(ticks[np.argsort(-scores, kind="stable")]) / k
+    least = min(max(20, int(0.3 * ticks.sum())), len(ticks)) - 1
+    limit = share - np.sqrt(np.maximum(share * (1 - share), 1 / k) / k)
+    best = least + int(np.argmax(limit[least:]))
+    rate = max(float(share[best]), 0.5 / (best + 1))
+    return rate, float(np.sqrt((1 - rate + 1 / (best + 1)) / (rate * (best + 1))))
+
+
+def _shrink(
+    value: Floats, error: Floats, known: NDArray[np.bool_], *, alike: bool
+) -> tuple[Floats, Floats]:
+    """Towards the common mean, by DerSimonian and Laird's spread between labels."""
+    weight = np.where(known, 1 / np.maximum(error, 1e-6) ** 2, 0.0)
+    mean = float(np.median(value[known]))
+    q = float(weight @ (value - mean) ** 2)
+    total = weight.sum() - (weight @ weight) / weight.sum()
+    between = max((q - known.sum() + 1) / total, 0.0) if known.sum() > 1 and total > 0 else 0.0
+    spread = float(np.std(value[known])) / np.sqrt(known.sum())
+    if alike:
+        between = 0.0
+    if known.sum() == 1:
+        return np.where(known, value, mean), np.where(known, error, error[known].max())
+    own = np.where(known, between / (between + error**2), 0.0)
+    return own * value + (1 - own) * mean, np.sqrt(own * between + (1 - own) * spread**2)
+
+
+def _two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
+    """Logarithm of the rate of ticks, and its error, from two moments; None if they do not."""
+    ok = np.isfinite(scores)
+    s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
+    moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
+    if abs(np.linalg.det(moments)) < 1e-10:
+        return None
+    inverse = np.linalg.inv(moments)
+    u, v = inverse @ np.array([1.0, 0.0])
+    if not (u >= 1 and v >= 1):
+        return None
+    off = u * s + v * z - 1
+    scatter = np.cov(np.stack([off, off * g])) / len(s)
+    error = float(np.sqrt((inverse @ scatter @ inverse.T)[0, 0])) / u
+    return (-float(np.log(u)), error) if error < 0.5 else None
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """What ticks say about features, on the scale of targets.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, c)
+        Fit of ``2 y - 1``.
+    pull : ndarray of shape (n, c)
+        What is added for every unit of ridge, so that ridge with any ``alpha`` gives ``scores``.
+    honest : ndarray of shape (n, c)
+        Scores as if the row had not been there.
+    prior : ClassPrior
+        Given or estimated.
+    """
+
+    scores: Floats
+    pull: Floats
+    honest: Floats
+    prior: ClassPrior
+
+    @classmethod
+    def of(cls, features: Features, said: NDArray[Any], class_prior: Any = None) -> Ticks:
+        """Learn from ticks (+1), negatives that were seen (-1) and unlabelled entries (0)."""
+        signs = np.sign(said).astype(np.int8)
+        ticks = (signs > 0).astype(np.float64)
+        spectrum = _Spectrum.of(features)
+        smooth = spectrum.smooth(ticks)
+        prior = class_prior_of(class_prior, signs) if class_prior is not None else None
+        prior = prior or _prior(smooth.honest, signs)
+        scale = 2 / prior.rate
+        if (signs < 0).any():
+            # Both kinds of answers, weighted by how little they vary.
+            seen = (signs < 0).astype(np.float64)
+            no_rate = np.clip(seen.mean(axis=0) / np.maximum(1 - prior.value, 1e-6), 0.0, 1.0)
+            noise = (prior.value * (1 / prior.rate - prior.value), 1 - prior.value)
+            other = noise[1] * (1 / np.maximum(no_rate, 1e-6) - noise[1])
+            trust = np.where(no_rate > 0, noise[0] / np.maximum(noise[0] + other, 1e-12), 0.0)
+            back = 2 / np.maximum(no_rate, 1e-6)
+            said = (1 - trust) * (scale * ticks - 1) + trust * (1 - back * seen)
+            smooth = spectrum.smooth(said)
+            return cls(smooth.fitted, smooth.pull, smooth.honest, prior)
+        return cls(scale * smooth.fitted - 1, scale * smooth.pull, scale * smooth.honest - 1, prior)
+
+    def targets(self, alpha: float) -> Floats:
+        """Targets of ridge with this ``alpha``, to which its solution is ``scores``."""
+        return self.scores + alpha * self.pull
+
+
+class _Smooth(NamedTuple):
+    fitted: Floats
+    pull: Floats
+    honest: Floats
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """Principal components ``U`` (n, r) of the features, and what they weigh."""
+
+    U: Floats
+    w: Floats
+    intercept: bool
+
+    @classmethod
+    def of(cls, features: Features) -> _Spectrum:
+        centred = features.centre()
+        gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
+        w, V = np.linalg.eigh(gram)
+        kept = w > max(w[-1], 0.0) * 1e-10
+        w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
+        if centred.intercept:
+            V = np.vstack([V, np.zeros((1, V.shape[1]))])
+        U = to_numpy(float64(centred.scores(like(V, centred.example))))
+        return cls(U, w, centred.intercept)
+
+    def smooth(self, S: Floats) -> _Smooth:
+        """Fit of ``S``, found with the covariances that EM finds."""
+        n, c = S.shape
+        mean = S.mean(axis=0) if self.intercept else np.zeros(c)
+        R = S - mean
+        P, total = self.U.T @ R, R.T @ R
+        B, noise = self._covariances(P, total, n)
+        d, V = eigh(B, noise)
+        back = noise @ V  # of V', the inverse
+        d = np.maximum(d, 0.0)
+        share = self.w[:, None] * d / (self.w[:, None] * d + 1)
+        rotated = R @ V
+        fitted = self.U @ (share * (P @ V))
+        left = rotated - fitted
+        leverage = (self.U**2) @ share + (1 / n if self.intercept else 0.0)
+        honest = rotated - left / np.maximum(1 - leverage, 1e-3)
+        return _Smooth(mean + fitted @ back.T, (left * d) @ back.T, mean + honest @ back.T)
+
+    def _covariances(self, P: Floats, total: Floats, n: int) -> tuple[Floats, Floats]:
+        r, c = P.shape
+        one = np.trace(total) / (n * c) * np.eye(c) + 1e-300 * np.eye(c)
+        noise = 0.9 * total / n + JITTER * one
+        B = 0.1 * total / n / max(self.w.sum() / n, 1e-300) + JITTER * one
+        w, rest = self.w[:, None], total - P.T @ P
+        for _ in range(ROUNDS if r else 0):
+            d, V = eigh(B, noise)
+            back = noise @ V
+            share = w * np.maximum(d, 0.0) / (w * np.maximum(d, 0.0) + 1)
+            rotated = P @ V
+            mean = share * rotated
+            inner = (mean / w).T @ mean / r + np.diag((share / w).mean(axis=0))
+            left = rotated - mean
+            outer = left.T @ left + V.T @ rest @ V + np.diag(share.sum(axis=0))
+            B, noise = back @ inner @ back.T, back @ outer @ back.T / n
+            # Off the diagonal, as many numbers as labels have to come from r directions.
+            B = (r * B + c * np.diag(np.diag(B))) / (r + c)
+            B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
+        return B, noise

@@ -1,0 +1,82 @@
+"""``--blank`` of inspect, fit, evaluate and complete: a table of ticks from end to end."""
+
+import inspect
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dm2l.cli._commands import cli
+from dm2l.datasets import make_missing_multilabel
+from dm2l.masks import hide_positives
+
+
+def run(*arguments):
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    found = runner.invoke(cli, [str(part) for part in arguments])
+    return found.exit_code, found.stdout, found.stdout + found.stderr
+
+
+@pytest.fixture(scope="module")
+def ticked(tmp_path_factory):
+    X, truth = make_missing_multilabel(
+        n_samples=240, n_labels=4, n_features=6, rho=1.0, noise=0.2, random_state=0
+    )
+    Y = hide_positives(truth, 0.5, become="unlabelled", random_state=0)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    for k in range(4):
+        frame[f"tag_{k}"] = np.where(Y[:, k] == 1, "1", "")
+    path = tmp_path_factory.mktemp("ticks") / "tags.csv"
+    frame.to_csv(path, index=False)
+    return path, truth, Y
+
+
+def test_inspect_says_what_labels_with_ticks_only_mean(ticked):
+    code, text, _ = run("inspect", ticked[0], "--labels", "tag_*")
+    assert code == 0
+    assert "4 of 4 labels say yes and hardly ever no" in text
+    assert "--blank unlabelled" in text
+
+
+def test_without_a_word_about_blanks_fit_refuses_and_names_the_way(ticked, tmp_path):
+    code, _, text = run("fit", ticked[0], "--labels", "tag_*", "-o", tmp_path / "m.dm2l")
+    assert code == 1
+    assert "--blank unlabelled" in text
+
+
+def test_fit_and_complete_find_overlooked_positives(ticked, tmp_path):
+    path, truth, Y = ticked
+    model, filled = tmp_path / "m.dm2l", tmp_path / "filled.csv"
+    options = ("--labels", "tag_*", "--blank", "unlabelled", "--estimate-folds", "2")
+    code, text, whole = run("fit", path, *options, "--folds", "2", "-o", model)
+    assert code == 0, whole
+    assert "share of positives" in text
+    assert "AUC by label" in text
+    assert "Brier" not in text  # nobody knows who is negative
+    code, _, whole = run("complete", model, path, "-o", filled)
+    assert code == 0, whole
+    written = pd.read_csv(filled)
+    p = np.column_stack([written[f"tag_{k}__probability"] for k in range(4)])
+    holes = np.isnan(Y)
+    assert (written[[f"tag_{k}" for k in range(4)]].to_numpy()[Y == 1] == 1).all()
+    assert p[holes & (truth == 1)].mean() > p[holes & (truth == 0)].mean() + 0.15
+
+
+def test_evaluate_looks_for_hidden_ticks(ticked):
+    options = ("--labels", "tag_*", "--blank", "unlabelled", "--kernel", "linear", "--json")
+    code, text, whole = run("evaluate", ticked[0], *options, "--repetitions", "2", "--folds", "2")
+    assert code == 0, whole
+    found = json.loads(text)
+    assert found["n_hidden"] < (ticked[2] == 1).sum() / 2
+    assert found["methods"]["DM2L"]["label_auc"]["mean"] > 0.6
+    assert found["methods"]["DM2L"]["brier"]["mean"] is None
+
+
+def test_a_blank_that_means_no_is_fitted_as_one(ticked, tmp_path):
+    options = ("--labels", "tag_*", "--blank", "no", "--kernel", "linear", "--estimate-folds", "0")
+    code, text, whole = run("fit", ticked[0], *options, "-o", tmp_path / "m.dm2l", "--json")
+    assert code == 0, whole
+    assert json.loads(text)["settings"]["kernel"] == "linear"
