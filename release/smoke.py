@@ -27,6 +27,10 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "suggest": ([MODEL, TABLE, "-o", "ask.csv", "--top", "5"], ["ask.csv"]),
     "audit": ([MODEL, TABLE, "-o", "doubts.csv"], ["doubts.csv"]),
     "review": ([MODEL, TABLE, "--answers", "answers.jsonl", "--no-browser"], ["answers.jsonl"]),
+    "backend": (
+        [MODEL, TABLE, "--answers", "tasks.jsonl", "--port", "0"],
+        ["tasks.jsonl", "tasks.jsonl.token"],
+    ),
     "explain": ([MODEL], []),
     "experiment run": (["tiny", "--module", "tiny.py", "--store", STORE], [STORE]),
     "experiment status": (["tiny", "--module", "tiny.py", "--store", STORE], []),
@@ -35,6 +39,8 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "experiment report": (["--store", STORE, "-o", "report.html"], ["report.html"]),
     "demo": ([], []),
 }
+# Of commands that serve, what to ask them for and what the answer holds.
+SERVED = {"review": ("", b"<html"), "backend": ("/health", b"UP")}
 PROTOCOL = """
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l_lab import Method, Protocol, register
@@ -89,8 +95,8 @@ def commands() -> None:
         prepare()
         for name, (arguments, files) in COMMANDS.items():
             command = [program, *name.split(), *arguments]
-            if name == "review":
-                serve(command)
+            if name in SERVED:
+                serve(command, *SERVED[name])
             else:
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode:
@@ -102,19 +108,19 @@ def commands() -> None:
         os.chdir("/")  # a folder that one is in cannot be removed everywhere
 
 
-def serve(command: list[str]) -> None:
-    """Start the page, look at it and end it as Ctrl-C does."""
+def serve(command: list[str], place: str, content: bytes) -> None:
+    """Start a server, ask it for something and end it as Ctrl-C does."""
     import json
 
     with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["url"]
+        url = json.loads(process.stdout.readline())["url"] + place
         with urllib.request.urlopen(url, timeout=30) as page:
-            if b"<html" not in page.read():
-                raise SystemExit(f"{url} answers with no page")
+            if content not in page.read():
+                raise SystemExit(f"{url} answers without {content.decode()}")
         process.send_signal(signal.SIGINT)
     if process.returncode:
-        raise SystemExit(f"dm2l review ended with {process.returncode}")
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
 
 
 if __name__ == "__main__":

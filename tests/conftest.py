@@ -14,6 +14,7 @@ REMEDIES = {
     r"\btorch\b": "make test-torch",
     r"\bbrowser\b": "make browser, then make test",
     r"DM2L_DATA|\breal data\b": "make test DM2L_DATA=folder-with-the-data-sets",
+    r"\blabel-studio\b": "make test-labelstudio",
     r"\bmlflow\b": ".venv/test/bin/pip install mlflow, then make test",
     r"\b(extra|optional|not installed|pip install)\b": "make test, whose environment has it",
     r"\bscikit-learn\b|\bnumpy\b": "another version of it: make test, make test-oldest",

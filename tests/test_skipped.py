@@ -43,7 +43,7 @@ def test_what_is_skipped_is_listed_with_the_way_to_run_it(pytester):
 def test_targets_that_are_named_exist():
     makefile = (HERE.parent / "Makefile").read_text()
     named = set(re.findall(r"make ([a-z-]+)", " ".join(conftest.REMEDIES.values())))
-    assert named == {"test-torch", "browser", "test", "test-oldest"}
+    assert {"test-torch", "browser", "test", "test-oldest"} <= named
     assert all(re.search(rf"^{name}:", makefile, flags=re.MULTILINE) for name in named)
 
 
