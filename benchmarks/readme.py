@@ -372,8 +372,7 @@ def completion() -> str:
             f"| {name} | {ranked['means'][name]:.3f} | {rank:.1f} | {auc['means'][name]:.3f} "
             f"| {loss['means'][name]:.3f} | {f'{wins} : {losses}, {p:.2g}' if p else 'control'} |"
         )
-    table = {(row["data"], row["method"]): row["auc"] for row in record["means"]}
-    tox = [(name, table["Tox21", name]) for name in ranked["mean_ranks"]]
+    tox = [(row["method"], row["auc"]) for row in record["means"] if row["data"] == "Tox21"]
     best = "; ".join(f"{name} {value:.3f}" for name, value in sorted(tox, key=lambda t: -t[1])[:4])
     lost = ", ".join(f"{data} ({name})" for data, name in ranked["not_first"].items())
     lines += ["", f"Ours is not first in AP on {lost or 'no set'}. AUC on Tox21: {best}."]
