@@ -34,6 +34,7 @@ LABELS = 40  # shown by fit
 @shared.table_argument
 @shared.labels_option
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.json_option
 def inspect_command(
@@ -125,6 +126,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     "automatic model has its own.",
 )
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.groups_option
 @shared.seed_option
@@ -248,6 +250,7 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
 @shared.effort_option("quick")
 @shared.search_options
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.groups_option
 @shared.seed_option

@@ -143,6 +143,59 @@ def test_a_saved_model_needs_no_flags_to_read_the_same_labels(tmp_path):
     assert "unseen" not in (tmp_path / "o.csv").read_text(encoding="utf-8")
 
 
+def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    holes = np.arange(80) % 5 == 0
+    twos = np.where(holes, "", np.where(x[:, 0] > 0, "2", "1"))
+    folds = np.where(holes, "", np.round(np.exp(x[:, 1]), 3).astype(str))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "two": twos, "fold": folds})
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.dm2l", "o.csv"))
+    frame.to_csv(path, index=False)
+    words = ("--labels", "two,fold", "--positive", "2", "--cutoff", "fold>=1")
+    found = json.loads(succeed(inspect_command, path, *words, "--json").stdout)
+    counts = [count["positive"] for count in found["labels"]]
+    assert counts == [(x[~holes, 0] > 0).sum(), (x[~holes, 1] > 0).sum()]
+    evaluated = succeed(evaluate_command, path, *words, *FIXED, "--repetitions", 1, "--json")
+    assert json.loads(evaluated.stdout)["n_hidden"] > 0
+    succeed(fit_command, path, *words, "-o", model, *FIXED, "--estimate-folds", 0)
+
+    succeed(complete_command, model, path, "-o", out)
+    filled = pd.read_csv(out, dtype=str)
+    assert set(filled["two"]) == {"1", "2"}
+    assert set(filled["fold"][holes]) == {">=1", "<1"}
+    assert (filled["fold"][~holes] == frame["fold"][~holes]).all()
+    succeed(complete_command, model, out, "-o", tmp_path / "again.csv", "--details", out, "--force")
+
+    # Nothing is observed in a new table: the model knows how its labels are written.
+    frame.assign(two="", fold="").to_csv(path, index=False)
+    succeed(complete_command, model, path, "-o", out, "--force")
+    assert set(pd.read_csv(out, dtype=str)["two"]) == {"1", "2"}
+    succeed(predict_command, model, path, "-o", out, "--force")
+    predicted = pd.read_csv(out, dtype=str)
+    assert (set(predicted["two"]), set(predicted["fold"])) == ({"1", "2"}, {">=1", "<1"})
+    assert ((predicted["two"] == "2") == (x[:, 0] > 0)).mean() > 0.9
+    frame.assign(two="0").to_csv(path, index=False)
+    assert (
+        "neither is the positive value"
+        in invoke(complete_command, model, path, "-o", out, "--force").stderr
+    )
+
+
+def test_numbers_in_a_parquet_table_are_filled_with_numbers(tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    y = np.where(np.arange(60) % 5 == 0, np.nan, np.where(x > 0, 2.0, 1.0))
+    path, model, out = (tmp_path / name for name in ("t.parquet", "m.dm2l", "o.parquet"))
+    pd.DataFrame({"x": x, "y": y}).to_parquet(path)
+    for words in (("--positive", 2), ("--cutoff", "y>1.5")):
+        arguments = (path, "--labels", "y", *words, "-o", model, *FIXED, "--estimate-folds", 0)
+        succeed(fit_command, *arguments, "--force")
+        result = invoke(complete_command, model, path, "-o", out, "--force")
+        if words[0] == "--positive":
+            assert set(pd.read_parquet(out)["y"]) == {1.0, 2.0}
+        else:
+            assert ">1.5 or <=1.5, but not with a number" in result.stderr
+
+
 def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,tox_a\n1,1\n2,0\n3,perhaps\n")
