@@ -52,8 +52,10 @@ def inspect_command(
 
     Example: dm2l inspect assays.csv --labels 'tox_*'
     """
-    with shared.data_problems():
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
         table = shared.open_table(path, labels, kinds, **reading)
+        tell(f"looking at {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, kinds=kinds, drop=drop)
     if as_json:
         shared.echo_json(
