@@ -76,7 +76,7 @@ class Entries:
         return Pieces(self._sum(loss), gradient, curvature)
 
     def _sum(self, values: Floats) -> Floats:
-        return np.bincount(self._label, values, len(self._count))
+        return np.bincount(self._label, values, len(self._count)).astype(np.float64)
 
 
 def fit_held(entries: Entries, held: Held) -> tuple[Floats, Floats, Floats]:

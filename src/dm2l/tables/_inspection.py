@@ -247,7 +247,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     if not two:
         return []
     # Single precision counts exactly up to 16 million rows, in half the time.
-    precision = np.float32 if len(table.Y) < 2**24 else np.float64
+    precision: Any = np.float32 if len(table.Y) < 2**24 else np.float64
     C = np.array([signs for _, signs in two], dtype=precision)
     T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1).astype(precision)
     both, same = np.abs(C) @ np.abs(T), C @ T

@@ -197,11 +197,6 @@ def fill_holes(
         )
     filled, filling = classifier.complete(X, Y, max_wrong=max_wrong, return_filling=True)
     p = np.array(classifier.complete(X, Y, method="predict_proba"))
-    # Known entries, which coupled probabilities are fitted to, seldom stand in rows that know
-    # nothing else: there the calibrated curve is the better one, and the one that decides.
-    bare = np.isnan(Y[:, classifier._learnable]).all(axis=1)
-    if bare.any():
-        p[bare] = np.where(np.isnan(Y[bare]), classifier.predict_proba(X[bare]), p[bare])
     return Filled(
         p,
         np.isnan(Y) & (filled == 1),
