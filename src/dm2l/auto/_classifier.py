@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 # Share of the weights below which a part is left out of the stack.
 NEGLIGIBLE = 0.02
-# Seconds of one core for an observed entry of the stack, and for labels cubed where they are coupled
+# Seconds of one core for an observed entry of the stack, and for labels cubed where they couple
 # (benchmarks/wide_table.py: 617 labels).
 WEIGHED, COUPLED = 1.6e-5, 2.3e-7
 # Rows below which nothing can be held out: the linear model at its usual settings answers alone.
