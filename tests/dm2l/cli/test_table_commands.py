@@ -5,17 +5,22 @@ import inspect
 import io
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from sklearn.metrics import average_precision_score
 
 from dm2l.cli._ask import complete_command, explain_command, predict_command, suggest_command
 from dm2l.cli._audit import audit_command
-from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
-from dm2l.tables import Wishes, fit_table, read_table
+from dm2l.cli._learn import _show_evaluation, evaluate_command, fit_command, inspect_command
+from dm2l.metrics import label_auc
+from dm2l.model_selection import Interval
+from dm2l.tables import MEASURES, TableEvaluation, Wishes, fit_table, read_table
+from dm2l.tables._measures import estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
 
 COMMANDS = (
@@ -491,6 +496,36 @@ def test_evaluate_puts_methods_side_by_side(journey):
     shown = succeed(evaluate_command, *arguments).stdout
     for part in ("holes are", "masked ridge", "Brier", "topic_legal"):
         assert part in shown
+
+
+def test_evaluation_fits_into_80_columns():
+    value = Interval(0.8125, 0.7525, 0.8725)
+    names = ("DM2L", "features alone", "masked ridge", "ridge, blanks as no")
+    values = {key: value for key, *_ in MEASURES}
+    gains = dict.fromkeys(names[1:], values)
+    found = TableEvaluation(0.2, 5, 100, dict.fromkeys(names, values), gains, [], [])
+    file = io.StringIO()
+    _show_evaluation(Console(file=file, width=80), found)
+    lines = file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("0.752-0.873") for line in lines) == 4 * len(MEASURES)  # none is broken
+    assert "…" not in file.getvalue()
+
+
+def test_the_brackets_of_fit_hold_what_as_many_new_rows_would_show():
+    """A test of as many rows as a fold has lies within them 19 times of 20."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(60):
+        Y = (rng.random((600, 3)) < 0.15).astype(float)
+        p = 1 / (1 + np.exp(-(rng.normal(size=Y.shape) + 1.2 * Y)))
+        fold = np.arange(500) % 5
+        rows = [label_auc(Y[:500][fold == k], p[:500][fold == k]) for k in range(5)]
+        model = SimpleNamespace(held_out_=p[:500], held_out_folds_=fold)
+        found = estimate_held_out(model, Y[:500], ["a", "b", "c"]).values["label_auc"]
+        assert found.mean == pytest.approx(np.mean(rows))
+        inside.append(found.low <= label_auc(Y[500:], p[500:]) <= found.high)
+    assert np.mean(inside) >= 0.88
 
 
 def test_json_is_all_that_goes_to_standard_output(journey, tmp_path):
