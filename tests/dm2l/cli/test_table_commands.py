@@ -5,6 +5,7 @@ import inspect
 import io
 import json
 import os
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,15 @@ from dm2l.cli._audit import audit_command
 from dm2l.cli._learn import _show_evaluation, evaluate_command, fit_command, inspect_command
 from dm2l.metrics import label_auc
 from dm2l.model_selection import Interval
-from dm2l.tables import MEASURES, TableEvaluation, Wishes, fit_table, read_table
+from dm2l.tables import (
+    MEASURES,
+    TableEvaluation,
+    Wishes,
+    explain_model,
+    fit_table,
+    read_table,
+    table_from_frame,
+)
 from dm2l.tables._measures import estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
 
@@ -496,6 +505,25 @@ def test_evaluate_puts_methods_side_by_side(journey):
     shown = succeed(evaluate_command, *arguments).stdout
     for part in ("holes are", "masked ridge", "Brier", "topic_legal"):
         assert part in shown
+
+
+def test_explain_of_a_kernel_model_says_how_long_it_takes():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
+    wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
+    model = fit_table(table_from_frame(frame, ["y", "z"]), wishes, estimate_folds=0)
+    lines = []
+    found = explain_model(model, tell=lines.append)
+    assert [item.features[0][0] for item in found] == ["a", "b"]
+    assert lines[0] == "shuffling column 1 of 3"
+    assert re.fullmatch(r"shuffling column 3 of 3, about \d+ s left", lines[2])
+
+
+def test_inspect_says_what_it_is_at(journey):
+    lines = succeed(inspect_command, journey[0]["in.csv"], "--labels", "topic_*").stderr
+    assert "reading in.csv" in lines
+    assert f"looking at {N_ROWS} rows and {len(LABELS)} labels" in lines
 
 
 def test_evaluation_fits_into_80_columns():
