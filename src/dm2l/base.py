@@ -362,7 +362,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 honest = held_out()
             if self.calibration is None:
                 learnt = self._learnable
-                self._curves = Calibrator("sigmoid").fit(honest[:, learnt], T[:, learnt])
+                own = None if weights is None or evidence is not None else weights[:, learnt]
+                self._curves = Calibrator("sigmoid").fit(honest[:, learnt], T[:, learnt], own)
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)

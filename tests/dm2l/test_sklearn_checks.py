@@ -1,4 +1,4 @@
-"""Every estimator passes all of scikit-learn's common checks, but for those that `why_not` names."""
+"""Every estimator passes all of scikit-learn's common checks, but for what `why_not` names."""
 
 import pytest
 from sklearn.multiclass import OneVsRestClassifier
