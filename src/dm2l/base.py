@@ -191,7 +191,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _label_probabilities(self, X: Any) -> NDArray[Any]:
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
-        return plain_probability(to_numpy(self._score_labels(X)))
+        scores = to_numpy(self._score_labels(X))
+        curves: Calibrator | None = getattr(self, "_curves", None)
+        return plain_probability(scores) if curves is None else curves.predict(scores)
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -362,7 +364,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         """Calibration and thresholds from scores of rows the model had not seen."""
-        self._calibrator = None
+        self._calibrator = self._curves = None
         self._coupling = None
         self.thresholds_ = np.zeros(T.shape[1])
         if self.threshold is not None and self.threshold != "f1":
@@ -394,6 +396,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             )
             if n_rows >= 20 and not numbered and np.isnan(honest[known != 0]).mean() > 0.5:
                 honest = held_out()
+            if self.calibration is None:
+                learnt = self._learnable
+                own = None if weights is None or evidence is not None else weights[:, learnt]
+                self._curves = Calibrator("sigmoid").fit(honest[:, learnt], T[:, learnt], own)
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
@@ -573,7 +579,10 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Probability of every label.
 
         With ``calibration`` set, from a curve per label fitted on cross-fitted scores of observed
-        labels; else ``(1 + tanh(score)) / 2``, which keeps the order but is not calibrated.
+        labels, by which :meth:`predict` goes as well. Else with ``coupling`` from a sigmoid per
+        label, fitted on the scores that entries have without themselves, which costs next to
+        nothing; :meth:`predict` goes by the scores. Without either, and for a 1-D ``y``,
+        ``(1 + tanh(score)) / 2``, which keeps the order but is not calibrated.
 
         Parameters
         ----------
@@ -587,17 +596,20 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             summing to one.
         """
         X = self._check_X(X)
-        if self._calibrator is None:
-            constant = plain_probability(self._constant)
-            p = to_numpy(every_label(X, self._label_probabilities, self._learnable, constant))
-        else:
-            p = self._calibrator.predict(to_numpy(self._all_scores(X)))
+        p = self._probabilities(X)
         if self._labels.kind == "binary":
             p = np.ones_like(p) if len(self.classes_) == 1 else np.hstack([1 - p, p])
         elif self._labels.kind == "multiclass":
             total = p.sum(axis=1, keepdims=True)
             p = np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
         return self._follow(p, X)
+
+    def _probabilities(self, X: Any) -> NDArray[np.float64]:
+        """By features alone."""
+        if self._calibrator is not None:
+            return self._calibrator.predict(to_numpy(self._all_scores(X)))
+        constant = plain_probability(self._constant)
+        return to_numpy(every_label(X, self._label_probabilities, self._learnable, constant))
 
     def complete(
         self,
@@ -714,8 +726,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             alone = self._calibrator.predict(scores)
         p = np.where(learnt, p, alone)
         positive = coupling.decide(mean, p)
-        # Where no label of the row has a say, what features say is said already.
-        apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1)[:, None]
+        # Where no label of the row has a say, what features say is said already. Known entries,
+        # which coupled probabilities are fitted to, seldom stand in such rows.
+        bare = ~(T[:, learnt] != 0).any(axis=1)
+        if bare.any():
+            own = self._probabilities(take_rows(X, np.flatnonzero(bare)))
+            p[bare] = np.where(learnt, own, p[bare])
+        apart = ~learnt | bare[:, None]
         predicted = self._decide(scores) == 1
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
         return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)

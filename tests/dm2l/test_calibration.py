@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from dm2l import DM2LClassifier
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 
 METHODS = ["sigmoid", "isotonic"]
@@ -264,3 +265,22 @@ def test_a_label_without_observed_positives_keeps_threshold_zero(sign):
 def test_all_positives_lie_above_the_threshold():
     scores = np.array([[0.2], [-0.4]])
     assert best_f1_thresholds(scores, np.array([[1], [1]]))[0] < -0.4
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "rbf"}, {"coupling": "joint"}], ids=str)
+def test_probabilities_are_probabilities_unless_told_otherwise(parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 8))
+    rare = X @ rng.normal(size=(8, 4)) / 2 + rng.normal(size=(5000, 4)) > [3.2, 2.4, 1.0, 0.0]
+    Y = np.where(rng.random(rare.shape) < 0.7, rare, np.nan)
+    model = DM2LClassifier(**parameters).fit(X[:1500], Y[:1500])
+    p = model.predict_proba(X[1500:])
+    share = rare[1500:].mean(axis=0)
+    assert share.min() < 0.06
+    chance = np.sqrt(share * (1 - share) * (1 / (0.7 * 1500) + 1 / 3500))
+    assert (np.abs(p.mean(axis=0) - share) < 3 * chance).all()
+    # Nothing is known of these rows but their features.
+    blank = np.full(rare[1500:].shape, np.nan)
+    filled = model.complete(X[1500:], blank, method="predict_proba")
+    agreed = (model.predict(X[1500:]) == 1) == (p > 0.5)
+    np.testing.assert_allclose(filled, np.where(agreed, p, 0.5))

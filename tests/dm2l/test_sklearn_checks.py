@@ -1,17 +1,23 @@
-"""Every estimator passes all of scikit-learn's common checks, but for weights that count rows."""
+"""Every estimator passes all of scikit-learn's common checks, but for what `why_not` names."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import (
+    check_classifiers_multilabel_output_format_predict_proba,
+    parametrize_with_checks,
+)
 
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier
-from dm2l.baselines import GLOCALClassifier
+from dm2l.baselines import GLOCALClassifier, OneVsRestMasked
 
+INSIDE = check_classifiers_multilabel_output_format_predict_proba
 EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 
 
 def why_not(estimator):
-    """Checks that cannot pass; docs/weights.md says the same."""
+    """Checks that cannot pass; docs/weights.md says the same of weights."""
     if isinstance(estimator, AutoClassifier):
         return dict.fromkeys(EQUIVALENCE, "scales, settings and folds go by rows")
     if isinstance(estimator, GLOCALClassifier):
@@ -21,6 +27,10 @@ def why_not(estimator):
             reason = "the released code knows no weights"
             others = ["check_sample_weights_list", "check_sample_weights_not_overwritten"]
         return dict.fromkeys([*EQUIVALENCE, *others], reason)
+    inner = getattr(estimator, "estimator", None)
+    if isinstance(estimator, OneVsRestMasked) and isinstance(inner, DecisionTreeClassifier):
+        # Trees say 0 and 1, and users get what they say.
+        return {INSIDE.__name__: "probabilities are to lie strictly between 0 and 1"}
     return {}
 
 
@@ -32,3 +42,8 @@ def why_not(estimator):
 )
 def test_scikit_learn_common_check(estimator, check):
     check(estimator)
+
+
+def test_scikit_learn_does_not_pass_that_check_itself():
+    with pytest.raises(AssertionError, match="strictly ordered"):
+        INSIDE("OneVsRestClassifier", OneVsRestClassifier(DecisionTreeClassifier(random_state=0)))

@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 
 # Share of the weights below which a part is left out of the stack.
 NEGLIGIBLE = 0.02
+# Seconds of one core for an observed entry of the stack, and for labels cubed where they couple
+# (benchmarks/wide_table.py: 617 labels).
+WEIGHED, COUPLED = 1.6e-5, 2.3e-7
 # Rows below which nothing can be held out: the linear model at its usual settings answers alone.
 FEWEST_ROWS = 6
 
@@ -221,6 +224,9 @@ class AutoClassifier(MissingLabelClassifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
+        self._clock = task.clock
+        weighing, coupling = WEIGHED * np.count_nonzero(T), COUPLED * T.shape[1] ** 3
+        task.clock.plan(weighing + coupling)
         parts, scores, board = try_all(task)
         shares = np.array([part.shares for part in parts])
         fold = np.full(len(T), -1)
@@ -245,12 +251,15 @@ class AutoClassifier(MissingLabelClassifier):
         # The linear model stays whatever its weight: it says which way a column pulls.
         kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
         models = list(dict.fromkeys([parts[0], *kept]))
+        task.clock.begin(weighing)
+        task.clock.tick()
+        task.clock.begin((task.clock.ahead - coupling) / len(models))
         for part in models:
-            task.clock.tick()
             task.clock.say(f"{part.name}: fitting to all rows")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 part.fit(task)
+            task.clock.tick()
         self.stack_ = stack
         self._parts = [(part.name, part.inputs) for part in kept]
         self.models_ = {part.name: part.model for part in models}
@@ -327,6 +336,9 @@ class AutoClassifier(MissingLabelClassifier):
 
     def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         self._honest_now = self.__dict__.get("_honest")
+        clock = self.__dict__.pop("_clock", None)
+        if clock is not None and self.coupling is not None:
+            clock.say("coupling the labels")
         try:
             super()._fit_decisions(X, T, entries)
         finally:

@@ -92,6 +92,11 @@ class Clock:
         """Announce work, or take it back; ``seconds`` is a rough estimate."""
         self._planned += seconds
 
+    @property
+    def ahead(self) -> float:
+        """Estimated seconds of what was announced and not done."""
+        return self._planned - self._done
+
     def begin(self, step: float) -> None:
         """Begin work of which every :meth:`tick` reports so many of the estimated seconds."""
         self._step = step
@@ -117,7 +122,7 @@ class Clock:
         """Tell what is being done, how long it has taken and what is left."""
         if self._tell is None:
             return
-        left = (self._planned - self._done) * self._pace()
+        left = self.ahead * self._pace()
         left = min(left, self.limit - self.passed)
         self._tell(f"{line} ({self.passed:.0f} s, about {max(left, 0.0):.0f} s left)")
 

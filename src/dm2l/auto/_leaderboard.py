@@ -39,11 +39,13 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
         if number and not task.clock.room(candidate.seconds):
             skipped.append((candidate.name, "no time left"))
         else:
-            task.clock.begin(candidate.seconds / fits)
+            task.clock.begin(candidate.choosing)
             task.clock.binding = number > 0
             try:
                 found = candidate.make()
-                task.clock.begin(candidate.seconds / fits / max(len(found), 1))
+                task.clock.tick()
+                a_fit = (candidate.seconds - candidate.choosing) / fits
+                task.clock.begin(a_fit / max(len(found), 1))
                 held = [part.held_out(task) for part in found]
                 parts, scores = parts + found, scores + held
                 if not found:

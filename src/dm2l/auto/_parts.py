@@ -26,8 +26,10 @@ Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 # Seconds of one core, measured on Tox21 (6,000 rows, 1,024 columns): a tree on n rows costs this
 # times n log2(n) sqrt(d); a round of boosting n d; a product or factor n^3. A tree and a round cost
-# something on any rows.
-TREE, ROUND, CUBE, LEAST = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3
+# something on any rows. Labels with holes of their own cost n d each (benchmarks/wide_table.py: 617
+# of them), in as many fits as a search makes.
+TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
+SEARCHED = 24
 # Numbers of a sparse matrix that may be written out for boosting.
 DENSE = 2e7
 # Rows squared times columns that the Laplacian kernel, which no BLAS speeds up, may take.
@@ -133,9 +135,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A part that may be tried: its name, roughly its seconds on one core, and how it is made."""
+    """A part that may be tried, and roughly its seconds on one core, of settings and of all."""
 
     name: str
+    choosing: float
     seconds: float
     make: Callable[[], list[Part]]
 
@@ -146,12 +149,15 @@ def candidates(task: Task) -> Iterator[Candidate]:
     c = task.T.shape[1]
     size = min(n, task.effort.sample)
     fits = len(task.folds) + 1
-    narrow = CUBE * (min(d, n) ** 2 * (n * fits + 6 * size))
-    yield Candidate("linear", narrow + 1.0, lambda: [_linear(task)])
+    choosing = 6 * CUBE * min(d, n) ** 2 * size + SEARCHED * LABEL * size * min(d, size) * c
+    cost = fits * (CUBE * min(d, n) ** 2 * n + LABEL * n * min(d, n) * c)
+    yield Candidate("linear", choosing + 0.5, choosing + cost + 1.0, lambda: [_linear(task)])
     exact = n <= task.effort.exact and 40.0 * n * n <= task.memory
     m = task.effort.components
-    cost = 3 * CUBE * (fits * n**3 if exact else fits * n * m**2) + 100 * CUBE * size**3
-    yield Candidate("kernel", cost + 1.0, lambda: _kernels(task, exact))
+    width = n if exact else min(m, n)
+    choosing = 100 * CUBE * size**3 + SEARCHED * LABEL * size**2 * c
+    cost = fits * (3 * CUBE * n * width**2 + LABEL * n * width * c)
+    yield Candidate("kernel", choosing, choosing + cost + 1.0, lambda: _kernels(task, exact))
     if not task.effort.trees:
         return
     seen = (task.T != 0).sum(axis=0).astype(np.float64)
@@ -166,11 +172,11 @@ def candidates(task: Task) -> Iterator[Candidate]:
         a_tree = tree * (1 + 0.8 * share * (fits - 1))
         fit = min(task.effort.work / 2 / max(a_tree, 1e-9), task.effort.most_trees / c)
         trees = int(min(task.effort.trees, fit))
-        yield Candidate(name, a_tree * trees, partial(_forest, task, name, trees))
+        yield Candidate(name, 0.0, a_tree * trees, partial(_forest, task, name, trees))
     boost = (ROUND * float(seen.sum()) * task.X.shape[1] + LEAST * c) * fits
     rounds = int(min(task.effort.rounds, task.effort.work / 2 / max(boost, 1e-9)))
     if rounds >= FEWEST_TREES and not plain and (not sp.issparse(task.X) or n * d <= DENSE):
-        yield Candidate("boosted trees", boost * rounds, lambda: [_boosted(task, rounds)])
+        yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(task, rounds)])
 
 
 def _linear(task: Task) -> Part:

@@ -17,8 +17,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, logit
+from scipy.special import logit
+
+from dm2l.auto._logistic import Entries, Held, fit_held
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +30,6 @@ HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
 SURE = 0.005
 # Entries of a fit; more cost time and gain nothing.
 MOST_ENTRIES = 4_000_000
-# Of the log-likelihood: less than a label can tell.
-FTOL = 1e-7
 
 
 @dataclass(frozen=True)
@@ -73,29 +72,34 @@ class Stack:
         ``weights`` (n, c) say how much entries count.
         """
         known = (T != 0) & np.isfinite(scores).all(axis=0)
-        step = max(1, int(scores.size // MOST_ENTRIES))
+        step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
-        S = _linked(scores[:, rows], shares)
-        T, known = np.where(known, T, 0)[rows].astype(np.float64), known[rows]
-        says = np.ones(1) if weights is None else weights[rows]
-        count = np.maximum((says * known).sum(axis=0), 1)
-        centre = np.where(known, says * S, 0.0).sum(axis=1) / count
-        spread = np.where(known, says * (S - centre[:, None]) ** 2, 0.0).sum(axis=1) / count
+        # Entries of a label follow each other.
+        label, place = np.nonzero(known[rows].T)
+        place, count = np.flatnonzero(rows)[place], known[rows].sum(axis=0)
+        t = T[place, label].astype(np.float64)
+        S = _linked(scores[:, place, label], shares)
+        m, c = len(scores), T.shape[1]
+        says = np.ones(len(t)) if weights is None else weights[place, label]
+        total = np.maximum(np.bincount(label, says, c), 1)
+
+        def mean(values: Floats) -> Floats:
+            return np.array([np.bincount(label, says * row, c) for row in values]) / total
+
+        centre = mean(S)
+        spread = mean((S - centre[:, label]) ** 2)
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
-        Z = np.where(known, (S - centre[:, None]) / scale[:, None], 0.0)
-        m, c = centre.shape
-        rate = logit(((says * (T > 0)).sum(axis=0) + 0.5) / (count + 1.0))
+        Z = (S - centre[:, label]) / scale[:, label]
+        rate = logit((np.bincount(label, says * (t > 0), c) + 0.5) / (total + 1.0))
         slope, offset = np.zeros((m, c)), np.zeros((m, c))
         for j in range(m):
-            slope[j : j + 1], offset[j], _ = _held(
-                Z[j : j + 1], T, rate, np.ones(1), 0.1, HELD_SLOPE, 0.1, says
-            )
-        L = np.where(known, offset[:, None] + slope[:, None] * Z, 0.0)
-        weights, intercept, common = _held(
-            L, T, np.zeros(c), np.full(m, 1 / m), HELD_COMMON, HELD_WEIGHT, 3.0, says
-        )
-        return cls(shares, centre, scale, slope, offset, weights, common, intercept)
+            held = Held(np.ones(1), rate, 0.1, HELD_SLOPE, 0.1)
+            slope[j : j + 1], offset[j], _ = fit_held(Entries(Z[j : j + 1], t, count, says), held)
+        L = offset[:, label] + slope[:, label] * Z
+        held = Held(np.full(m, 1 / m), np.zeros(c), HELD_COMMON, HELD_WEIGHT, 3.0)
+        own, intercept, common = fit_held(Entries(L, t, count, says), held)
+        return cls(shares, centre, scale, slope, offset, own, common, intercept)
 
     @classmethod
     def plain(cls, n_labels: int) -> Self:
@@ -115,54 +119,4 @@ class Stack:
 
 def _linked(scores: Floats, shares: NDArray[np.bool_]) -> Floats:
     p = SURE + (1 - 2 * SURE) * np.clip((1 + scores) / 2, 0.0, 1.0)
-    return np.where(shares[:, None, None], logit(p), scores)
-
-
-def _held(
-    Z: Floats,
-    T: Floats,
-    b: Floats,
-    prior: Floats,
-    held_common: float,
-    held_own: float,
-    held_intercept: float,
-    says: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Logistic regressions, one a label, held to one that all share; weights are not negative.
-
-    Entries count as ``says`` says. Returns weights (m, c), intercepts (c,), common weights (m,).
-    """
-    m, c = len(Z), T.shape[1]
-
-    def loss(W: Floats, b: Floats) -> tuple[float, Floats]:
-        eta = b + np.einsum("mnc,mc->nc", Z, W)
-        margin = T * eta
-        value = float((says * np.logaddexp(0.0, -margin))[T != 0].sum())
-        return value, -T * says * expit(-margin)
-
-    def minimise(start: Floats, held: Floats, firm: float, shared: bool) -> Floats:
-        size = m if shared else m * c
-
-        def objective(x: Floats) -> tuple[float, Floats]:
-            w, own = x[:size], x[size:]
-            W = np.tile(w[:, None], (1, c)) if shared else w.reshape(m, c)
-            value, g = loss(W, own)
-            value += 0.5 * firm * np.sum((w - held) ** 2)
-            value += 0.5 * held_intercept * np.sum((own - b) ** 2)
-            by_label = np.einsum("mnc,nc->mc", Z, g)
-            gw = (by_label.sum(axis=1) if shared else by_label.ravel()) + firm * (w - held)
-            return value, np.concatenate([gw, g.sum(axis=0) + held_intercept * (own - b)])
-
-        bounds = [(0.0, None)] * size + [(None, None)] * c
-        found = minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": FTOL}
-        )
-        return np.asarray(found.x, dtype=np.float64)
-
-    x = minimise(np.concatenate([prior, b]), prior, held_common, True)
-    common = x[:m]
-    if c == 1:
-        return common[:, None], x[m:], common
-    wide = np.repeat(common, c)
-    x = minimise(np.concatenate([wide, x[m:]]), wide, held_own, False)
-    return x[: m * c].reshape(m, c), x[m * c :], common
+    return np.where(shares.reshape(-1, *[1] * (scores.ndim - 1)), logit(p), scores)

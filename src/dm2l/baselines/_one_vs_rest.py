@@ -55,7 +55,8 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         "residual" fits ``cv`` more models.
     threshold, calibration, cv, missing_label, absent_label
         As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
-        the estimator where it has one, with 0 and 1 moved just inside: logarithms stay finite.
+        the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
+        them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
     verbose : int, default=0
         Progress over labels that joblib prints, to standard error below 50.
 
@@ -252,7 +253,5 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 def _probability(model: Any, X: Any) -> NDArray[Any]:
     if _estimator_type(model) != "regressor" and hasattr(model, "predict_proba"):
-        p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-        # scikit-learn's common checks want label probabilities strictly between 0 and 1.
-        return np.clip(p, np.finfo(p.dtype).tiny, 1 - np.finfo(p.dtype).epsneg)
+        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
     return plain_probability(_score(model, X))

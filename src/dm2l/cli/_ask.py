@@ -180,8 +180,9 @@ def predict_command(
     """Write what MODEL says about every label of every row of TABLE.
 
     TABLE needs the feature columns that the model was fitted to, and no labels. For each label
-    there is a column LABEL with 0 or 1, LABEL__probability and LABEL__score. Categories that were
-    not seen before count as none; rows whose SMILES cannot be read stay blank.
+    there is a column LABEL with 0 or 1, or the words of --positive and --cutoff that the model was
+    fitted with, LABEL__probability and LABEL__score. Categories that were not seen before count as
+    none; rows whose SMILES cannot be read stay blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
@@ -200,7 +201,8 @@ def predict_command(
         answer = model.answer(inputs)
         blank = model.unread(inputs)
         for k, name in enumerate(model.label_names):
-            columns[name] = _unless(blank, answer.positive[:, k].astype(int))
+            yes, no = model.words.written.get(name, (1, 0))
+            columns[name] = _unless(blank, np.where(answer.positive[:, k], yes, no))
             columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
             columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)

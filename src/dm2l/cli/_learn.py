@@ -34,6 +34,7 @@ LABELS = 40  # shown by fit
 @shared.table_argument
 @shared.labels_option
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.json_option
 def inspect_command(
@@ -51,8 +52,10 @@ def inspect_command(
 
     Example: dm2l inspect assays.csv --labels 'tox_*'
     """
-    with shared.data_problems():
+    with shared.data_problems(), shared.progress() as tell:
+        tell(f"reading {path.name}")
         table = shared.open_table(path, labels, kinds, **reading)
+        tell(f"looking at {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, kinds=kinds, drop=drop)
     if as_json:
         shared.echo_json(
@@ -126,6 +129,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     "automatic model has its own.",
 )
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.groups_option
 @shared.seed_option
@@ -211,7 +215,9 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     estimate = model.estimate
     if estimate is None:
         return
-    say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries):")
+    size = n_rows // max(estimate.repetitions, 1)
+    say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries);")
+    say(f"in brackets what another {size} rows would show, 95 times of 100:")
     for key, words, _ in MEASURES:
         value = estimate.values[key]
         if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
@@ -261,6 +267,7 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
 @shared.search_options
 @shared.blank_option
 @shared.reading_options
+@shared.word_options
 @shared.feature_options
 @shared.groups_option
 @shared.seed_option
@@ -280,8 +287,8 @@ def evaluate_command(
 
     DM2L, which goes by the features and the known labels of a row as complete does, stands beside
     the same model by features alone, ridge on the observed labels, and ridge that takes every hole
-    for a no. All settings are chosen from the labels that were left. Brackets are 95 % confidence
-    intervals over the repetitions.
+    for a no. All settings are chosen from the labels that were left. Below each mean is its 95 %
+    confidence interval over the repetitions.
 
     Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
     """
@@ -310,7 +317,9 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
         f"{found.n_hidden} observed labels hidden ({found.hide:.0%}), {found.repetitions} times.",
         highlight=False,
     )
-    grid = Grid("measure on hidden labels", *found.methods)
+    grid = Grid("measure on hidden labels")
+    for method in found.methods:
+        grid.add_column(method, justify="right", min_width=11)
     for key, words, up in MEASURES:
         cells = [_shown(values[key]) for values in found.methods.values()]
         grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
@@ -344,7 +353,8 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
 
 
 def _shown(value: Interval) -> str:
-    return f"{_number(value.mean)} [{_number(value.low)}, {_number(value.high)}]"
+    # Two lines, so that four methods find room on 80 columns.
+    return f"{_number(value.mean)}\n{_number(value.low)}-{_number(value.high)}"
 
 
 def _number(value: float) -> str:

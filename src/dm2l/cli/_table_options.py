@@ -136,6 +136,23 @@ reading_options = _options(
         "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."
     ),
 )
+word_options = _options(
+    click.option(
+        "--positive",
+        multiple=True,
+        metavar="VALUE",
+        help="What a positive label is called, where it is not 1, yes, true, active, positive or "
+        "+: --positive 2 of labels that are 1 and 2. The model remembers it.",
+    ),
+    click.option(
+        "--cutoff",
+        "cutoffs",
+        multiple=True,
+        metavar="'LABEL>=X'",
+        help="Labels that are numbers on a scale, by name or pattern, and which side counts as "
+        "yes: 'fold_*>=2', with >=, >, <= or <. The model remembers it.",
+    ),
+)
 feature_options = _options(
     click.option(
         "--kind",

@@ -295,8 +295,17 @@ def _refuse_value(
     text = "infinity" if infinite else repr(shown)
     trap = ""
     if isinstance(shown, str):
-        trap = " Convert text first, e.g. Y.replace({'yes': 1, 'no': 0}) or pandas.to_numeric."
-    if shown == 2:
+        trap = (
+            " dm2l.readers.read_labels(Y) makes 0/1 of yes/no, true/false, active/inactive, "
+            "positive/negative and +/-, and with positive= of any other two words."
+        )
+    elif shown == 2 and not ((values == 0) | (values == -1)).any():
+        trap = " If 2 stands for yes and 1 for no, pass dm2l.readers.read_labels(Y, positive=2)."
+    elif shown != 2 and not infinite:
+        trap = (
+            " Of numbers on a scale dm2l.readers.read_labels(Y, cutoffs='COLUMN>=2') makes labels."
+        )
+    elif shown == 2:
         trap = (
             " A 2 often comes from scikit-learn's cross_val_predict, which re-encodes NaN as a "
             "third class: use dm2l.model_selection.cross_val_decision instead."

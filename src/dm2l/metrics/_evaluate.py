@@ -32,6 +32,7 @@ def evaluate(
     predictions: Any = None,
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
+    only: Sequence[str] | None = None,
     undefined: Undefined = None,
     holes: Holes = "estimate",
     rates: Any = None,
@@ -55,6 +56,8 @@ def evaluate(
         For the ranking metrics; None is the default of each.
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
+    only : sequence of str, default=None
+        Names of the measures that are wanted; None for all.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with undefined rows and labels, in every metric.
     holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
@@ -90,15 +93,20 @@ def evaluate(
     chosen = {} if convention is None else {"convention": convention}
     ranked = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
     result: dict[str, Any] = {}
+
+    def wanted(name: str) -> bool:
+        return only is None or name in only
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        for name in ranked:
+        for name in filter(wanted, ranked):
             result[name] = getattr(_ranking, name)(T, S, **chosen, **common)
-        result["one_error"] = _ranking.one_error(T, S, **common)
+        if wanted("one_error"):
+            result["one_error"] = _ranking.one_error(T, S, **common)
         for at in k:
-            if at <= T.shape[1]:
+            if at <= T.shape[1] and wanted(f"precision_at_{at}"):
                 result[f"precision_at_{at}"] = _at_k.precision_at_k(T, S, at, **common)
-        for name in ("hamming_loss", "f1_micro", "f1_macro"):
+        for name in filter(wanted, ("hamming_loss", "f1_micro", "f1_macro")):
             result[name] = getattr(_decisions, name)(T, P, **common)
     return result
 

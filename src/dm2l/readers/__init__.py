@@ -8,7 +8,7 @@ with a file is a :class:`DataFileError`.
 from dm2l.files import DataFileError
 from dm2l.readers._arff import read_arff
 from dm2l.readers._mat import read_mat
-from dm2l.readers._table import read_csv, read_parquet
+from dm2l.readers._table import read_csv, read_labels, read_parquet
 from dm2l.readers.npz_file import read_npz, write_npz
 from dm2l.readers.svmlight_file import read_svmlight
 
@@ -16,6 +16,7 @@ __all__ = [
     "DataFileError",
     "read_arff",
     "read_csv",
+    "read_labels",
     "read_mat",
     "read_npz",
     "read_parquet",

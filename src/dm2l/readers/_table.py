@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ def read_csv(
     *,
     missing: Any = None,
     positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
     drop: str | Iterable[str] = (),
     separator: str | None = None,
     decimal: str = ".",
@@ -43,9 +44,13 @@ def read_csv(
     missing : scalar or list, default=None
         Further marks of a label that was not observed, such as ``-1`` or ``"unknown"``. Blanks,
         ``?``, NA, NaN, null and none always are.
-    positive : scalar, default=None
+    positive : scalar or list, default=None
         What a positive label is called, where it is not one of the words below; each label then
         has that and one other value: ``positive=2`` of labels that are 1 and 2.
+    cutoffs : str or list of str, default=()
+        Labels that are numbers on a scale, and which side of a number is a yes: ``"fold_*>=2"``,
+        with ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the
+        question.
     drop : str or list of str, default=()
         Columns to leave out, in the same syntax.
     separator : str, default=None
@@ -92,7 +97,8 @@ def read_csv(
     features = split_columns(file.names, chosen, drop, str(path))
     # Labels as they stand: marks and words, before any guess.
     frame = file.frame({file.names[j]: str for j in chosen})
-    return _bunch(frame, file.names, chosen, features, path, missing, positive)
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": decimal}
+    return _bunch(frame, file.names, chosen, features, path, words)
 
 
 def read_parquet(
@@ -101,6 +107,7 @@ def read_parquet(
     *,
     missing: Any = None,
     positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
     drop: str | Iterable[str] = (),
 ) -> Bunch:
     """Read features and labels from a Parquet file.
@@ -109,7 +116,7 @@ def read_parquet(
     ----------
     path : str or Path
         The file.
-    labels, missing, positive, drop
+    labels, missing, positive, cutoffs, drop
         As of :func:`read_csv`; nulls are missing, too.
 
     Returns
@@ -136,7 +143,51 @@ def read_parquet(
     names = [str(name) for name in frame.columns]
     chosen = choose_labels(names, labels, str(path))
     features = split_columns(names, chosen, drop, str(path))
-    return _bunch(frame, names, chosen, features, path, missing, positive)
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    return _bunch(frame, names, chosen, features, path, words)
+
+
+def read_labels(
+    Y: Any, *, missing: Any = None, positive: Any = None, cutoffs: str | Iterable[str] = ()
+) -> Any:
+    """Turn labels that are words, or numbers on a scale, into 1, 0 and NaN.
+
+    Estimators take 0/1, -1/+1 and booleans; this makes such labels of those that a file, a data
+    frame or an array writes in another way.
+
+    Parameters
+    ----------
+    Y : data frame, or array-like of shape (n, c)
+        Labels and nothing else. Columns of an array are called ``"0"``, ``"1"`` and so on.
+    missing, positive, cutoffs
+        As of :func:`read_csv`.
+
+    Returns
+    -------
+    pandas.DataFrame or ndarray of shape (n, c), float64
+        1, 0, and NaN where nobody looked; a frame, with its names and its index, if one came.
+
+    Examples
+    --------
+    >>> from dm2l.readers import read_labels
+    >>> read_labels([["active", "+"], ["inactive", "-"], [None, "+"]])
+    array([[ 1.,  1.],
+           [ 0.,  0.],
+           [nan,  1.]])
+    >>> read_labels([[1, 2.5], [2, 0.4], [2, None]], positive=2, cutoffs="1>=2")
+    array([[ 0.,  1.],
+           [ 1.,  0.],
+           [ 1., nan]])
+    """
+    if hasattr(Y, "to_pandas"):  # polars
+        Y = Y.to_pandas()
+    frame = Y if hasattr(Y, "iloc") else require("pandas", "io").DataFrame(Y)
+    names = [str(name) for name in frame.columns]
+    reader = LabelReader(names, "Y", missing=missing, positive=positive, cutoffs=cutoffs)
+    values = reader.read([frame.iloc[:, j] for j in range(len(names))])
+    return (
+        frame.__class__(values, index=frame.index, columns=frame.columns) if frame is Y else values
+    )
 
 
 def _bunch(
@@ -145,13 +196,12 @@ def _bunch(
     chosen: list[int],
     features: list[int],
     path: str | Path,
-    missing: Any,
-    positive: Any,
+    words: Mapping[str, Any],
 ) -> Bunch:
     if len(frame) == 0:
         raise DataFileError(path, "there is a header, but there are no rows")
     label_names = [names[j] for j in chosen]
-    reader = LabelReader(label_names, str(path), missing=missing, positive=positive)
+    reader = LabelReader(label_names, str(path), **words)
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
     check_room(path, 8 * len(frame) * len(features), what, FEWER)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.files import DataFileError
+from dm2l.readers.cutoffs import cutoffs_of, undecided
 
-__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "label_targets", "truth"]
+__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "Words", "label_targets", "truth"]
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
 HOLES = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
@@ -57,22 +59,48 @@ class Marks:
         return word in self._words or (bool(self._numbers) and as_number(word) in self._numbers)
 
 
+@dataclass(frozen=True)
+class Words:
+    """How labels are read that have a positive value of their own or a cutoff.
+
+    ``written`` is yes and no of such labels, as their column writes them.
+    """
+
+    positive: tuple[str, ...] = ()
+    cutoffs: tuple[str, ...] = ()
+    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
 class LabelReader:
     """Columns of words, numbers or booleans as 1, 0 and NaN.
 
     -1 is a no like 0, but a table that uses both is ambiguous: one of them may well mean that
     nobody looked. ``missing`` are further marks of a label that was not observed; with
-    ``positive``, a label has that and one other value.
+    ``positive``, a label has that and one other value; with ``cutoffs``, numbers on one side are a
+    yes. ``written`` is yes and no of such labels in an earlier table.
     """
 
     def __init__(
-        self, names: Sequence[str], where: str, *, missing: Any = None, positive: Any = None
+        self,
+        names: Sequence[str],
+        where: str,
+        *,
+        missing: Any = None,
+        positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
+        written: Mapping[str, tuple[str, str]] | None = None,
+        decimal: str = ".",
     ) -> None:
-        self._names, self._where = names, where
-        several = np.iterable(missing) and not isinstance(missing, str)
-        self._missing = Marks(() if missing is None else missing if several else [missing])
-        self._positive = None if positive is None else Marks([positive], holes=False)
-        self._others: dict[int, str] = {}  # the other value of a column
+        self._names, self._where, self._decimal = names, where, decimal
+        self._missing = Marks(listed(missing))
+        values = tuple(map(str, listed(positive)))
+        self._positive = Marks(values, holes=False) if values else None
+        cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
+        self._cutoffs = cutoffs_of(names, cutoffs, where)
+        self._asked = Words(values, cutoffs)
+        known = {j: written[name] for j, name in enumerate(names) if written and name in written}
+        self._yes = {j: pair[0] for j, pair in known.items()}  # how a column writes it
+        self._others = {j: pair[1] for j, pair in known.items()}  # the other value of a column
         self._signs: set[int] = set()  # columns with a +, in which - is a no
         self._numbers: dict[float, tuple[int, int]] = {}  # where 0 and -1 first occurred
         self._rows = 0
@@ -98,13 +126,28 @@ class LabelReader:
             raise _mixed(self._where, (i, repr(self._names[j])), (k, repr(self._names[m])))
         return values
 
+    @property
+    def words(self) -> Words:
+        """How labels with a positive value or a cutoff were read."""
+        both = self._yes.keys() & self._others.keys()
+        pairs = {j: (self._yes[j], self._others[j]) for j in both}
+        pairs |= {j: cutoff.words for j, cutoff in self._cutoffs.items()}
+        return replace(self._asked, written={self._names[j]: pairs[j] for j in sorted(pairs)})
+
     def _say(self, text: str, j: int, codes: NDArray[Any], k: int) -> float:
         if text in self._missing:
             return np.nan
+        if j in self._cutoffs:
+            said = self._cutoffs[j].says(text, self._decimal)
+            if said is None:
+                row = self._row(codes, k)
+                raise undecided(self._where, self._names[j], text, row, self._cutoffs[j])
+            return said
         if self._positive is not None:
             if text in self._positive:
+                self._yes.setdefault(j, text.strip())
                 return 1.0
-            if self._others.setdefault(j, text.strip()) == text.strip():
+            if text in Marks([self._others.setdefault(j, text.strip())], holes=False):
                 return 0.0
             row = self._row(codes, k)
             raise DataFileError(
@@ -123,7 +166,8 @@ class LabelReader:
                 f"{self._row(codes, k)}",
                 way_out=f"{_SPELLINGS}, blank where nobody looked. Name a mark of missing entries "
                 "with --missing (missing= in Python), the positive value of another pair with "
-                "positive=, or leave the column out of the labels.",
+                "--positive (positive=), the side of a number that counts as yes with --cutoff "
+                "(cutoffs=), or leave the column out of the labels.",
             )
         if answer <= 0 and as_number(text) is not None:
             self._numbers.setdefault(answer, (self._row(codes, k), j))
@@ -171,6 +215,13 @@ def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFil
 
 def _called(names: Sequence[str] | None, column: int) -> str:
     return str(column + 1) if names is None else repr(names[column])
+
+
+def listed(marks: Any) -> list[Any]:
+    """Marks in a list, of which one may come alone, and None stands for none."""
+    if marks is None:
+        return []
+    return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
 
 
 def as_number(text: str) -> float | None:

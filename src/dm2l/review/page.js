@@ -288,7 +288,9 @@ async function watch() {
 const exportTable = () => during(async () => {
   if (!state.output) return;
   const { path, n_answers: n } = await ask("export", {});
-  text("export-state", `${many(n, "answer", "answers")} in ${path}`);
+  text("export-state", `Written: ${many(n, "answer", "answers")} in ${path}`);
+  // A row with many columns leaves it far below what a person looks at.
+  $("export-state").scrollIntoView({ block: "nearest" });
 });
 
 const keys = {

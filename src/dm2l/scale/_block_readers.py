@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,7 @@ class CsvReader:
         separator: str | None = None,
         missing: Any = None,
         positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
     ) -> None:
         # Kept, for the first pass counts the cells of rows and later ones need not.
         options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
@@ -179,7 +180,7 @@ class CsvReader:
             columns.check(file.names, str(file.path))
         self.feature_names, self._label_names = columns.feature_names, columns.label_names
         self._rows = block_rows(rows, len(names))
-        self._words = {"missing": missing, "positive": positive}
+        self._words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         text, wanted = dict.fromkeys(self._label_names, str), self.feature_names + self._label_names

@@ -276,6 +276,7 @@ class RowBlocks:
         drop: str | Sequence[str] = (),
         missing: Any = None,
         positive: Any = None,
+        cutoffs: str | Sequence[str] = (),
         rows: int | None = None,
         separator: str | None = None,
         **options: Any,
@@ -289,7 +290,7 @@ class RowBlocks:
         ----------
         path : path-like or list of path-like
             The files, in UTF-8; packed ones, as in ``.csv.gz``, are unpacked on the way.
-        labels, drop, missing, positive, separator
+        labels, drop, missing, positive, cutoffs, separator
             As of :func:`dm2l.readers.read_csv`.
         rows : int, default=None
             Rows of a block; None: as many as make some 30 megabytes.
@@ -303,7 +304,7 @@ class RowBlocks:
         """
         from dm2l.scale._block_readers import CsvReader, paths
 
-        reader = CsvReader(paths(path), labels, drop, rows, separator, missing, positive)
+        reader = CsvReader(paths(path), labels, drop, rows, separator, missing, positive, cutoffs)
         source = cls(reader, **options)
         source.feature_names = np.array(reader.feature_names, dtype=object)
         return source

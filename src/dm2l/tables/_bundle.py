@@ -18,6 +18,7 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.extras import require
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
+from dm2l.readers.words import Words
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
@@ -29,6 +30,7 @@ FORMAT = 1
 
 # Kinds of columns that are not used.
 _LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
+_USUAL: dict[str, Any] = {"positive": [], "cutoffs": [], "written": {}}
 # What parts that do not belong together raise at the first row.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -71,6 +73,11 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
         "feature_names": list(model.feature_names),
         "label_names": list(model.label_names),
         "missing": list(model.missing),
+        "words": {
+            "positive": list(model.words.positive),
+            "cutoffs": list(model.words.cutoffs),
+            "written": {label: list(pair) for label, pair in model.words.written.items()},
+        },
         "zero_based": model.zero_based,
         "settings": None,
         "correlation": model.correlation,
@@ -134,6 +141,7 @@ def load_bundle(path: str | Path) -> TableModel:
 
 def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
     estimate, uses = record["estimate"], record["uses"]
+    words = record.get("words", _USUAL)  # not in older files
     return TableModel(
         pipeline=pipeline,
         uses=None if uses is None else [ColumnUse(**use) for use in uses],
@@ -150,6 +158,11 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
             [LabelEstimate(**row) for row in estimate.get("labels", [])],  # not in older files
         ),
         missing=record["missing"],
+        words=Words(
+            tuple(words["positive"]),
+            tuple(words["cutoffs"]),
+            {label: (yes, no) for label, (yes, no) in words["written"].items()},
+        ),
         zero_based=record.get("zero_based"),  # not in older files
         sample=record.get("sample"),
     )
@@ -164,6 +177,7 @@ def _check_record(record: Mapping[str, Any]) -> None:
         "label_names": bool(labels) and _names(labels),
         "feature_names": _names(features),
         "missing": _texts(record.get("missing")),
+        "words": _words(record.get("words", _USUAL)),
         "zero_based": record.get("zero_based") in (None, True, False),
         "settings": "settings" in record
         and (settings is None or (isinstance(settings, dict) and _settings(settings))),
@@ -223,6 +237,18 @@ def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
+def _words(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == _USUAL.keys()
+        and _texts(value["positive"])
+        and _texts(value["cutoffs"])
+        and isinstance(value["written"], dict)
+        and _texts(list(value["written"]))
+        and all(_texts(pair) and len(pair) == 2 for pair in value["written"].values())
+    )
+
+
 def _names(value: Any) -> bool:
     return _texts(value) and len(set(value)) == len(value)
 
@@ -254,6 +280,7 @@ def _estimate(value: dict[str, Any]) -> bool:
     values = value.get("values")
     return (
         value.keys() - {"labels"} == {"values", "n_entries", "repetitions"}
+        and isinstance(value.get("labels", []), list)
         and all(map(_label_estimate, value.get("labels", [])))
         and all(type(value[k]) is int and value[k] >= 0 for k in ("n_entries", "repetitions"))
         and isinstance(values, dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,10 +138,16 @@ def _by_shuffling(
     """How far each raw column moves every label."""
     scores = classifier.decision_function(X)
     moved = np.zeros((scores.shape[1], len(columns)))
+    places_of: dict[str, list[int]] = {}
+    for i, source in enumerate(sources):
+        places_of.setdefault(source, []).append(i)
+    start = time.monotonic()
     for j, column in enumerate(columns):
         if tell is not None:
-            tell(f"shuffling column {j + 1} of {len(columns)}")
-        places = [i for i, source in enumerate(sources) if source == column]
+            left = (time.monotonic() - start) / j * (len(columns) - j) if j else float("nan")
+            rest = f", about {left:.0f} s left" if j else ""
+            tell(f"shuffling column {j + 1} of {len(columns)}{rest}")
+        places = places_of[column]
         # All features of a raw column together: a category is one thing, not many.
         orders = [rng.permutation(len(X)) for _ in range(SHUFFLES)]
         shuffled = np.tile(X, (SHUFFLES, 1))

@@ -17,9 +17,10 @@ from dm2l.files import whole_file
 from dm2l.readers import write_npz
 from dm2l.readers.cells import Record, plain, raw, records
 from dm2l.readers.csv_file import TEXT
+from dm2l.readers.cutoffs import cutoffs_of
 from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
-from dm2l.readers.words import PAIRS, Marks
+from dm2l.readers.words import PAIRS, Marks, as_number
 from dm2l.readers.xlsx_file import EXCEL
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
@@ -127,9 +128,15 @@ def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -
     return names
 
 
-def _spellings(columns: Sequence[Sequence[Any]], Y: NDArray[np.float64]) -> list[Spelling]:
+def _spellings(columns: Sequence[Sequence[Any]], table: Table) -> list[Spelling]:
     """Each column's own; for one that shows no answer that of the first other, else 1 and 0."""
-    found = [find_spelling(cells, Y[:, k]) for k, cells in enumerate(columns)]
+    known = {name: Spelling(*pair) for name, pair in table.words.written.items()}
+    # Of a label with a cutoff the commonest yes is some number.
+    numbers = cutoffs_of(table.label_names, table.words.cutoffs, str(table.path))
+    found = [
+        (None if k in numbers else find_spelling(cells, table.Y[:, k])) or known.get(name)
+        for k, (name, cells) in enumerate(zip(table.label_names, columns, strict=True))
+    ]
     usual = next((spelling for spelling in found if spelling is not None), Spelling("1", "0"))
     return [usual if spelling is None else spelling for spelling in found]
 
@@ -185,7 +192,7 @@ def _text_writer(
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
     columns = [[lines[i].cells[place] for i in rows] for place in places]
-    spellings, filled = _spellings(columns, table.Y), completion.filled
+    spellings, filled = _spellings(columns, table), completion.filled
     for row, i in enumerate(rows):
         cells = lines[i].cells
         for k in np.flatnonzero(completion.holes[row]).tolist():
@@ -242,7 +249,7 @@ def _parquet_writer(
     names = list(content.column_names)
     places = [names.index(name) for name in table.label_names]
     columns = [content.column(place).to_pylist() for place in places]
-    spellings = _spellings(columns, table.Y)
+    spellings = _spellings(columns, table)
     for k, place in enumerate(places):
         field = content.schema.field(place)
         if arrow.types.is_null(field.type):  # a column of nulls has no type to keep
@@ -277,8 +284,14 @@ def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
     if types.is_boolean(kind):
         return Spelling(True, False)
     if types.is_integer(kind) or types.is_floating(kind):
-        low = -1 if str(spelling.negative).strip() in ("-1", "-1.0") else 0
-        return Spelling(1, low)
+        if str(spelling.positive).startswith(("<", ">")):
+            raise ValueError(
+                f"A hole in a column of numbers with a cutoff can be filled with {spelling[0]} or "
+                f"{spelling[1]}, but not with a number; write the table as .csv, whose columns "
+                "take both."
+            )
+        numbers = [as_number(str(word)) for word in spelling]
+        return Spelling(1, 0) if None in numbers else Spelling(*numbers)
     return Spelling(str(spelling.positive), str(spelling.negative))
 
 

@@ -265,8 +265,10 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     two = [(use.name, signs) for use in uses if use.used for signs in _signs(table.frame[use.name])]
     if not two:
         return []
-    C = np.array([signs for _, signs in two])
-    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1)
+    # Single precision counts exactly up to 16 million rows, in half the time.
+    precision: Any = np.float32 if len(table.Y) < 2**24 else np.float64
+    C = np.array([signs for _, signs in two], dtype=precision)
+    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1).astype(precision)
     both, same = np.abs(C) @ np.abs(T), C @ T
     # A label that is the same in all rows that have both is told by no column.
     varies = np.abs(np.abs(C) @ T) < both

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dm2l.arrays import take_rows
 from dm2l.auto import AutoClassifier
 from dm2l.readers.columns import LabelNames
+from dm2l.readers.words import Words
 from dm2l.tables._groups import row_groups
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_held_out, estimate_rows
@@ -76,6 +77,8 @@ class TableModel:
         Raw columns and labels.
     missing : list of str
         Further marks of a label that was not observed.
+    words : Words
+        Positive values and cutoffs of the labels, and how these write yes and no.
     settings : Settings or None
         What was chosen; None where the automatic estimator did, which has a leaderboard.
     correlation : ndarray of shape (n_labels, n_labels)
@@ -97,6 +100,7 @@ class TableModel:
     correlation: NDArray[np.float64]
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
+    words: Words = field(default_factory=Words)
     zero_based: bool | None = None
     sample: Any = None
 
@@ -193,11 +197,6 @@ def fill_holes(
         )
     filled, filling = classifier.complete(X, Y, max_wrong=max_wrong, return_filling=True)
     p = np.array(classifier.complete(X, Y, method="predict_proba"))
-    # Known entries, which coupled probabilities are fitted to, seldom stand in rows that know
-    # nothing else: there the calibrated curve is the better one, and the one that decides.
-    bare = np.isnan(Y[:, classifier._learnable]).all(axis=1)
-    if bare.any() and classifier.absent_label != "unlabelled":
-        p[bare] = np.where(np.isnan(Y[bare]), classifier.predict_proba(X[bare]), p[bare])
     return Filled(
         p,
         np.isnan(Y) & (filled == 1),
@@ -298,6 +297,7 @@ def fit_table(
         correlation=score_correlation(classifier.decision_function(X)),
         estimate=estimate,
         missing=[str(mark) for mark in missing],
+        words=table.words,
         zero_based=None if table.bunch is None else table.bunch.get("zero_based"),
         sample=sample,
     )
@@ -312,7 +312,7 @@ def read_for(
     as_text: Sequence[str] = (),
     **reading: Any,
 ) -> Table:
-    """Read a table as the one that a model was fitted to: its labels, columns of text, marks.
+    """Read a table as the one that a model was fitted to: its labels, columns of text, words.
 
     Parameters
     ----------
@@ -334,6 +334,9 @@ def read_for(
         path,
         LabelNames(model.label_names) if labels else None,
         missing=[*model.missing, *missing],
+        positive=model.words.positive,
+        cutoffs=model.words.cutoffs,
+        written=model.words.written,
         as_text=[*model.text_columns, *as_text],
         n_features=len(model.feature_names),
         zero_based=model.zero_based,

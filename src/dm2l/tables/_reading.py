@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dm2l.readers.columns import check_distinct, choose_labels, fits
 from dm2l.readers.csv_file import TEXT, CsvFile
 from dm2l.readers.parquet_file import PARQUET, read_frame
 from dm2l.readers.unpacking import form, open_unpacked
+from dm2l.readers.words import listed
 from dm2l.readers.xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
 
@@ -29,6 +30,8 @@ def read_table(
     *,
     missing: Any = (),
     positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+    written: Mapping[str, tuple[str, str]] | None = None,
     as_text: Collection[str] = (),
     separator: str | None = None,
     decimal: str = ".",
@@ -51,8 +54,12 @@ def read_table(
         the file says so itself.
     missing : scalar or iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
-    positive : scalar, default=None
+    positive : scalar or list, default=None
         What a positive label is called, as in :func:`dm2l.readers.read_csv`.
+    cutoffs : str or list of str, default=()
+        Numbers from which on a label is a yes, as in :func:`dm2l.readers.read_csv`.
+    written : mapping of str to tuple of str, default=None
+        Yes and no of labels with a positive value, as another table has written them.
     as_text : collection of str, default=()
         Columns, or patterns of columns, that are taken as text even if they hold numbers only.
     separator : str, default=None
@@ -97,8 +104,13 @@ def read_table(
     path = Path(path)
     suffix = form(path)
     if features_only:
-        labels = None
+        labels, positive, cutoffs = None, None, ()
     if suffix in MATRIX_FORMATS:
+        if listed(positive) or cutoffs:
+            raise ValueError(
+                f"{path}: its labels are 0 and 1, of which 1 is the positive one; --positive and "
+                "--cutoff (positive=, cutoffs=) are for columns of a .csv or .parquet table."
+            )
         if suffix == ".arff":
             bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
             labels = None
@@ -114,12 +126,12 @@ def read_table(
                 features_only=features_only,
             )
         return _matrix_table(path, bunch, labels)
-    answers = {"missing": missing, "positive": positive}
+    answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
     if suffix in (*PARQUET, *EXCEL):
         frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
         names = list(frame.columns)
         chosen = [] if labels is None else choose_labels(names, labels, str(path))
-        return split_columns(path, frame, names, chosen, **answers)
+        return split_columns(path, frame, names, chosen, answers)
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
@@ -128,8 +140,8 @@ def read_table(
     chosen = [] if labels is None else choose_labels(names, labels, str(path))
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
-    written = {"separator": file.separator, "decimal": decimal, "encoding": encoding}
-    return split_columns(path, file.frame(text), names, chosen, **answers, **written)
+    text_form = {"separator": file.separator, "decimal": decimal, "encoding": encoding}
+    return split_columns(path, file.frame(text), names, chosen, answers, **text_form)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l.files import DataFileError
 from dm2l.readers.columns import check_distinct, choose_labels
-from dm2l.readers.words import LabelReader
+from dm2l.readers.words import LabelReader, Words
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Table:
         How the text of a CSV file is written.
     bunch : Bunch or None
         What the reader of a file of numbers has returned.
+    words : Words
+        Positive values and cutoffs with which labels were read.
     """
 
     path: Path
@@ -49,6 +51,7 @@ class Table:
     decimal: str = "."
     encoding: str = "utf-8"
     bunch: Any = None
+    words: Words = field(default_factory=Words)
 
     @property
     def n_rows(self) -> int:
@@ -72,6 +75,7 @@ def table_from_frame(
     *,
     missing: Any = (),
     positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
 ) -> Table:
     """Make a table of a data frame.
 
@@ -79,7 +83,7 @@ def table_from_frame(
     ----------
     frame : pandas.DataFrame, or one that has ``to_pandas`` such as that of polars
         Features and labels.
-    labels, missing, positive
+    labels, missing, positive, cutoffs
         As in :func:`read_table`; a name in a list may be whatever the frame has for names.
 
     Returns
@@ -107,9 +111,8 @@ def table_from_frame(
     check_distinct(names, "The data frame")
     chosen = [] if labels is None else choose_labels(names, labels, "the data frame")
     named = frame.set_axis(names, axis=1).reset_index(drop=True)
-    return split_columns(
-        Path("data frame"), named, names, chosen, missing=missing, positive=positive
-    )
+    answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    return split_columns(Path("data frame"), named, names, chosen, answers)
 
 
 def made_up_names(size: int) -> list[str]:
@@ -122,9 +125,7 @@ def split_columns(
     frame: Any,
     names: list[str],
     chosen: list[int],
-    *,
-    missing: Any = (),
-    positive: Any = None,
+    answers: Mapping[str, Any],
     **text: Any,
 ) -> Table:
     """Part the columns of a data frame into features and labels."""
@@ -135,10 +136,12 @@ def split_columns(
     if not features:
         raise DataFileError(path, "every column is a label; no features are left")
     label_names = [names[j] for j in chosen]
-    Y = np.empty((len(frame), 0))
+    Y, words = np.empty((len(frame), 0)), Words()
     if chosen:
-        reader = LabelReader(label_names, str(path), missing=missing, positive=positive)
+        decimal = text.get("decimal", ".")
+        reader = LabelReader(label_names, str(path), decimal=decimal, **answers)
         Y = reader.read([frame.iloc[:, j] for j in chosen])
+        words = reader.words
     return Table(
         path=path,
         frame=frame.iloc[:, features],
@@ -146,5 +149,6 @@ def split_columns(
         feature_names=[names[j] for j in features],
         label_names=label_names,
         Y=Y,
+        words=words,
         **text,
     )

@@ -5,17 +5,31 @@ import inspect
 import io
 import json
 import os
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from sklearn.metrics import average_precision_score
 
 from dm2l.cli._ask import complete_command, explain_command, predict_command, suggest_command
 from dm2l.cli._audit import audit_command
-from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
-from dm2l.tables import Wishes, fit_table, read_table
+from dm2l.cli._learn import _show_evaluation, evaluate_command, fit_command, inspect_command
+from dm2l.metrics import label_auc
+from dm2l.model_selection import Interval
+from dm2l.tables import (
+    MEASURES,
+    TableEvaluation,
+    Wishes,
+    explain_model,
+    fit_table,
+    read_table,
+    table_from_frame,
+)
+from dm2l.tables._measures import estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
 
 COMMANDS = (
@@ -141,6 +155,59 @@ def test_a_saved_model_needs_no_flags_to_read_the_same_labels(tmp_path):
     counts = json.loads(result.stdout)["labels"]
     assert [count["filled"] for count in counts] == (~observed).sum(axis=0).tolist()
     assert "unseen" not in (tmp_path / "o.csv").read_text(encoding="utf-8")
+
+
+def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    holes = np.arange(80) % 5 == 0
+    twos = np.where(holes, "", np.where(x[:, 0] > 0, "2", "1"))
+    folds = np.where(holes, "", np.round(np.exp(x[:, 1]), 3).astype(str))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "two": twos, "fold": folds})
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.dm2l", "o.csv"))
+    frame.to_csv(path, index=False)
+    words = ("--labels", "two,fold", "--positive", "2", "--cutoff", "fold>=1")
+    found = json.loads(succeed(inspect_command, path, *words, "--json").stdout)
+    counts = [count["positive"] for count in found["labels"]]
+    assert counts == [(x[~holes, 0] > 0).sum(), (x[~holes, 1] > 0).sum()]
+    evaluated = succeed(evaluate_command, path, *words, *FIXED, "--repetitions", 1, "--json")
+    assert json.loads(evaluated.stdout)["n_hidden"] > 0
+    succeed(fit_command, path, *words, "-o", model, *FIXED, "--estimate-folds", 0)
+
+    succeed(complete_command, model, path, "-o", out)
+    filled = pd.read_csv(out, dtype=str)
+    assert set(filled["two"]) == {"1", "2"}
+    assert set(filled["fold"][holes]) == {">=1", "<1"}
+    assert (filled["fold"][~holes] == frame["fold"][~holes]).all()
+    succeed(complete_command, model, out, "-o", tmp_path / "again.csv", "--details", out, "--force")
+
+    # Nothing is observed in a new table: the model knows how its labels are written.
+    frame.assign(two="", fold="").to_csv(path, index=False)
+    succeed(complete_command, model, path, "-o", out, "--force")
+    assert set(pd.read_csv(out, dtype=str)["two"]) == {"1", "2"}
+    succeed(predict_command, model, path, "-o", out, "--force")
+    predicted = pd.read_csv(out, dtype=str)
+    assert (set(predicted["two"]), set(predicted["fold"])) == ({"1", "2"}, {">=1", "<1"})
+    assert ((predicted["two"] == "2") == (x[:, 0] > 0)).mean() > 0.9
+    frame.assign(two="0").to_csv(path, index=False)
+    assert (
+        "neither is the positive value"
+        in invoke(complete_command, model, path, "-o", out, "--force").stderr
+    )
+
+
+def test_numbers_in_a_parquet_table_are_filled_with_numbers(tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    y = np.where(np.arange(60) % 5 == 0, np.nan, np.where(x > 0, 2.0, 1.0))
+    path, model, out = (tmp_path / name for name in ("t.parquet", "m.dm2l", "o.parquet"))
+    pd.DataFrame({"x": x, "y": y}).to_parquet(path)
+    for words in (("--positive", 2), ("--cutoff", "y>1.5")):
+        arguments = (path, "--labels", "y", *words, "-o", model, *FIXED, "--estimate-folds", 0)
+        succeed(fit_command, *arguments, "--force")
+        result = invoke(complete_command, model, path, "-o", out, "--force")
+        if words[0] == "--positive":
+            assert set(pd.read_parquet(out)["y"]) == {1.0, 2.0}
+        else:
+            assert ">1.5 or <=1.5, but not with a number" in result.stderr
 
 
 def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
@@ -438,6 +505,55 @@ def test_evaluate_puts_methods_side_by_side(journey):
     shown = succeed(evaluate_command, *arguments).stdout
     for part in ("holes are", "masked ridge", "Brier", "topic_legal"):
         assert part in shown
+
+
+def test_explain_of_a_kernel_model_says_how_long_it_takes():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
+    wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
+    model = fit_table(table_from_frame(frame, ["y", "z"]), wishes, estimate_folds=0)
+    lines = []
+    found = explain_model(model, tell=lines.append)
+    assert [item.features[0][0] for item in found] == ["a", "b"]
+    assert lines[0] == "shuffling column 1 of 3"
+    assert re.fullmatch(r"shuffling column 3 of 3, about \d+ s left", lines[2])
+
+
+def test_inspect_says_what_it_is_at(journey):
+    lines = succeed(inspect_command, journey[0]["in.csv"], "--labels", "topic_*").stderr
+    assert "reading in.csv" in lines
+    assert f"looking at {N_ROWS} rows and {len(LABELS)} labels" in lines
+
+
+def test_evaluation_fits_into_80_columns():
+    value = Interval(0.8125, 0.7525, 0.8725)
+    names = ("DM2L", "features alone", "masked ridge", "ridge, blanks as no")
+    values = {key: value for key, *_ in MEASURES}
+    gains = dict.fromkeys(names[1:], values)
+    found = TableEvaluation(0.2, 5, 100, dict.fromkeys(names, values), gains, [], [])
+    file = io.StringIO()
+    _show_evaluation(Console(file=file, width=80), found)
+    lines = file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("0.752-0.873") for line in lines) == 4 * len(MEASURES)  # none is broken
+    assert "…" not in file.getvalue()
+
+
+def test_the_brackets_of_fit_hold_what_as_many_new_rows_would_show():
+    """A test of as many rows as a fold has lies within them 19 times of 20."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(60):
+        Y = (rng.random((600, 3)) < 0.15).astype(float)
+        p = 1 / (1 + np.exp(-(rng.normal(size=Y.shape) + 1.2 * Y)))
+        fold = np.arange(500) % 5
+        rows = [label_auc(Y[:500][fold == k], p[:500][fold == k]) for k in range(5)]
+        model = SimpleNamespace(held_out_=p[:500], held_out_folds_=fold)
+        found = estimate_held_out(model, Y[:500], ["a", "b", "c"]).values["label_auc"]
+        assert found.mean == pytest.approx(np.mean(rows))
+        inside.append(found.low <= label_auc(Y[500:], p[500:]) <= found.high)
+    assert np.mean(inside) >= 0.88
 
 
 def test_json_is_all_that_goes_to_standard_output(journey, tmp_path):

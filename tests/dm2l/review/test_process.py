@@ -338,6 +338,8 @@ def test_a_person_answers_by_keyboard_through_kill_9(files, review, page):
         press(page, key, k + 1, 25)
     page.keyboard.press("e")
     wait_for(page, "export-state", "answers in")
+    seen = "document.getElementById('export-state').getBoundingClientRect().bottom"
+    assert page.evaluate(f"{seen} <= window.innerHeight")
     assert len(said) == 20
     assert exported(running.output, files) == without_skips(said)
     with page.expect_download() as download:
