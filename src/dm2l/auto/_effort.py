@@ -115,8 +115,12 @@ class Clock:
             raise OutOfTimeError
 
     def _pace(self) -> float:
-        """Seconds for an estimated one, by what has been done so far."""
-        return self.passed / self._done if self._done > 0.02 * self._planned else 1.0
+        """Seconds for an estimated one, by what has been done so far.
+
+        The first part is a small one and says little of the others: estimates count for a tenth.
+        """
+        known = 0.1 * self._planned
+        return (self.passed + known) / (self._done + known) if known else 1.0
 
     def say(self, line: str) -> None:
         """Tell what is being done, how long it has taken and what is left."""

@@ -232,3 +232,16 @@ def test_costs_say_which_parts_fit_in():
     clock.plan(100.0)
     assert clock.room(5.0)
     assert not clock.room(50.0)
+
+
+def test_a_small_part_that_took_longer_than_planned_rules_nothing_out():
+    clock = _effort.Clock(120.0, None)
+    clock.plan(100.0)
+    clock.begin(3.0)
+    clock.tick()
+    clock.start -= 9.0  # three times as long as planned
+    assert clock.room(70.0)
+    clock.begin(60.0)
+    clock.tick()
+    clock.start -= 90.0
+    assert not clock.room(20.0)
