@@ -75,7 +75,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     for step in before:
         X = _prepare(graph, X, step)
     scores = _scores(graph, X, last)
-    probabilities = _probabilities(graph, scores, last._calibrator)
+    probabilities = _probabilities(graph, scores, *_curves(last))
     decided = (scores, last.thresholds_)
     if last._calibrator is not None and last.threshold is None:
         decided = (probabilities, np.float64(0.5))
@@ -236,13 +236,28 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
     return graph("Pow", affine, np.float64(kernel.degree))
 
 
-def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
+def _curves(model: Any) -> tuple[str, list[Any], NDArray[np.float64]]:
+    """Method, curve (or None) and rate (or NaN) of each label."""
+    n_labels = len(model.label_names_)
+    maps, rates = [None] * n_labels, np.full(n_labels, np.nan)
+    if model._calibrator is not None:
+        return model._calibrator.method, model._calibrator._maps, model._calibrator._rates
+    if model._curves is None:
+        return "", maps, rates
+    for k, one in zip(np.flatnonzero(model._learnable), model._curves._maps, strict=True):
+        maps[k] = one
+    rates[model._learnable] = model._curves._rates
+    return model._curves.method, maps, rates
+
+
+def _probabilities(
+    graph: _Graph, scores: str, method: str, maps: list[Any], rates: NDArray[np.float64]
+) -> str:
     # (1 + tanh(f)) / 2 is the logistic curve of 2f.
     plain = graph("Sigmoid", graph("Mul", scores, np.float64(2)))
-    if calibrator is None:
+    if np.isnan(rates).all():
         return plain
-    maps, rates = calibrator._maps, calibrator._rates
-    if calibrator.method == "isotonic":
+    if method == "isotonic":
         curve = _polygons(graph, scores, maps, np.nan_to_num(rates))
     else:
         slope = [0.0 if one is None else one.coef_[0, 0] for one in maps]

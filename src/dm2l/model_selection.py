@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from inspect import signature
 from numbers import Integral
@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
+from sklearn.model_selection._split import _pprint
 from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -241,6 +242,13 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     groups: Any = None
     missing_label: Any = np.nan
     absent_label: Any = None
+
+    def __repr__(self) -> str:
+        # Groups that nobody gave are left out: the text is part of the keys of stored results.
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.groups is None:
+            del given["groups"]
+        return f"MultilabelKFold({_pprint(given, offset=len('MultilabelKFold'))})"
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of training and test set of each fold.

@@ -159,6 +159,7 @@ def smooth_nuclear_norm(
     spare = xp.zeros_like(roots[..., :1]) + float(rows - min(rows, columns))
     if heights is not None:
         spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
+        spare = spare if Z.ndim == 3 else spare[0, :]
     pairs = _pairs(roots, spare, mu)
     if tall:
         H = (vectors * pairs[..., None, :]) @ turn(vectors)

@@ -15,7 +15,7 @@ import numpy as np
 # How a fit is run and what it says, which no row depends on; and parameters that rows were stored
 # without, with the values that mean what held then: scores of new rows do not know of either.
 _ASIDE = ("n_jobs", "verbose")
-_LATER = {"coupling": (None, "residual")}
+_LATER = {"coupling": (None, "residual"), "class_prior": (None,)}
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 

@@ -497,7 +497,7 @@ def test_every_metric_has_a_scorer():
     # What evaluates many metrics at once, and the record a metric can return, are not metrics;
     # those with propensities need these.
     others = {"MetricValue", "check_propensities", "evaluate", "label_table", "propensities"}
-    others |= {"observation_weights", "signs_and_scores"}
+    others |= {"evaluate_ticks", "observation_weights", "signs_and_scores"}
     single = {n for n in metrics.__all__ if n not in others and not n.startswith("propensity_")}
     names = {name.removeprefix("neg_") for name in get_scorer_names()}
     assert {name.removesuffix("_at_k") for name in single} <= {n.split("_at_")[0] for n in names}
