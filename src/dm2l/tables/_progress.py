@@ -51,5 +51,6 @@ def progress(console: Any = None) -> Iterator[Tell]:
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    if sys.stderr is not None:  # as in a process without a terminal
+        sys.stderr.write(text)
+        sys.stderr.flush()
