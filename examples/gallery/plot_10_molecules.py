@@ -5,7 +5,7 @@ Molecules, and how good a model is on new scaffolds
 A table of assays has ids, SMILES and blanks. Fingerprints make features of molecules, and the
 Tanimoto kernel compares them by the bits that they share. What such a model is worth depends on
 what it is asked: compounds of known series are easy, new scaffolds are not. Needs RDKit,
-``pip install 'dm2l[chem]'``.
+``pip install '.[chem]'``.
 """
 
 # %%
@@ -22,7 +22,8 @@ from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
-root = Path(__file__).parents[2]
+# The gallery runs a page in its folder, and does not tell it its name.
+root = Path(globals().get("__file__", "plot_10_molecules.py")).resolve().parents[2]
 make_assays = runpy.run_path(str(root / "docs" / "recipes" / "make_assays.py"))["make_assays"]
 table = pd.DataFrame(make_assays(300))
 print(table.head(4))
