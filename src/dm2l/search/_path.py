@@ -101,7 +101,12 @@ def _path(
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
     for single in (fitting.tol >= 1e-5, False):
-        preconditioner = prepared.preconditioner(problem, single=single)
+        try:
+            preconditioner = prepared.preconditioner(problem, single=single)
+        except np.linalg.LinAlgError:
+            if not single:
+                raise
+            continue
         with one_blas_thread():
             V = conjugate_gradients(
                 problem,
