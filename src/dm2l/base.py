@@ -47,7 +47,14 @@ from dm2l.coupling import (
     check_max_wrong,
     row_order,
 )
-from dm2l.labels import Entries, Labels, Signs, observed_classes, parse_labels
+from dm2l.labels import (
+    Entries,
+    Labels,
+    Signs,
+    checked_weights,
+    observed_classes,
+    parse_labels,
+)
 from dm2l.parameters import check_choice, check_count, check_number
 from dm2l.ticks import ClassPrior, class_prior_of, read_ticks, unticked
 from dm2l.unsuitable import unsuitable
@@ -868,7 +875,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("Y has nothing observed, so there is nothing to score against.")
         if sample_weight is None:
             return float(right[observed].mean())
-        weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-        check_consistent_length(right, weights)
+        weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
         weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
+        if not weights[observed].any():
+            raise ValueError("Weights are zero wherever something was observed.")
         return float(np.average(right[observed], weights=weights[observed]))

@@ -309,6 +309,9 @@ def test_weights_that_make_no_sense_are_refused(weights, message):
     X, Y = problem()
     with pytest.raises(ValueError, match=message):
         DM2LClassifier().fit(X, Y, **weights)
+    if "sample_weight" in weights:
+        with pytest.raises(ValueError, match=message):
+            DM2LClassifier().fit(X, Y).score(X, Y, **weights)
 
 
 def test_what_stands_at_holes_of_label_weight_is_not_read():
