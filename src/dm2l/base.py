@@ -47,9 +47,16 @@ from dm2l.coupling import (
     check_max_wrong,
     row_order,
 )
-from dm2l.labels import Entries, Labels, Signs, observed_classes, parse_labels
+from dm2l.labels import (
+    Entries,
+    Labels,
+    Signs,
+    checked_weights,
+    observed_classes,
+    parse_labels,
+)
 from dm2l.parameters import check_choice, check_count, check_number
-from dm2l.ticks import read_ticks, unticked
+from dm2l.ticks import ClassPrior, class_prior_of, read_ticks, unticked
 from dm2l.unsuitable import unsuitable
 
 # Of EM: curves, and what is unlabelled by them.
@@ -90,6 +97,10 @@ class Selection(NamedTuple):
     def entries(self, entries: Entries | None) -> Entries | None:
         """Targets and weights of these rows and labels."""
         return None if entries is None else entries.take(self.keep, self.learnable)
+
+    def of_labels(self, value: Any) -> Any:
+        """One number for all labels, or those of the labels that can be learnt."""
+        return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of these rows and labels at their places among all, NaN elsewhere."""
@@ -288,6 +299,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
             learn(X, labels.signs, *weighed(entries))
+            if self._unlabelled and not self._learnable.any():
+                nothing = ClassPrior(*np.zeros((3, 0)))
+                self.__dict__ |= nothing.attributes(self._learnable, self._constant)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
             self._fit_decisions(X, labels.signs, *weighed(entries))
@@ -306,6 +320,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("absent_label='unlabelled' needs a label matrix, got a 1-D y.")
         if any(weight is not None for weight in weights):
             raise ValueError("absent_label='unlabelled' takes no weights.")
+        if self.class_prior is not None:
+            class_prior_of(self.class_prior, labels.signs)  # of all rows; of some it may be less
         T, entries = read_ticks(labels.signs)
         return replace(labels, signs=T), entries
 
@@ -859,7 +875,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("Y has nothing observed, so there is nothing to score against.")
         if sample_weight is None:
             return float(right[observed].mean())
-        weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-        check_consistent_length(right, weights)
+        weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
         weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
+        if not weights[observed].any():
+            raise ValueError("Weights are zero wherever something was observed.")
         return float(np.average(right[observed], weights=weights[observed]))

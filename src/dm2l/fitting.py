@@ -271,7 +271,8 @@ class Fitting:
         entries = selection.entries(entries)
         with blas_threads(X.shape[0] * min(X.shape) ** 2):
             # Rows that were left out made X a copy of what the caller has.
-            prepared = self.prepare(X, T, entries, scratch=not selection.keep.all())
+            chosen = replace(self, class_prior=selection.of_labels(self.class_prior))
+            prepared = chosen.prepare(X, T, entries, scratch=not selection.keep.all())
             alpha = self._ridge(X, prepared.features, prepared.objective.rows)
             problem = prepared.problem(alpha, self.lambda_d)
 
@@ -301,7 +302,7 @@ class Fitting:
         W = problem.to_original(solution.W)
         attributes = self.attributes(X, W, prepared.feature_map, selection)
         if ticks is not None:
-            attributes |= ticks.prior.attributes(selection.learnable)
+            attributes |= ticks.prior.attributes(*selection[:2])
         return Fit(selection, solution, attributes, honest)
 
     @staticmethod

@@ -66,10 +66,10 @@ class ClassPrior(NamedTuple):
     standard_error: Floats
     rate: Floats
 
-    def attributes(self, learnable: NDArray[np.bool_]) -> dict[str, Floats]:
+    def attributes(self, learnable: NDArray[np.bool_], constant: Floats) -> dict[str, Floats]:
         """What a fitted estimator keeps, for all labels: no prior where nothing was ticked."""
         whole = np.zeros((3, len(learnable)))
-        whole[2] = 1.0
+        whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
         return dict(zip(("class_prior_", "class_prior_error_", "_tick_rate"), whole, strict=True))
 
@@ -286,8 +286,10 @@ class Ticks:
         ticks = (signs > 0).astype(np.float64)
         spectrum = _Spectrum.of(features)
         smooth = spectrum.smooth(ticks)
-        prior = class_prior_of(class_prior, signs) if class_prior is not None else None
-        prior = prior or _prior(smooth.honest, signs)
+        if class_prior is None:
+            prior = _prior(smooth.honest, signs)
+        else:  # chance may tick a larger share of some rows than all have
+            prior = class_prior_of(np.maximum(class_prior, ticks.mean(axis=0)), signs)
         scale = 2 / prior.rate
         if (signs < 0).any():
             # Both kinds of answers, weighted by how little they vary.

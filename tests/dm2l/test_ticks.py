@@ -274,3 +274,41 @@ def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
     assert np.array_equal(again.class_prior_error_, fitted.class_prior_error_)
     filled = (m.complete(X[:200], Y[:200], method="predict_proba") for m in (fitted, again))
     assert np.array_equal(*filled)
+
+
+@pytest.mark.parametrize("estimator", [DM2LClassifier, MaskedRidgeClassifier])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.filterwarnings("ignore:.*constant")
+def test_labels_without_ticks_or_with_nothing_else_leave_the_others_alone(rows, estimator, share):
+    X, ticks = rows[0][:300], rows[2][:300].copy()
+    rest = np.delete(ticks, 1, axis=1)
+    ticks[:, 1] = 1.0 if share else np.nan
+    given = np.linspace(0.8, 0.9, ticks.shape[1])
+    given[1] = share or 0.5
+    for prior in (None, given):
+        options = {"absent_label": "unlabelled", "calibration": "sigmoid", "cv": 3}
+        model = estimator(class_prior=prior, **options).fit(X, ticks)
+        fewer = None if prior is None else np.delete(prior, 1)
+        without = estimator(class_prior=fewer, **options).fit(X, rest)
+        assert model.class_prior_[1] == share
+        scores = np.delete(model.decision_function(X), 1, axis=1)
+        assert np.allclose(scores, without.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*constant")
+def test_labels_of_which_none_can_be_learnt_have_a_prior_as_well(rows):
+    X, ticks = rows[0][:50], np.tile([1.0, np.nan], (50, 1))
+    for estimator in (DM2LClassifier, MaskedRidgeClassifier):
+        model = estimator(absent_label="unlabelled", calibration="sigmoid").fit(X, ticks)
+        assert model.class_prior_.tolist() == [1.0, 0.0]
+        assert (model.complete(X, ticks, method="predict_proba") == [1.0, 0.0]).all()
+
+
+def test_a_class_prior_may_be_less_than_the_share_of_ticks_in_a_fold(rows):
+    X, ticks = rows[0][:300], rows[2][:300]
+    share = np.nan_to_num(ticks).mean(axis=0)
+    options = {"absent_label": "unlabelled", "class_prior": share, "cv": 3}
+    model = DM2LClassifier(calibration="sigmoid", **options).fit(X, ticks)
+    assert np.allclose(model.predict_proba(X).mean(axis=0), share, atol=0.05)
+    search = DM2LClassifierCV(lambda_ds=[0.0], alphas=[1.0], **options).fit(X, ticks)
+    assert np.isfinite(search.best_score_)

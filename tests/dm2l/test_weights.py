@@ -217,6 +217,15 @@ def test_gradient_of_the_weighted_objective_is_that_of_finite_differences(global
         assert at.gradient[place] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
 
 
+def test_a_label_may_have_fewer_positives_than_there_are_labels():
+    X, Y = problem(n=40, c=4)
+    Y[:, 0] = np.where(np.arange(40) < 2, 1.0, 0.0)  # alone in its stack, and wide
+    twice, model = np.r_[0, np.arange(40)], DM2LClassifier(0.3, 1.0, tol=1e-9)
+    weighted = model.fit(X, Y, sample_weight=np.r_[2.0, np.ones(39)]).decision_function(X)
+    repeated = model.fit(X[twice], Y[twice]).decision_function(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-5)
+
+
 def test_bracket_of_any_weights_is_never_negative():
     rng = np.random.default_rng(2)
     for _ in range(50):
@@ -300,6 +309,9 @@ def test_weights_that_make_no_sense_are_refused(weights, message):
     X, Y = problem()
     with pytest.raises(ValueError, match=message):
         DM2LClassifier().fit(X, Y, **weights)
+    if "sample_weight" in weights:
+        with pytest.raises(ValueError, match=message):
+            DM2LClassifier().fit(X, Y).score(X, Y, **weights)
 
 
 def test_what_stands_at_holes_of_label_weight_is_not_read():

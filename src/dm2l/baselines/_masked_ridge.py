@@ -81,8 +81,9 @@ class MaskedRidgeClassifier(LinearBaseline):
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         if self._unlabelled and entries is not None and entries.targets is not None:
-            ticks = Ticks.of(features, entries.targets, self.class_prior)
-            self.__dict__ |= ticks.prior.attributes(self._learnable)
+            prior = self._selection.of_labels(self.class_prior)
+            ticks = Ticks.of(features, entries.targets, prior)
+            self.__dict__ |= ticks.prior.attributes(*self._selection[:2])
             entries = Entries.of(T, targets=ticks.targets(alpha))
         W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
         if self.coupling is not None and not self._unlabelled:

@@ -45,6 +45,8 @@ _SPARSE = tuple(
     f"{cls.__module__}.{cls.__name__}"
     for cls in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 )
+# Others of skops would call constructors, and __setstate__, by which a dtype gets fields anywhere.
+_LOADERS = {"numpy.dtype": "DTypeNode"} | dict.fromkeys(_SPARSE, _SPARSE_LOADER)
 _FAULTS: tuple[type[Exception], ...] = (*FAULTS, ImportError, MemoryError)
 
 
@@ -233,8 +235,9 @@ def _check_content(content: bytes) -> None:
         elif isinstance(node, dict):
             waiting.extend(node.values())
             name = f"{node.get('__module__')}.{node.get('__class__')}"
-            if name in _SPARSE and node.get("__loader__") != _SPARSE_LOADER:
-                raise ModelFileError("it has a sparse matrix that is not in a member of its own.")
+            if name in _LOADERS and node.get("__loader__") != _LOADERS[name]:
+                what = "dtype" if name == "numpy.dtype" else "sparse matrix"
+                raise ModelFileError(f"it has a {what} that is not in a member of its own.")
             if isinstance(node.get("file"), str):
                 # skops reads a member again for every object that is not known by its number.
                 owner = node.get("__id__")

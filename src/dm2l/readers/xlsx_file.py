@@ -9,7 +9,7 @@ from typing import Any
 
 from dm2l.extras import require
 from dm2l.files import DataFileError, check_regular, reading
-from dm2l.memory import check_room
+from dm2l.memory import check_room, room
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import FEWER
 
@@ -18,6 +18,10 @@ __all__ = ["EXCEL", "read_sheet"]
 EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
+# Bytes of a cell that is not in the file at all, here and in a data frame.
+_BLANK = 32
+# Rows of Excel. A file that says its next row is a later one has all in between counted.
+_MOST_ROWS = 2**20
 
 
 def read_sheet(path: str | os.PathLike[str]) -> Any:
@@ -30,6 +34,7 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
     with reading(path, "an Excel file"), zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
     check_room(path, _FACTOR * size, "a sheet of this size", FEWER)
+    most = room() / _BLANK
     names: list[str] = []
     columns: list[list[Any]] = []
     with reading(path, "an Excel file"), warnings.catch_warnings():
@@ -39,6 +44,11 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what a file announces need not be so
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+                made = len(columns) and len(columns) * len(columns[0])
+                if number > _MOST_ROWS or made > most:
+                    why = "more rows than Excel has" if made <= most else "more than fits in memory"
+                    place = f"row {number} of the sheet"
+                    raise DataFileError(path, why, place=place, way_out=FEWER)
                 size = max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
                 if not size:
                     continue

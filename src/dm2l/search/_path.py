@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple
@@ -61,6 +62,7 @@ def score_paths(
     learnable, constant, keep = selection
     if not learnable.any():
         return part
+    fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
     with blas_threads(X.shape[0] * min(X.shape) ** 2):
         prepared = fitting.prepare(
@@ -99,7 +101,12 @@ def _path(
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
     for single in (fitting.tol >= 1e-5, False):
-        preconditioner = prepared.preconditioner(problem, single=single)
+        try:
+            preconditioner = prepared.preconditioner(problem, single=single)
+        except np.linalg.LinAlgError:
+            if not single:
+                raise
+            continue
         with one_blas_thread():
             V = conjugate_gradients(
                 problem,

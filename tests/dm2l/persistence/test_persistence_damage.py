@@ -663,7 +663,15 @@ EMPTY = node("builtins", "tuple", "TupleNode", content=[], __id__=6)
                     )
                 )
             ),
-            "not in a member of its own",
+            "sparse matrix that is not in a member of its own",
+        ),
+        (
+            reschema(
+                lambda s: s["content"].append(
+                    node("numpy", "dtype", "LossNode", content=EMPTY, __reduce__={"args": EMPTY})
+                )
+            ),
+            "dtype that is not in a member of its own",
         ),
     ],
 )

@@ -1,5 +1,7 @@
 """Excel files: the first sheet is a table."""
 
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,4 +65,23 @@ def test_a_far_cell_takes_no_room(sheet):
     book.active["XFD900"] = "far"
     book.save(path)
     with pytest.raises(DataFileError, match="row 900 of the sheet"):
+        read_sheet(path)
+
+
+def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
+    path = sheet([["a"], [1]])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    first = "xl/worksheets/sheet1.xml"
+    far = members[first].replace(b'<row r="2"', b'<row r="999999999999"')
+    far = far.replace(b'r="A2"', b'r="A999999999999"')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {first: far}).items():
+            archive.writestr(name, content)
+    monkeypatch.setattr("dm2l.readers.xlsx_file._MOST_ROWS", 1000)
+    with pytest.raises(DataFileError, match=r"row 1001 of the sheet: more rows than Excel has"):
+        read_sheet(path)
+    path = sheet([[None] * 16_383 + ["last"]] + [[1]] * 50)
+    monkeypatch.setattr("dm2l.readers.xlsx_file.room", lambda: 2**24)
+    with pytest.raises(DataFileError, match=r"row 35 of the sheet: more than fits in memory"):
         read_sheet(path)

@@ -176,3 +176,11 @@ def test_scores_and_coefficients_of_a_step_agree(data, seed):
     step = KernelPreconditioner(problem, keep=True).step(gradient)
     assert features.drift(step) < 1e-12
     np.testing.assert_allclose(features.dual(step).sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_search_goes_on_in_double_precision_where_single_has_no_factor():
+    X, Y = make_missing_multilabel(n_samples=80, n_features=5, random_state=0)
+    X, Y = np.tile(X, (3, 1)), np.tile(Y, (3, 1))  # rows that are there more than once
+    options = {"kernel": "rbf", "gammas": [0.01], "alphas": [1e-6], "lambda_ds": [0.0]}
+    search = DM2LClassifierCV(cv=3, refit=False, **options).fit(X, Y)
+    assert np.isfinite(search.best_score_)
