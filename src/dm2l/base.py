@@ -204,7 +204,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
         scores = to_numpy(self._score_labels(X))
         curves: Calibrator | None = getattr(self, "_curves", None)
-        return plain_probability(scores) if curves is None else curves.predict(scores)
+        plain = plain_probability(scores)
+        if curves is None:
+            return plain
+        # A curve that a few rows do not bear would be flat, and silent about what scores say.
+        return np.where([one is None for one in curves._maps], plain, curves.predict(scores))
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -790,6 +794,11 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             raise ValueError("doubtful needs a label matrix; this model was fitted to a 1-D y.")
+        if getattr(self, "absent_label", None) == "unlabelled":
+            raise ValueError(
+                "doubtful compares answers of both kinds, and with absent_label='unlabelled' there "
+                "are ticks alone. complete() finds ticks that were overlooked."
+            )
         T = self._parse_like(X, Y, label_mask).signs * self._learnable.astype(np.int8)
         X = self._check_X(X)
         scores = self._cross_fit(X, T) if training else to_numpy(self._all_scores(X))

@@ -616,3 +616,9 @@ def test_rare_labels_are_not_filled_with_yes_where_norms_move_their_level(seed):
     learnt = (Y == 1).any(axis=0)
     holes = np.isnan(Y) & learnt
     assert 0.6 < p[holes].mean() / truth[holes].mean() < 1.5
+
+
+def test_probabilities_of_a_handful_of_rows_go_by_their_scores():
+    X, Y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([[0, 1], [np.nan, 1], [1, 0], [1, 0]])
+    model = DM2LClassifier(alpha=0.1).fit(X, Y)
+    assert ((model.predict_proba(X) > 0.5) == (model.predict(X) == 1)).all()

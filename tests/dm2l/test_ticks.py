@@ -276,6 +276,12 @@ def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
     assert np.array_equal(*filled)
 
 
+def test_ticks_alone_cannot_be_doubted(rows):
+    X, _, Y = rows
+    with pytest.raises(ValueError, match="ticks alone"):
+        model().fit(X[:200], Y[:200]).doubtful(X[:200], Y[:200])
+
+
 @pytest.mark.parametrize("estimator", [DM2LClassifier, MaskedRidgeClassifier])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 @pytest.mark.filterwarnings("ignore:.*constant")

@@ -361,6 +361,7 @@ def test_tasks_go_out_and_their_annotations_come_back(case, session, tmp_path):
         ("{}", "not a list of tasks"),
         ("[1]", "not a list of tasks"),
         ('[{"annotations": [{"result": [{"from_name": "kind"}]}]}]', "pass --config"),
+        ('[{"annotations": [{"result": [{"from_name": ["kind"]}]}]}]', "pass --config"),
         ('[{"annotations": [{"result": [{"from_name": "labels"}]}]}]', "has a list"),
     ],
 )
