@@ -92,8 +92,8 @@ def import_annotations(
     for task in tasks:  # all are looked at before the first is written
         for annotation in annotations_of(task):
             answers_of(annotation, controls, unchosen)
-            names = [one.get("from_name") for one in annotation["result"] if isinstance(one, dict)]
-            used = {name for name in names if isinstance(name, str)}
+            results = (one for one in annotation["result"] if isinstance(one, dict))
+            used = {str(one.get("from_name")) for one in results}
             if annotation["result"] and not used & known:
                 raise ValueError(
                     f"{path} has results of {', '.join(sorted(map(repr, used)))}, the labelling "
