@@ -48,7 +48,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     --------
     >>> from dm2l.chemistry import MorganFingerprints
     >>> bits = MorganFingerprints().fit_transform(["CCO", "OCC", "c1ccccc1"])
-    >>> bits.shape, bool((bits[0] != bits[1]).nnz)
+    >>> bits.shape, bool((bits[[0]] != bits[[1]]).nnz)
     ((3, 2048), False)
     """
 

@@ -32,7 +32,7 @@ def test_settings_hold_every_parameter_and_the_class():
     assert settings.pop("class") == "MaskedRidgeClassifier"
     assert settings["alpha"] == 2.5
     assert settings["missing_label"] == "nan"
-    assert set(settings) == set(expected) - {"n_jobs", "verbose", "coupling"}
+    assert set(settings) == set(expected) - {"n_jobs", "verbose", "coupling", "class_prior"}
 
 
 def test_settings_are_the_same_text_in_every_process():

@@ -37,9 +37,9 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
     most = room() / _BLANK
     names: list[str] = []
     columns: list[list[Any]] = []
-    with reading(path, "an Excel file"), warnings.catch_warnings():
+    with reading(path, "an Excel file"), path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and rules, which are not read
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what a file announces need not be so

@@ -48,7 +48,7 @@ def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp
     options = ["--answers", str(answers), "--export", "labelstudio", "-o", str(tasks_file)]
     exported = CliRunner().invoke(review_command, [*files, *options, "--top", "6", "--json"])
     assert exported.exit_code == 0, exported.output
-    config = json.loads(exported.stdout)["config"]
+    config = json.loads(exported.stdout.splitlines()[-1])["config"]
     tasks = json.loads(tasks_file.read_text())
     assert len(tasks) == 6
     value = {"choices": LABELS[:2]}
@@ -78,7 +78,7 @@ def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp
     options = ["--answers", str(tmp_path / "other.jsonl"), "--import", str(tasks_file), "--json"]
     imported = CliRunner().invoke(review_command, [*files, *options])
     assert imported.exit_code == 0, imported.output
-    assert json.loads(imported.stdout) == {"answers": taken, "other_tasks": 0}
+    assert json.loads(imported.stdout.splitlines()[-1]) == {"answers": taken, "other_tasks": 0}
 
 
 def test_an_export_needs_a_file_and_a_token_file_a_token(files, tmp_path):
