@@ -45,5 +45,5 @@ def test_scikit_learn_common_check(estimator, check):
 
 
 def test_scikit_learn_does_not_pass_that_check_itself():
-    with pytest.raises(AssertionError, match="strictly ordered|not less-ordered"):
+    with pytest.raises(AssertionError, match=r"strictly ordered|not less-ordered"):
         INSIDE("OneVsRestClassifier", OneVsRestClassifier(DecisionTreeClassifier(random_state=0)))
