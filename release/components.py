@@ -53,7 +53,7 @@ class Components:
         return {name for name, _ in seen} - {self.name}
 
     def licence(self, name: str) -> str:
-        """In the words of the package, the shortest that it has."""
+        """In the words of the package, the shortest that it has, or the first line of the text."""
         if name not in self.installed:
             return ""
         about = self.installed[name].metadata
@@ -64,7 +64,8 @@ class Components:
             for line in about.get_all("Classifier") or []
             if line.startswith("License :: ") and not line.endswith("OSI Approved")
         ]
-        named = ["" if more else first, " and ".join(classes), first]
+        texts = (text.strip().splitlines() for text in licence_files(self.installed[name]).values())
+        named = ["" if more else first, " and ".join(classes), first, *(t[0] for t in texts if t)]
         return about.get("License-Expression") or next(filter(None, named), "")
 
     def entry(self, name: str) -> dict[str, Any]:

@@ -169,7 +169,8 @@ def made(tmp_path, parts):
     )  # fmt: skip
     package(tmp_path, "below", "Classifier: License :: OSI Approved :: MIT License")
     package(tmp_path, "other", "License: Short name\n        and a text that goes on")
-    for name in ("tool", "never", "unwanted"):
+    package(tmp_path, "tool", "Classifier: License :: OSI Approved", texts=["LICENSE"])
+    for name in ("never", "unwanted"):
         package(tmp_path, name)
     return parts["components"].Components("whole", tmp_path)
 
@@ -196,6 +197,7 @@ def test_the_bill_has_all_that_is_needed_and_nothing_else(made):
 def test_licences_are_named_by_name_and_their_texts_follow(made):
     found = {name: made.licence(name) for name in ("needed", "below", "other", "absent")}
     assert found == {"needed": "BSD", "below": "MIT License", "other": "Short name", "absent": ""}
+    assert made.licence("tool") == "the LICENSE of tool"  # the first line of its text
     text = made.licences()
     assert "the LICENSE.txt of Needed" in text
     assert re.search(r"^absent +not installed here$", text, flags=re.MULTILINE)
