@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 import zipfile
+from pathlib import Path
 from typing import Any
 
 from dm2l.extras import require
@@ -37,7 +38,7 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
     most = room() / _BLANK
     names: list[str] = []
     columns: list[list[Any]] = []
-    with reading(path, "an Excel file"), path.open("rb") as file, warnings.catch_warnings():
+    with reading(path, "an Excel file"), Path(path).open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and rules, which are not read
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         try:
