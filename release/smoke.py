@@ -119,6 +119,7 @@ def serve(command: list[str], place: str, content: bytes) -> None:
             if content not in page.read():
                 raise SystemExit(f"{url} answers without {content.decode()}")
         process.send_signal(signal.SIGINT)
+        process.communicate()  # its last words: a closed pipe would be an error
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
 
