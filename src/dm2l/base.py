@@ -204,11 +204,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
         scores = to_numpy(self._score_labels(X))
         curves: Calibrator | None = getattr(self, "_curves", None)
-        plain = plain_probability(scores)
-        if curves is None:
-            return plain
-        # A curve that a few rows do not bear would be flat, and silent about what scores say.
-        return np.where([one is None for one in curves._maps], plain, curves.predict(scores))
+        return plain_probability(scores) if curves is None else curves.predict(scores)
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -419,7 +415,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             if self.calibration is None:
                 learnt = self._learnable
                 own = None if weights is None or evidence is not None else weights[:, learnt]
-                self._curves = Calibrator("sigmoid").fit(honest[:, learnt], T[:, learnt], own)
+                # Where a few rows bear no curve, a rate would be silent about what scores say.
+                curves = Calibrator("sigmoid")
+                self._curves = curves.fit(honest[:, learnt], T[:, learnt], own, flat=False)
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
@@ -794,7 +792,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             raise ValueError("doubtful needs a label matrix; this model was fitted to a 1-D y.")
-        if getattr(self, "absent_label", None) == "unlabelled":
+        if self._unlabelled:
             raise ValueError(
                 "doubtful compares answers of both kinds, and with absent_label='unlabelled' there "
                 "are ticks alone. complete() finds ticks that were overlooked."

@@ -58,11 +58,17 @@ class Calibrator:
         self.method = method
 
     def fit(
-        self, scores: NDArray[Any], T: Signs, weights: NDArray[np.float64] | None = None
+        self,
+        scores: NDArray[Any],
+        T: Signs,
+        weights: NDArray[np.float64] | None = None,
+        *,
+        flat: bool = True,
     ) -> Calibrator:
         """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
 
-        ``weights`` of shape (n, c) say how much entries count.
+        ``weights`` of shape (n, c) say how much entries count. ``flat`` says whether a label that
+        has no curve gets its observed rate; else it keeps :func:`plain_probability`.
         """
         known = (T != 0) & np.isfinite(scores)
         count = np.ones(1) if weights is None else weights
@@ -76,7 +82,8 @@ class Calibrator:
         ]
         positives, observed = ((part * count).sum(axis=0) for part in (T > 0, T != 0))
         rate = (positives + 1) / (observed + 2)
-        self._rates = np.where(observed > 0, rate, np.nan)
+        bare = np.array([one is None for one in self._maps], dtype=bool)
+        self._rates = np.where((observed > 0) & (flat | ~bare), rate, np.nan)
         return self
 
     def _fit_label(
@@ -115,7 +122,7 @@ class Calibrator:
         """Probabilities.
 
         A label whose held-out scores do not rise with its answers gets its observed rate, one
-        with nothing observed keeps :func:`plain_probability`.
+        with nothing observed (or any, of a fit that was not ``flat``) :func:`plain_probability`.
         """
         result = np.where(np.isnan(self._rates), plain_probability(scores), self._rates)
         for k, fitted in enumerate(self._maps):

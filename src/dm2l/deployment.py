@@ -246,7 +246,7 @@ def _curves(model: Any) -> tuple[str, list[Any], NDArray[np.float64]]:
         return "", maps, rates
     for k, one in zip(np.flatnonzero(model._learnable), model._curves._maps, strict=True):
         maps[k] = one
-        rates[k] = np.nan if one is None else 0.5  # which a curve does not ask for
+    rates[model._learnable] = model._curves._rates
     return model._curves.method, maps, rates
 
 

@@ -510,9 +510,10 @@ class Fitting:
     def _in_scores(self) -> bool:
         """Whether an exact kernel model is fitted in its scores: what the norms make worth it."""
         plain = self.approximation is None and not self.linear
-        plain = plain and self.absent_label != "unlabelled"  # whose targets come from features
+        ticks = self.absent_label == "unlabelled"  # whose targets come from features
         norms = bool(self.local and self.lambda_d)
-        return plain and self.solver == "lbfgs" and (norms or self.coupling == "joint")
+        worth = norms or self.coupling == "joint"
+        return plain and not ticks and self.solver == "lbfgs" and worth
 
     def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.alpha, str):
