@@ -1,8 +1,8 @@
-"""What the array API standard lacks: triangular solves, and the way to and from numpy."""
+"""What the array API standard lacks: triangular solves, groups, the way to and from numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,7 @@ __all__ = [
     "is_foreign",
     "like",
     "namespace",
+    "numbered",
     "scale_rows",
     "solve_triangular",
     "take_columns",
@@ -240,3 +241,9 @@ def invert_triangular(L: Any) -> Any:
     inverse[half:, half:] = last
     inverse[half:, :half] = -(last @ (L[half:, :half] @ first))
     return inverse
+
+
+def numbered(values: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Groups of equal values, numbered from 0 in the order of their first places."""
+    known: dict[Hashable, int] = {}
+    return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from dm2l.arrays import numbered
 from dm2l.parameters import check_count
 
 __all__ = ["MorganFingerprints", "has_rdkit", "readable", "scaffold_groups"]
@@ -192,16 +193,14 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     >>> scaffold_groups(["Cc1ccccc1", "Oc1ccccc1", "C1CC", "CCO"])
     array([0, 0, 1, 2])
     """
-    groups: dict[Any, int] = {}
-    numbers = []
     with _silence():
         parse = _chem().MolFromSmiles
         murcko = import_module("rdkit.Chem.Scaffolds.MurckoScaffold")
-        for row, text in enumerate(_texts(smiles)):
-            molecule = parse(text) if text else None
-            key = row if molecule is None else murcko.MurckoScaffoldSmiles(mol=molecule)
-            numbers.append(groups.setdefault(key, len(groups)))
-    return np.array(numbers, dtype=np.intp)
+        molecules = (parse(text) if text else None for text in _texts(smiles))
+        return numbered(
+            row if molecule is None else murcko.MurckoScaffoldSmiles(mol=molecule)
+            for row, molecule in enumerate(molecules)
+        )
 
 
 def _texts(smiles: Any) -> list[str]:

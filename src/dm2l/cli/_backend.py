@@ -56,13 +56,7 @@ from dm2l.review import LOOPBACK
     show_default=True,
     help="The interface; any other than 127.0.0.1 and ::1 can be reached by other machines.",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=9090,
-    show_default=True,
-    help="0 takes one that is free.",
-)
+@shared.port_option(9090)
 @shared.reading_options
 @shared.force_option
 @shared.json_option

@@ -47,13 +47,7 @@ from dm2l.tables import check_form
     help="Ask about this many holes in all; without it, about every hole.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default=True,
-    help="0 takes one that is free.",
-)
+@shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option(
     "--import",

@@ -72,6 +72,12 @@ def output_option(metavar: str, text: str) -> Command:
     return new_file_option("-o", "--output", metavar=metavar, help=text, required=True)
 
 
+def port_option(default: int) -> Command:
+    """``--port`` of commands that serve."""
+    numbers, text = click.IntRange(0, 65535), "0 takes one that is free."
+    return click.option("--port", type=numbers, default=default, show_default=True, help=text)
+
+
 def _options(*options: Command) -> Command:
     def add(command: Command) -> Command:
         for option in reversed(options):

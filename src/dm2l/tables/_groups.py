@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.arrays import numbered
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.extras import require
@@ -38,17 +39,17 @@ def row_groups(
     if column is not None:
         values = as_text(table.frame[column])
         # Rows of which nothing is known belong to no others.
-        return _numbers([text or row for row, text in enumerate(values)])
+        return numbered([text or row for row, text in enumerate(values)])
     if not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
             raise ValueError(f"groups has shape {values.shape}; the table has {table.n_rows} rows.")
-        return _numbers(values.tolist())
+        return numbered(values.tolist())
     if groups == DUPLICATES:
         return duplicates(inputs, uses)
     molecules = [use.name for use in uses or () if use.kind == "smiles"]
     if groups == SCAFFOLD and molecules:
-        return _numbers(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
+        return numbered(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
     what = (
         "it has no SMILES to take scaffolds of" if groups == SCAFFOLD else "it has no such column"
     )
@@ -68,9 +69,4 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> Groups:
             bits = duplicate_groups(MorganFingerprints().fit_transform(inputs[use.name]))
             frame = frame.assign(**{use.name: bits})
     hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
-    return _numbers(hashes.tolist())
-
-
-def _numbers(values: Any) -> Groups:
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(value, len(known)) for value in values], dtype=np.intp)
+    return numbered(hashes.tolist())
