@@ -818,9 +818,12 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Labels of new rows, which may be all missing but must have the model's columns."""
         shape = np.shape(Y) if not hasattr(Y, "shape") else Y.shape
         if len(shape) != 2 or shape[1] != len(self.label_names_):
+            n_labels, n_features = len(self.label_names_), getattr(self, "n_features_in_", None)
+            swapped = np.shape(X)[1:] == (n_labels,) and tuple(shape[1:]) == (n_features,)
             raise ValueError(
-                f"Y has shape {tuple(shape)}; this model has {len(self.label_names_)} labels, "
-                f"so (n_samples, {len(self.label_names_)}) is expected."
+                f"Y has shape {tuple(shape)}; this model has {n_labels} labels, "
+                f"so (n_samples, {n_labels}) is expected."
+                + (" X and Y seem to be swapped: features come first." if swapped else "")
             )
         check_consistent_length(np.empty(_num_samples(X)), np.empty(shape))
         # Positives only are not ambiguous to a model that learnt from signed labels.

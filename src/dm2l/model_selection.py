@@ -200,7 +200,8 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
         Break ties between rows at random. If False they are broken by the order of the rows, and
         the folds are the same at every call.
     random_state : int, RandomState instance or None, default=None
-        Seed of the shuffling.
+        Seed of the shuffling. None deals other folds at every call, unlike ``KFold()``, which
+        does not shuffle: give a number for the same figures in every run.
     groups : None, "duplicates" or array-like of shape (n,), default=None
         Rows that belong together: those with the same features, or with the same value here, so
         that no model is judged by rows that it has copies of.

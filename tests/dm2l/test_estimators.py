@@ -304,6 +304,15 @@ def test_complete_counts_entries_under_label_mask_as_holes(coupled, data):
     np.testing.assert_array_equal(found, model.complete(X, Y))
 
 
+def test_swapped_features_and_labels_are_named(coupled, data):
+    X, Y, _ = data
+    model = coupled.fit(X, Y)
+    with pytest.raises(ValueError, match="X and Y seem to be swapped: features come first"):
+        model.complete(Y, X)
+    with pytest.raises(ValueError, match=r"is expected\.$"):
+        model.complete(X, Y[:, :2])
+
+
 ALL_MISSING = {
     "NaN": lambda shape: np.full(shape, np.nan),
     "frame": lambda shape: label_frame(np.full(shape, np.nan)),

@@ -68,7 +68,7 @@ class AutoClassifier(MissingLabelClassifier):
         Where :meth:`predict` draws the line; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
         Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
-        together with ``MultilabelKFold(5, groups="duplicates")``.
+        together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``.
     n_jobs : int, default=None
         Threads of forests, as joblib counts them; boosting and BLAS have their own.
     missing_label, absent_label

@@ -81,6 +81,7 @@ class Clock:
         self.limit = float("inf") if limit is None else float(limit)
         self._tell = tell
         self._planned = self._done = self._step = 0.0
+        self._shown: tuple[float, float] | None = None  # when, and how much was left
         self.binding = False
 
     @property
@@ -126,9 +127,22 @@ class Clock:
         """Tell what is being done, how long it has taken and what is left."""
         if self._tell is None:
             return
-        left = self.ahead * self._pace()
-        left = min(left, self.limit - self.passed)
-        self._tell(f"{line} ({self.passed:.0f} s, about {max(left, 0.0):.0f} s left)")
+        left = self._smooth(max(self.ahead * self._pace(), 0.0))
+        left = min(left, max(self.limit - self.passed, 0.0))
+        self._tell(f"{line} ({self.passed:.0f} s, about {left:.0f} s left)")
+
+    def _smooth(self, left: float) -> float:
+        """What to show: it falls, at once by half of a surprise, and rises only if it doubles."""
+        now = self.passed
+        if self._shown is not None:
+            then, told = self._shown
+            due = max(told - (now - then), 0.0)
+            if left < due:
+                left = (left + due) / 2
+            elif left < 2 * told:
+                left = min(left, told)
+        self._shown = now, left
+        return left
 
 
 def to_stderr(line: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
 from dm2l.auto._stack import Stack
@@ -83,12 +82,13 @@ def label_auc(
 
 def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
     """Share of pairs with the other class that are in order; NaN where there is none."""
-    m, o = int(positive.sum()), int((~positive).sum())
-    if not m or not o:
+    if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
-    ranks, wins = rankdata(s), np.zeros(len(s))
-    wins[positive] = (ranks[positive] - rankdata(s[positive])) / o
-    wins[~positive] = 1 - (ranks[~positive] - rankdata(s[~positive])) / m
+    wins = np.empty(len(s))
+    for side, sign in ((positive, 1.0), (~positive, -1.0)):
+        mine, others = sign * s[side], np.sort(sign * s[~side])
+        below = np.searchsorted(others, mine), np.searchsorted(others, mine, side="right")
+        wins[side] = (below[0] + below[1]) / (2 * len(others))  # what is equal counts half
     return wins
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
+from dm2l.readers.words import as_number
 from dm2l.tables import (
     MARGIN,
     Table,
@@ -180,9 +181,9 @@ def predict_command(
     """Write what MODEL says about every label of every row of TABLE.
 
     TABLE needs the feature columns that the model was fitted to, and no labels. For each label
-    there is a column LABEL with 0 or 1, or the words of --positive and --cutoff that the model was
-    fitted with, LABEL__probability and LABEL__score. Categories that were not seen before count as
-    none; rows whose SMILES cannot be read stay blank.
+    there is a column LABEL in the words of the table that the model was fitted to (yes and no, 1
+    and 0, those of --positive and --cutoff), LABEL__probability and LABEL__score. Categories that
+    were not seen before count as none; rows whose SMILES cannot be read stay blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
@@ -201,8 +202,8 @@ def predict_command(
         answer = model.answer(inputs)
         blank = model.unread(inputs)
         for k, name in enumerate(model.label_names):
-            yes, no = model.words.written.get(name, (1, 0))
-            columns[name] = _unless(blank, np.where(answer.positive[:, k], yes, no))
+            pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
+            columns[name] = _unless(blank, pair[(~answer.positive[:, k]).astype(int)])
             columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
             columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
@@ -213,6 +214,16 @@ def predict_command(
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
         say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+
+
+def _values(yes: str, no: str) -> tuple[Any, Any]:
+    """Words of a label as values: numbers and booleans where the table had such."""
+    if (yes, no) == ("True", "False"):
+        return True, False
+    a, b = as_number(yes), as_number(no)
+    if a is None or b is None:
+        return yes, no
+    return (int(a), int(b)) if a.is_integer() and b.is_integer() else (a, b)
 
 
 def _unless(blank: NDArray[np.bool_], values: NDArray[Any]) -> list[Any]:

@@ -170,6 +170,7 @@ def fit_command(
             estimate_folds=estimate_folds,
             tell=tell,
         )
+        tell("writing the model")
         save_bundle(model, output)
     uses = model.uses or []
     shared.warn([*column_warnings(uses), *label_like_warnings(table, uses)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 from dm2l.files import DataFileError
 from dm2l.readers.cutoffs import cutoffs_of, undecided
 
-__all__ = ["HOLES", "PAIRS", "LabelReader", "Marks", "Words", "label_targets", "truth"]
+__all__ = [
+    "HOLES",
+    "LabelReader",
+    "Marks",
+    "Words",
+    "commonest_pair",
+    "label_targets",
+    "truth",
+]
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
 HOLES = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
@@ -63,12 +72,38 @@ class Marks:
 class Words:
     """How labels are read that have a positive value of their own or a cutoff.
 
-    ``written`` is yes and no of such labels, as their column writes them.
+    ``written`` is yes and no of labels, as their column writes them most often.
     """
 
     positive: tuple[str, ...] = ()
     cutoffs: tuple[str, ...] = ()
     written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | None:
+    """The commonest way in which a column writes yes and no; None if it shows neither."""
+    if not yes and not no:
+        return None
+    positive, negative = (side.most_common(1)[0][0] if side else None for side in (yes, no))
+    return (
+        _other(negative, 0) if positive is None else positive,
+        _other(positive, 1) if negative is None else negative,
+    )
+
+
+def _other(cell: Any, side: int) -> Any:
+    """The other answer, written as this one is: of the same type, in the same quotes and case."""
+    if not isinstance(cell, str):
+        return type(cell)(side == 0)
+    word = cell.strip().strip('"').strip()
+    other = next((pair[side] for pair in PAIRS if word.casefold() == pair[1 - side]), None)
+    if other is None:
+        other = "10"[side]
+    if word.isupper():
+        other = other.upper()
+    elif word.istitle():
+        other = other.title()
+    return cell.replace(word, other, 1) if word else other
 
 
 class LabelReader:
@@ -77,7 +112,7 @@ class LabelReader:
     -1 is a no like 0, but a table that uses both is ambiguous: one of them may well mean that
     nobody looked. ``missing`` are further marks of a label that was not observed; with
     ``positive``, a label has that and one other value; with ``cutoffs``, numbers on one side are a
-    yes. ``written`` is yes and no of such labels in an earlier table.
+    yes. ``written`` is yes and no of labels in an earlier table.
     """
 
     def __init__(
@@ -99,8 +134,9 @@ class LabelReader:
         self._cutoffs = cutoffs_of(names, cutoffs, where)
         self._asked = Words(values, cutoffs)
         known = {j: written[name] for j, name in enumerate(names) if written and name in written}
-        self._yes = {j: pair[0] for j, pair in known.items()}  # how a column writes it
         self._others = {j: pair[1] for j, pair in known.items()}  # the other value of a column
+        self._known = known
+        self._counts: dict[int, tuple[Counter[str], Counter[str]]] = {}  # words of yes and of no
         self._signs: set[int] = set()  # columns with a +, in which - is a no
         self._numbers: dict[float, tuple[int, int]] = {}  # where 0 and -1 first occurred
         self._rows = 0
@@ -120,6 +156,7 @@ class LabelReader:
             said = np.array([self._say(text, j, codes, k) for k, text in enumerate(texts)])
             if len(said):
                 values[:, j] = np.where(codes < 0, np.nan, said[codes])
+                self._count(j, texts, said, np.bincount(codes[codes >= 0], minlength=len(texts)))
         self._rows += size
         if len(self._numbers) == 2:
             (i, j), (k, m) = self._numbers[0.0], self._numbers[-1.0]
@@ -128,11 +165,21 @@ class LabelReader:
 
     @property
     def words(self) -> Words:
-        """How labels with a positive value or a cutoff were read."""
-        both = self._yes.keys() & self._others.keys()
-        pairs = {j: (self._yes[j], self._others[j]) for j in both}
+        """How labels were read, and how they write yes and no."""
+        found = {j: commonest_pair(*counts) for j, counts in self._counts.items()}
+        if self._positive is not None:  # a value that was not seen could be any
+            found = {j: p for j, p in found.items() if all(self._counts[j])}
+        pairs = self._known | {j: pair for j, pair in found.items() if pair is not None}
         pairs |= {j: cutoff.words for j, cutoff in self._cutoffs.items()}
         return replace(self._asked, written={self._names[j]: pairs[j] for j in sorted(pairs)})
+
+    def _count(
+        self, j: int, texts: list[str], said: NDArray[np.float64], times: NDArray[np.intp]
+    ) -> None:
+        sides = self._counts.setdefault(j, (Counter(), Counter()))
+        for text, answer, n in zip(texts, said.tolist(), times.tolist(), strict=True):
+            if answer == answer:
+                sides[0 if answer else 1][text.strip()] += n
 
     def _say(self, text: str, j: int, codes: NDArray[Any], k: int) -> float:
         if text in self._missing:
@@ -145,7 +192,6 @@ class LabelReader:
             return said
         if self._positive is not None:
             if text in self._positive:
-                self._yes.setdefault(j, text.strip())
                 return 1.0
             if text in Marks([self._others.setdefault(j, text.strip())], holes=False):
                 return 0.0

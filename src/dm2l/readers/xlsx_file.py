@@ -14,15 +14,17 @@ from dm2l.memory import check_room, room
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import FEWER
 
-__all__ = ["EXCEL", "read_sheet"]
+__all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet"]
 
 EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
+# The same where every cell is kept with its style, to be written again.
+_EDITED = 8.0
 # Bytes of a cell that is not in the file at all, here and in a data frame.
 _BLANK = 32
-# Rows of Excel. A file that says its next row is a later one has all in between counted.
-_MOST_ROWS = 2**20
+# Those of Excel. A file that says its next row is a later one has all in between counted.
+_MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
 
 
 def read_sheet(path: str | os.PathLike[str]) -> Any:
@@ -31,10 +33,7 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
     Of formulas the values are read that the program which saved the file has computed.
     """
     pandas, openpyxl = require("pandas", "io"), require("openpyxl", "excel")
-    check_regular(path)
-    with reading(path, "an Excel file"), zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    check_room(path, _FACTOR * size, "a sheet of this size", FEWER)
+    _check_size(path, _FACTOR)
     most = room() / _BLANK
     names: list[str] = []
     columns: list[list[Any]] = []
@@ -50,7 +49,7 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
                     why = "more rows than Excel has" if made <= most else "more than fits in memory"
                     place = f"row {number} of the sheet"
                     raise DataFileError(path, why, place=place, way_out=FEWER)
-                size = max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
+                size = _width(row)
                 if not size:
                     continue
                 if not names:
@@ -72,6 +71,33 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
         raise DataFileError(path, "its first sheet is empty")
     check_distinct(names, str(path))
     return pandas.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
+    """A workbook to be changed and saved again, its first sheet, and the rows that are not blank.
+
+    Formulas stay formulas, and whatever is in other sheets stays.
+    """
+    openpyxl = require("openpyxl", "excel")
+    _check_size(path, _EDITED)
+    with reading(path, "an Excel file"), Path(path).open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        book = openpyxl.load_workbook(file)
+    sheet = book.worksheets[0]
+    rows = enumerate(sheet.iter_rows(values_only=True), 1)
+    return book, sheet, [number for number, row in rows if _width(row)]
+
+
+def _check_size(path: str | os.PathLike[str], factor: float) -> None:
+    check_regular(path)
+    with reading(path, "an Excel file"), zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    check_room(path, factor * size, "a sheet of this size", FEWER)
+
+
+def _width(row: tuple[Any, ...]) -> int:
+    """Cells up to the last that holds something."""
+    return max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
 
 
 def _name(cell: Any, j: int) -> str:

@@ -20,8 +20,8 @@ from dm2l.readers.csv_file import TEXT
 from dm2l.readers.cutoffs import cutoffs_of
 from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
-from dm2l.readers.words import PAIRS, Marks, as_number
-from dm2l.readers.xlsx_file import EXCEL
+from dm2l.readers.words import Marks, as_number, commonest_pair
+from dm2l.readers.xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
@@ -66,6 +66,8 @@ def write_completion(
         write = partial(_write_matrix, completion, table)
     elif form(table.path) in PARQUET:
         spellings, write = _parquet_writer(completion, table, details is None)
+    elif form(table.path) in EXCEL:
+        spellings, write = _sheet_writer(completion, table, Marks(missing), details is None)
     else:
         spellings, write = _text_writer(completion, table, Marks(missing), details is None)
     if details is not None:
@@ -79,17 +81,12 @@ def check_form(table: Table, output: Path) -> None:
         wanted: tuple[str, ...] = (".npz",)
     else:
         suffix = form(table.path)
-        if suffix in EXCEL:
-            raise ValueError(
-                f"{table.path}: a sheet is read, but not written again: save it as .csv and "
-                "complete that, or have `dm2l predict` write a table of answers."
-            )
-        if suffix not in (*TEXT, *PARQUET):
+        if suffix not in (*TEXT, *PARQUET, *EXCEL):
             raise ValueError(
                 "A table made of a data frame has no file that could be written again. Put "
                 "completion.positive into the frame where completion.holes is true and write that."
             )
-        wanted = TEXT if suffix in TEXT else PARQUET
+        wanted = next(forms for forms in (TEXT, PARQUET, EXCEL) if suffix in forms)
     if output.suffix.lower() not in wanted:
         raise ValueError(
             f"{output}: the completed {table.path.name} must be written as {', '.join(wanted)}."
@@ -150,32 +147,9 @@ class Spelling(NamedTuple):
 
 def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
     """The commonest way in which a column writes yes and no; None if it shows neither."""
-    found: list[Any] = []
-    for wanted in (1.0, 0.0):
-        counts = Counter(cells[i] for i in np.flatnonzero(answers == wanted).tolist())
-        found.append(counts.most_common(1)[0][0] if counts else None)
-    if found == [None, None]:
-        return None
-    positive, negative = found
-    return Spelling(
-        _other(negative, 0) if positive is None else positive,
-        _other(positive, 1) if negative is None else negative,
-    )
-
-
-def _other(cell: Any, side: int) -> Any:
-    """The other answer, written as this one is: of the same type, in the same quotes and case."""
-    if not isinstance(cell, str):
-        return type(cell)(side == 0)
-    word = cell.strip().strip('"').strip()
-    other = next((pair[side] for pair in PAIRS if word.casefold() == pair[1 - side]), None)
-    if other is None:
-        other = "10"[side]
-    if word.isupper():
-        other = other.upper()
-    elif word.istitle():
-        other = other.title()
-    return cell.replace(word, other, 1) if word else other
+    sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
+    pair = commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
+    return None if pair is None else Spelling(*pair)
 
 
 # ------------------------------------------------------------------------------------ text files
@@ -197,11 +171,7 @@ def _text_writer(
         cells = lines[i].cells
         for k in np.flatnonzero(completion.holes[row]).tolist():
             if np.isnan(table.Y[row, k]) and plain(cells[places[k]]) not in marks:
-                raise ValueError(
-                    f"{table.path}: row {row + 1} was not read as it is written: label "
-                    f"{table.label_names[k]!r} holds {cells[places[k]]!r}. Name the separator with "
-                    "--separator."
-                )
+                raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
         if inline:
@@ -223,6 +193,13 @@ def _text_writer(
     return spellings, write
 
 
+def _misread(table: Table, row: int, k: int, cell: Any, way_out: str) -> ValueError:
+    return ValueError(
+        f"{table.path}: row {row + 1} was not read as it is written: label "
+        f"{table.label_names[k]!r} holds {cell!r}. {way_out}"
+    )
+
+
 def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool) -> None:
     if len(rows) != table.n_rows:
         raise ValueError(
@@ -238,7 +215,59 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
             )
 
 
-# --------------------------------------------------------------------------- Parquet and matrices
+# ------------------------------------------------------------------ sheets, Parquet and matrices
+
+
+def _sheet_writer(
+    completion: Completion, table: Table, marks: Marks, inline: bool
+) -> tuple[list[Spelling], Callable[[Path], None]]:
+    values = read_sheet(table.path)  # of formulas what they gave, by which answers are spelt
+    names = list(values.columns)
+    spellings = _spellings([values[name].tolist() for name in table.label_names], table)
+    book, sheet, (header, *rows) = edit_sheet(table.path)
+    merged = require("openpyxl.cell.cell", "excel").MergedCell
+    if len(rows) != table.n_rows:
+        raise ValueError(
+            f"{table.path} was read as {table.n_rows} rows, but {len(rows)} hold something; a row "
+            "of formulas without values is one. Save it in a spreadsheet program."
+        )
+
+    def put(row: int, column: int, value: Any) -> None:
+        cell = sheet.cell(row, column)
+        if isinstance(cell, merged):
+            raise ValueError(
+                f"{table.path}: {cell.coordinate} is part of a merged cell; split it there."
+            )
+        cell.value = value
+        if isinstance(value, str):
+            cell.data_type = "s"  # what begins with = is no formula
+
+    for k, name in enumerate(table.label_names):
+        place = names.index(name) + 1
+        for i in np.flatnonzero(completion.holes[:, k]).tolist():
+            held = sheet.cell(rows[i], place).value
+            if held is not None and str(held) not in marks:
+                raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
+            if completion.filled[i, k]:
+                put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])
+    added = _new_names(table.label_names, names, str(table.path)) if inline else []
+    if len(names) + len(added) > MOST_COLUMNS:
+        raise ValueError(
+            f"{table.path} has no room for {len(added)} more columns; --details adds none."
+        )
+    for j, name in enumerate(added):
+        k, last = j // 2, len(names) + j + 1
+        put(header, last, name)
+        p = completion.probabilities[:, k]
+        for i in np.flatnonzero(completion.holes[:, k] & ~np.isnan(p)).tolist():
+            look = "yes" if completion.look[i, k] else "no"
+            put(rows[i], last, look if j % 2 else _shown(p[i]))
+
+    def write(path: Path) -> None:
+        with whole_file(path) as partial:
+            book.save(partial)
+
+    return spellings, write
 
 
 def _parquet_writer(

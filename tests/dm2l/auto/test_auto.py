@@ -245,3 +245,32 @@ def test_a_small_part_that_took_longer_than_planned_rules_nothing_out():
     clock.tick()
     clock.start -= 90.0
     assert not clock.room(20.0)
+
+
+def test_the_time_that_is_left_falls_and_rises_only_where_it_was_far_off(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(_effort.time, "monotonic", lambda: now[0])
+    clock = _effort.Clock(None, lines.append)
+
+    def shown(seconds, left):
+        now[0] = seconds
+        monkeypatch.setattr(_effort.Clock, "ahead", left / clock._pace())
+        clock.say("working")
+        return float(lines[-1].split("about ")[1].split(" s left")[0])
+
+    clock.plan(100.0)
+    assert shown(0, 135) == 135
+    assert shown(24, 192) == 135  # not more, and not less either
+    assert shown(48, 190) == 135
+    assert shown(48, 115) == 125  # a surprise at once by half
+    assert shown(58, 115) == 115
+    assert shown(60, 400) == 400  # twice as much is said
+    assert shown(70, 0) == 195
+
+
+def test_the_time_that_is_left_is_within_the_limit():
+    lines = []
+    clock = _effort.Clock(10.0, lines.append)
+    clock.plan(1000.0)
+    clock.say("working")
+    assert "about 10 s left" in lines[0]

@@ -380,10 +380,43 @@ def test_new_rows_with_unknown_categories_and_blanks_are_predicted(journey, tmp_
     assert p["topic_refund__probability"].idxmax() == 0
     assert p["topic_bug__probability"].idxmax() == 2
     for name in LABELS:
-        np.testing.assert_array_equal(found[name], (found[f"{name}__probability"] > 0.5) * 1)
+        says = np.where(found[f"{name}__probability"] > 0.5, "Yes", "No")
+        np.testing.assert_array_equal(found[name], says)
     bad = invoke(predict_command, model, path, "-o", output, "--force", "--separator", ";")
     assert bad.exit_code == 1
     assert "'text', 'channel', 'amount', 'hours', 'vip'" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "typed"),
+    [
+        (True, False, (True, False)),
+        (1, -1, (1, -1)),
+        (1.0, 0.0, (1, 0)),
+        ("TRUE", "FALSE", ("TRUE", "FALSE")),
+        ("active", None, ("active", "inactive")),
+    ],
+)
+def test_predictions_are_in_the_words_and_types_of_the_table(yes, no, typed, tmp_path):
+    mass = [i / 7 - 4 for i in range(60)]
+    other = ["yes" if m > 1 else "no" for m in mass]
+    frame = pd.DataFrame({"mass": mass, "a": [yes if m > 0 else no for m in mass], "b": other})
+    frame["a"] = frame["a"].astype(object).where(frame.index % 4 > 0, None)
+    paths = [tmp_path / name for name in ("in.parquet", "m.dm2l", "o.parquet", "o.csv")]
+    frame.to_parquet(paths[0])
+    blank = ("--blank", "unlabelled") if no is None else ()
+    few = ("--estimate-folds", 0, "-o", paths[1], *FIXED, *blank)
+    succeed(fit_command, paths[0], "--labels", "a,b", *few)
+    for output in paths[2:]:
+        succeed(predict_command, paths[1], paths[0], "-o", output)
+    found = pd.read_parquet(paths[2])
+    assert set(found["a"].tolist()) <= set(typed)
+    assert type(found["a"].tolist()[0]) is type(typed[0])
+    assert set(found["b"]) == {"yes", "no"}
+    assert set(pd.read_csv(paths[3], dtype=str)["a"]) <= set(map(str, typed))
+    if no is not None:
+        assert found["a"][59] == typed[0]
+        assert found["a"][1] == typed[1]
 
 
 @pytest.fixture(scope="module")

@@ -42,8 +42,6 @@ def test_a_sheet_is_the_table_that_its_csv_is(sheet, tmp_path):
     a, b = (fit_table(table, wishes, estimate_folds=0) for table in (found, same))
     assert a.uses == b.uses
     assert np.array_equal(a.classifier.coef_, b.classifier.coef_)
-    with pytest.raises(ValueError, match=r"save it as \.csv"):
-        write_completion(complete_table(a, found), found, tmp_path / "filled.xlsx")
 
 
 def test_what_is_no_table_is_refused(sheet, tmp_path):
@@ -85,3 +83,95 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
     monkeypatch.setattr("dm2l.readers.xlsx_file.room", lambda: 2**24)
     with pytest.raises(DataFileError, match=r"row 35 of the sheet: more than fits in memory"):
         read_sheet(path)
+
+
+def _half_filled(n=40):
+    """A header and rows with a formula, a text that looks like one, and two labels with holes."""
+    rows = [["id", "mass", "double", "said", "tox_a", "tox_b"]]
+    for i in range(n):
+        a = None if i % 4 == 0 else ("Yes" if i % 7 > 3 else "No")
+        b = None if i % 3 == 0 else i % 7 > 1
+        rows.append([f"c{i}", i % 7, f"=2*B{i + 2}", "text", a, b])
+    return rows
+
+
+def _complete(path, output, **options):
+    table = read_table(path, "tox_*", **options)
+    model = fit_table(table, Wishes("linear", 0.1, 1.0), drop=["double"], estimate_folds=0)
+    completion = complete_table(model, table)
+    write_completion(completion, table, output)
+    return table, completion
+
+
+def test_a_sheet_is_filled_and_the_rest_of_the_book_stays(sheet, tmp_path):
+    rows = _half_filled()
+    rows.insert(3, [None] * 6)
+    path, output = sheet(rows), tmp_path / "filled.xlsx"
+    book = openpyxl.load_workbook(path)
+    book.active["D2"].value = "=1+1"
+    book.active["D2"].data_type = "s"  # a text
+    book.active["A2"].font = openpyxl.styles.Font(bold=True)
+    book.active.column_dimensions["A"].width = 33
+    book.save(path)
+    table, completion = _complete(path, output)
+    before, after = openpyxl.load_workbook(path), openpyxl.load_workbook(output)
+    assert after.sheetnames == before.sheetnames
+    old, new = before.active, after.active
+    for place, value in (("D2", "s"), ("C2", "f")):
+        assert new[place].value == old[place].value
+        assert new[place].data_type == value
+    assert new["A2"].font.bold
+    assert new.column_dimensions["A"].width == 33
+    numbers = [number for number in range(2, old.max_row + 1) if old.cell(number, 1).value]
+    assert len(numbers) == table.n_rows
+    for i, number in enumerate(numbers):
+        for k, words in enumerate((("Yes", "No"), (True, False))):
+            cell, was = new.cell(number, 5 + k).value, old.cell(number, 5 + k).value
+            assert cell == (words[1 - completion.positive[i, k]] if was is None else was)
+            p, look = (new.cell(number, 7 + 2 * k + j).value for j in (0, 1))
+            assert (p is None) == (look is None) == (was is not None)
+            assert p is None or p == round(float(completion.probabilities[i, k]), 4)
+    assert [new.cell(1, 7 + j).value for j in range(2)] == ["tox_a__probability", "tox_a__look"]
+    assert np.isfinite(read_table(output, ["tox_a", "tox_b"], as_text=["double"]).Y).all()
+    with pytest.raises(ValueError, match=r"must be written as \.xlsx"):
+        _complete(path, tmp_path / "filled.csv")
+
+
+def test_an_answer_that_begins_like_a_formula_is_text(sheet, tmp_path):
+    rows = _half_filled()
+    for row in rows[1:]:
+        row[5] = None if row[5] is None else "=cmd" if row[5] else "other"
+    path, output = sheet(rows), tmp_path / "filled.xlsx"
+    book = openpyxl.load_workbook(path)
+    for cell in book.active["F"]:
+        cell.data_type = "s" if cell.value is not None else cell.data_type
+    book.save(path)
+    table = read_table(path, "tox_*", positive=["=cmd", "yes"])
+    model = fit_table(table, Wishes("linear", 0.1, 1.0), drop=["double"], estimate_folds=0)
+    completion = complete_table(model, table)
+    assert completion.positive[:, 1].any()
+    write_completion(completion, table, output)
+    cells = [cell for cell in openpyxl.load_workbook(output).active["F"] if cell.value == "=cmd"]
+    assert len(cells) > sum(row[5] == "=cmd" for row in rows)
+    assert {cell.data_type for cell in cells} == {"s"}
+
+
+def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):
+    path, output = sheet(_half_filled()), tmp_path / "filled.xlsx"
+    output.write_text("precious")
+    book = openpyxl.load_workbook(path)
+    book.active["E2"] = '=IF(B2>3,"Yes","No")'
+    book.save(path)
+    with pytest.raises(ValueError, match=r"row 1 was not read as it is written: label 'tox_a'"):
+        _complete(path, output)
+    book.active["E2"] = None
+    book.active.merge_cells("D2:E2")
+    book.save(path)
+    with pytest.raises(ValueError, match="E2 is part of a merged cell"):
+        _complete(path, output)
+    book.active.unmerge_cells("D2:E2")
+    book.active.append([None, None, "=1+1"])
+    book.save(path)
+    with pytest.raises(ValueError, match="read as 40 rows, but 41 hold something"):
+        _complete(path, output)
+    assert output.read_text() == "precious"
