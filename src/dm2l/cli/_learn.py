@@ -101,7 +101,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
             highlight=False,
         )
     console.print(printable(found.ranks.in_words()), markup=False, highlight=False)
-    console.print(f"{found.n_duplicates} rows repeat an earlier one.", highlight=False)
+    console.print(f"Rows that repeat an earlier one: {found.n_duplicates}.", highlight=False)
     for line in found.warnings:
         console.print(printable(f"warning: {line}"), markup=False, highlight=False, soft_wrap=True)
 

@@ -108,8 +108,8 @@ def _separator(_context: click.Context, _option: click.Parameter, value: str | N
     return separator
 
 
-def _decimal(_context: click.Context, _option: click.Parameter, value: str) -> str:
-    if len(value) != 1:
+def _decimal(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and len(value) != 1:
         raise click.BadParameter(f"The decimal point must be one character; got {value!r}.")
     return value
 
@@ -136,7 +136,10 @@ reading_options = _options(
         help="The character that separates columns of a text file; '\\t' is a tab.",
     ),
     click.option(
-        "--decimal", default=".", callback=_decimal, help="The decimal point of a text file."
+        "--decimal",
+        callback=_decimal,
+        help="The decimal point of numbers that are text; a comma is recognised in text files with "
+        "semicolons.",
     ),
     click.option(
         "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."

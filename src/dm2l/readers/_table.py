@@ -29,7 +29,7 @@ def read_csv(
     cutoffs: str | Iterable[str] = (),
     drop: str | Iterable[str] = (),
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     encoding: str = "utf-8",
 ) -> Bunch:
     r"""Read features and labels from a CSV file with a header line.
@@ -56,8 +56,9 @@ def read_csv(
     separator : str, default=None
         The character that separates columns; None goes by the header. Rows with more or fewer
         cells than the header are refused.
-    decimal : str, default="."
-        The decimal point.
+    decimal : str, default=None
+        The decimal point; None: a comma where the first rows have it and something else separates
+        columns, else a point.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -97,7 +98,7 @@ def read_csv(
     features = split_columns(file.names, chosen, drop, str(path))
     # Labels as they stand: marks and words, before any guess.
     frame = file.frame({file.names[j]: str for j in chosen})
-    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": decimal}
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
     return _bunch(frame, file.names, chosen, features, path, words)
 
 

@@ -29,6 +29,7 @@ _SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), w
 _SPELT_HOLES.append("NaN")
 
 _SEPARATORS = ",;\t|"
+_BEGINNING = 2**20  # letters, which show the decimal point
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
 
@@ -55,8 +56,9 @@ def check_encoding(encoding: str) -> None:
 class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
-    A ``separator`` of None goes by the header. ``skip_blanks``: blanks before a cell are no part of
-    it. ``whole``: all rows have to fit into memory.
+    A ``separator`` of None goes by the header, a ``decimal`` of None by the first rows: it is a
+    comma where something else separates columns and numbers have commas only. ``skip_blanks``:
+    blanks before a cell are no part of it. ``whole``: all rows have to fit into memory.
     """
 
     def __init__(
@@ -64,14 +66,14 @@ class CsvFile:
         path: str | os.PathLike[str],
         *,
         separator: str | None = None,
-        decimal: str = ".",
+        decimal: str | None = ".",
         encoding: str = "utf-8",
         skip_blanks: bool = False,
         whole: bool = True,
     ) -> None:
         check_separator(separator)
         check_encoding(encoding)
-        self.path, self.decimal, self.encoding = Path(path), decimal, encoding
+        self.path, self.encoding = Path(path), encoding
         self._skip_blanks, self._in_memory = skip_blanks, whole
         head = self._head()
         if separator is None:
@@ -80,6 +82,7 @@ class CsvFile:
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
+        self.decimal = self._point() if decimal is None else decimal
         with reading(path, "a table with a header"):
             first = next(records(head, separator))
         cells = [plain(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
@@ -162,6 +165,16 @@ class CsvFile:
         if not text:
             raise DataFileError(self.path, "the file is empty", way_out="A header line is needed.")
         return text
+
+    def _point(self) -> str:
+        """The sign between the digits of numbers that fill a cell."""
+        if self.separator == ",":
+            return "."
+        edge = rf'["\s{re.escape(self.separator)}]'
+        number = re.compile(rf"(?<={edge})[+-]?\d+([.,])\d+(?={edge})")
+        with self._text() as lines:
+            found = set(number.findall(lines.read(_BEGINNING)))
+        return "," if found == {","} else "."
 
 
 class CsvRows:

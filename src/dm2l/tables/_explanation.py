@@ -37,8 +37,8 @@ class Explanation:
     features : list of (str, float)
         The strongest first: coefficients on the transformed columns of a linear model, else how
         far (root mean square) a score moves when the raw column is shuffled, of 0/1 columns of an
-        rbf or Tanimoto model the mean of all shuffles. For the automatic
-        estimator the sign is that of its linear part, which also says which columns are tried.
+        rbf or Tanimoto model the mean of all shuffles. For the automatic estimator the sign is that
+        of its linear part, which also says which columns are tried; a category has none.
     together : list of (str, float)
         Other labels and the correlation of their scores on training rows, the strongest first.
     """
@@ -132,11 +132,15 @@ def _by_stack(
     X, classifier = _dense(model.sample), model.classifier
     slopes = classifier.column_weights(X)
     order = np.argsort(-np.abs(slopes[chosen]).max(axis=0), kind="stable")[:MOST_COLUMNS]
-    sources = [feature.name for feature in model.features]  # a word or a bit is asked alone
+    features = model.features
+    sources = [feature.name for feature in features]  # a word or a bit is asked alone
     columns = [sources[j] for j in order]
     rng = np.random.RandomState(seed)
     moved = _by_shuffling(classifier, X, sources, columns, rng, tell)
-    return columns, moved * np.where(slopes[:, order] < 0, -1.0, 1.0)
+    # A category in one column has values that pull either way, and so no sign.
+    categories = {use.name for use in model.uses or () if use.kind == "category"}
+    signed = np.array([features[j].name not in categories for j in order])
+    return columns, moved * np.where((slopes[:, order] < 0) & signed, -1.0, 1.0)
 
 
 def _by_shuffling(

@@ -120,7 +120,9 @@ class Inspection:
             f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
             grid(("label", "yes", "no", "missing", "shares"), rows),
             lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
-            lines([self.ranks.in_words(), f"{self.n_duplicates} rows repeat an earlier one."]),
+            lines(
+                [self.ranks.in_words(), f"Rows that repeat an earlier one: {self.n_duplicates}."]
+            ),
             lines(f"warning: {line}" for line in self.warnings),
         )
 

@@ -169,6 +169,9 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
         return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
+    if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
+        reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
+        return ColumnUse(name, "unusable", reason)
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
         return _date(name)
     if _are_smiles(name, present):
@@ -243,7 +246,9 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
         texts = as_text(column)
         if decimal != ".":  # which then is none: 1.500 may well be a thousand and a half
             to_point = str.maketrans({".": "x", decimal: "."})
-            texts = [text.translate(to_point) for text in texts]
+            written = [isinstance(value, str) for value in column.to_numpy(dtype=object)]
+            pairs = zip(texts, written, strict=True)
+            texts = [text.translate(to_point) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -15,6 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, S
 
 from dm2l.chemistry import MorganFingerprints
 from dm2l.extras import require
+from dm2l.readers.words import as_number
 from dm2l.tables._groups import group_column
 from dm2l.tables._kinds import (
     ColumnUse,
@@ -126,10 +127,12 @@ def typed_frame(
             texts = as_text(column)
             lost = np.flatnonzero(np.isnan(values) & (texts != ""))
             if len(lost):
-                form = "a number" if numeric else "yes or no"
+                form, first = "a number" if numeric else "yes or no", texts[lost[0]]
+                comma = numeric and as_number(first.replace(",", ".")) is not None
                 warnings.append(
-                    f"column {use.name!r}: {texts[lost[0]][:40]!r} in row {lost[0] + 1} is not "
-                    f"{form} ({len(lost)} such values); taken as missing"
+                    f"column {use.name!r}: {first[:40]!r} in row {lost[0] + 1} is not {form} "
+                    f"({len(lost)} such values); taken as missing"
+                    + ("; --decimal , reads decimal commas" if comma else "")
                 )
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
 

@@ -34,7 +34,7 @@ def read_table(
     written: Mapping[str, tuple[str, str]] | None = None,
     as_text: Collection[str] = (),
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     encoding: str = "utf-8",
     n_features: int | None = None,
     zero_based: bool | None = None,
@@ -64,8 +64,9 @@ def read_table(
         Columns, or patterns of columns, that are taken as text even if they hold numbers only.
     separator : str, default=None
         The character that separates columns of a text file; None goes by the header.
-    decimal : str, default="."
-        The decimal point of a text file.
+    decimal : str, default=None
+        The decimal point of numbers that are text; None: a comma where the first rows of a text
+        file have it and something else separates columns, else a point.
     encoding : str, default="utf-8"
         Encoding of a text file.
     n_features : int, default=None
@@ -131,7 +132,7 @@ def read_table(
         frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
         names = list(frame.columns)
         chosen = [] if labels is None else choose_labels(names, labels, str(path))
-        return split_columns(path, frame, names, chosen, answers)
+        return split_columns(path, frame, names, chosen, answers, decimal=decimal or ".")
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
@@ -140,7 +141,7 @@ def read_table(
     chosen = [] if labels is None else choose_labels(names, labels, str(path))
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
-    text_form = {"separator": file.separator, "decimal": decimal, "encoding": encoding}
+    text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
     return split_columns(path, file.frame(text), names, chosen, answers, **text_form)
 
 

@@ -51,6 +51,7 @@ from dm2l.tables import (
 )
 from dm2l.tables import _settings as chosen
 from dm2l.tables._filled import find_spelling
+from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import interval, measure
 from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
 from dm2l.tables._settings import choose_settings
@@ -325,6 +326,39 @@ def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
     models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
     answers = [one.answer(one.inputs(table)[0]) for one, table in zip(models, tables, strict=True)]
     np.testing.assert_array_equal(*(answer.scores for answer in answers))
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal"),
+    [
+        ("mass;day;a\n1,5;29.05.2023;1\n-2,25;1.6.2023;0\n", ","),
+        ('"mass";"a"\n"1,5";1\n"3";0\n', ","),
+        ("mass;other;a\n1,5;2.5;1\n2,5;1;0\n", "."),  # who knows
+        ("mass;codes;a\n1.5;1,2,3;1\n2;4,5;0\n", "."),
+        ("mass;codes;a\n1;1,2,3;1\n2;7,5,1;0\n", "."),
+        ('mass,a\n"1,500",1\n"2,500",0\n', "."),
+        ("mass;a\n1;1\n2;0\n", "."),
+    ],
+)
+def test_a_decimal_comma_is_recognised_where_it_separates_no_columns(write, text, decimal):
+    assert read_table(write(text), "a").decimal == decimal
+    assert read_table(write(text, "again.csv"), "a", decimal=".").decimal == "."
+
+
+def test_commas_in_numbers_are_no_categories(write):
+    rows = [f'"{i % 9},{i % 7}",{i % 2}' for i in range(60)]
+    table = read_table(write("\n".join(["mass,a", *rows])), "a")
+    use = column_kinds(table.frame)[0]
+    assert not use.used
+    assert "pass --decimal ," in use.reason
+    assert column_kinds(table.frame, decimal=",")[0].kind == "numeric"
+    assert column_kinds(table.frame, {"mass": "category"})[0].kind == "category"
+    frame = pd.DataFrame({"mass": ["1,5", 2.5, 3, "n.d.", None]})
+    found, warned = typed_frame(frame, [ColumnUse("mass", "numeric")], "table", ",")
+    np.testing.assert_array_equal(found["mass"], [1.5, 2.5, 3, np.nan, np.nan])
+    assert "decimal" not in warned[0]
+    _, warned = typed_frame(frame, [ColumnUse("mass", "numeric")], "table")
+    assert warned[0].endswith("(2 such values); taken as missing; --decimal , reads decimal commas")
 
 
 def test_a_point_is_no_decimal_point_where_a_comma_is():
@@ -1220,6 +1254,18 @@ def test_inspection_warns_of_what_looks_wrong(write):
     assert "label 'b'" not in warnings
     copies = pd.read_csv(path)[["x", "copy"]].duplicated().sum()
     assert found.n_duplicates == copies > 0
+
+
+def test_a_category_of_the_automatic_model_pulls_no_one_way():
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["gas", "solid", "liquid"], 120)
+    frame = pd.DataFrame({"kind": kind, "mass": rng.normal(size=120)})
+    says = 1.5 * (kind == "gas") - 1.5 * (kind == "solid") - 2 * frame["mass"]
+    frame["tox_a"], frame["tox_b"] = says > 0.0, says < 0.5
+    model = fit_table(table_from_frame(frame, "tox_*"), Wishes(effort="quick"))
+    first, second = (dict(item.features) for item in explain_model(model))
+    assert first["mass"] < 0 < second["mass"]
+    assert min(first["kind"], second["kind"]) > 0
 
 
 def test_a_linear_model_is_explained_by_its_coefficients(table, model):
