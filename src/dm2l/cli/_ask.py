@@ -107,6 +107,7 @@ def complete_command(
         check_form(table, output)
         tell("filling")
         completion = complete_table(model, table, margin, max_wrong=max_wrong)
+        tell(f"writing {output.name}")
         marks = [*model.missing, *reading["missing"]]
         write_completion(completion, table, output, missing=marks, details=details)
     shared.warn(completion.warnings)

@@ -28,9 +28,16 @@ def records(text: str, separator: str) -> Iterator[Record]:
     mark = re.escape(separator)
     cell = rf'"[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+|(?!")[^{mark}\r\n]*+'
     token = re.compile(rf"({cell})({mark}|\r\n|\n|\r|\Z)")
+    line_end = re.compile(r"\r\n|\n|\r|\Z")
     position = 0
     cells: list[str] = []
     while position < len(text) or cells:
+        end = None if cells else line_end.search(text, position)
+        # Without quotes a line is a record, and split takes a tenth of the time.
+        if end is not None and '"' not in (line := text[position : end.start()]):
+            yield Record(line.split(separator), end[0])
+            position = end.end()
+            continue
         match = token.match(text, position)
         if match is None:
             line = 1 + len(re.findall(r"\r\n|\n|\r", text[:position]))

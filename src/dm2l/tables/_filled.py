@@ -168,21 +168,20 @@ def _text_writer(
     columns = [[lines[i].cells[place] for i in rows] for place in places]
     spellings, filled = _spellings(columns, table), completion.filled
     for row, i in enumerate(rows):
-        cells = lines[i].cells
+        cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
         for k in np.flatnonzero(completion.holes[row]).tolist():
             if np.isnan(table.Y[row, k]) and plain(cells[places[k]]) not in marks:
                 raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
-        if inline:
-            for k, hole in enumerate(completion.holes[row]):
-                p, look = completion.probabilities[row, k], completion.look[row, k]
-                told = hole and not np.isnan(p)
-                cells += [f"{p:.4f}", "yes" if look else "no"] if told else ["", ""]
+            p = float(completion.probabilities[row, k])
+            if inline and p == p:
+                added[2 * k : 2 * k + 2] = f"{p:.4f}", "yes" if completion.look[row, k] else "no"
+        cells += added
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
-        added = _new_names(table.label_names, names, str(table.path))
-        lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in added)
+        new = _new_names(table.label_names, names, str(table.path))
+        lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in new)
 
     def write(path: Path) -> None:
         # In one piece: some encodings begin whatever they encode with a byte order mark.
