@@ -24,6 +24,7 @@ from dm2l.tables import (
     MEASURES,
     TableEvaluation,
     Wishes,
+    _explanation,
     explain_model,
     fit_table,
     read_table,
@@ -540,14 +541,16 @@ def test_evaluate_puts_methods_side_by_side(journey):
         assert part in shown
 
 
-def test_explain_of_a_kernel_model_says_how_long_it_takes():
+def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
     wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
     model = fit_table(table_from_frame(frame, ["y", "z"]), wishes, estimate_folds=0)
-    lines = []
+    whole, lines = explain_model(model), []
+    monkeypatch.setattr(_explanation, "MOST_NUMBERS", 1)  # a column at a time
     found = explain_model(model, tell=lines.append)
+    assert found == whole
     assert [item.features[0][0] for item in found] == ["a", "b"]
     assert lines[0] == "shuffling column 1 of 3"
     assert re.fullmatch(r"shuffling column 3 of 3, about \d+ s left", lines[2])
