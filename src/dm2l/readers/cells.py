@@ -40,8 +40,8 @@ def records(text: str, separator: str) -> Iterator[Record]:
             continue
         match = token.match(text, position)
         if match is None:
-            line = 1 + len(re.findall(r"\r\n|\n|\r", text[:position]))
-            raise ValueError(f"a quote that opens in line {line} is never closed")
+            number = 1 + len(re.findall(r"\r\n|\n|\r", text[:position]))
+            raise ValueError(f"a quote that opens in line {number} is never closed")
         cells.append(match[1])
         position = match.end()
         if match[2] != separator:
