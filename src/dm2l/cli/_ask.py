@@ -51,7 +51,7 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 @click.command("complete")
 @shared.model_argument
 @shared.table_argument
-@shared.output_option("FILLED", "The file for the completed table, of the same form as TABLE.")
+@shared.output_option("FILLED", "For the completed table, of the form of TABLE, or .xlsx.")
 @shared.new_file_option(
     "--details",
     metavar="FILE",
@@ -163,7 +163,7 @@ _keep_option = click.option(
 @click.command("predict")
 @shared.model_argument
 @shared.table_argument
-@shared.output_option("SCORES", "A .csv, .tsv or .parquet file for the predictions.")
+@shared.output_option("SCORES", "A .csv, .tsv, .parquet or .xlsx file for the predictions.")
 @_keep_option
 @shared.reading_options
 @shared.safe_csv_option
@@ -256,7 +256,7 @@ def _check_columns(table: Table, keep: Sequence[str], names: Sequence[str]) -> N
 @click.command("suggest")
 @shared.model_argument
 @shared.table_argument
-@shared.output_option("FILE", "A .csv, .tsv or .parquet file for the ranking.")
+@shared.output_option("FILE", "A .csv, .tsv, .parquet or .xlsx file for the ranking.")
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
 @click.option(
     "--rows",

@@ -16,7 +16,7 @@ from dm2l.tables import audit_table, check_suffix, write_columns
 @shared.model_argument
 @shared.table_argument
 @shared.new_file_option(
-    "-o", "--output", metavar="FILE", help="A .csv, .tsv or .parquet file for the list."
+    "-o", "--output", metavar="FILE", help="A .csv, .tsv, .parquet or .xlsx file for the list."
 )
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."

@@ -170,8 +170,9 @@ class CsvFile:
         """The sign between the digits of numbers that fill a cell."""
         if self.separator == ",":
             return "."
-        edge = rf'["\s{re.escape(self.separator)}]'
-        number = re.compile(rf"(?<={edge})[+-]?\d+([.,])\d+(?={edge})")
+        edge = rf'["\r\n{re.escape(self.separator)}]'
+        thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # perhaps: they decide nothing
+        number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
         with self._text() as lines:
             found = set(number.findall(lines.read(_BEGINNING)))
         return "," if found == {","} else "."

@@ -1,10 +1,11 @@
-"""The first sheet of an Excel file, as a data frame."""
+"""The first sheet of an Excel file: read as a data frame, changed, written."""
 
 from __future__ import annotations
 
 import os
 import warnings
 import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dm2l.memory import check_room, room
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import FEWER
 
-__all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet"]
+__all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet", "write_sheet"]
 
 EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
@@ -25,6 +26,7 @@ _EDITED = 8.0
 _BLANK = 32
 # Those of Excel. A file that says its next row is a later one has all in between counted.
 _MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
+_MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
 
 
 def read_sheet(path: str | os.PathLike[str]) -> Any:
@@ -86,6 +88,41 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
     sheet = book.worksheets[0]
     rows = enumerate(sheet.iter_rows(values_only=True), 1)
     return book, sheet, [number for number, row in rows if _width(row)]
+
+
+def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows as the only sheet of a file; text is text, also if it begins with ``=``."""
+    book = require("openpyxl", "excel").Workbook(write_only=True)
+    sheet = book.create_sheet()
+    try:
+        for number, row in enumerate(rows, 1):
+            sheet.append(_new_cells(sheet, row, number))
+    except ValueError:
+        sheet.close()
+        raise
+    book.save(path)
+
+
+def _new_cells(sheet: Any, row: Sequence[Any], number: int) -> list[Any]:
+    """Cells for the values of a row; ``number`` is for messages."""
+    make = require("openpyxl.cell", "excel").WriteOnlyCell
+    fault = require("openpyxl.utils.exceptions", "excel").IllegalCharacterError
+    longest = max((len(value) for value in row if isinstance(value, str)), default=0)
+    if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
+        raise ValueError(
+            f"Row {number} is beyond what Excel takes ({_MOST_ROWS} rows, {MOST_COLUMNS} columns, "
+            f"{_MOST_LETTERS} letters a cell); write a .csv file."
+        )
+    try:
+        cells = [make(sheet, value) for value in row]
+    except fault as error:
+        raise ValueError(
+            f"Row {number} holds a control character, which Excel does not take; write a .csv file."
+        ) from error
+    for cell, value in zip(cells, row, strict=True):
+        if isinstance(value, str):
+            cell.data_type = "s"
+    return cells
 
 
 def _check_size(path: str | os.PathLike[str], factor: float) -> None:

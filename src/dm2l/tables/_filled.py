@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,13 +22,15 @@ from dm2l.readers.cutoffs import cutoffs_of
 from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
 from dm2l.readers.words import Marks, as_number, commonest_pair
-from dm2l.readers.xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet
+from dm2l.readers.xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
 from dm2l.tables._table import Table
 
 _PROBABILITY, _LOOK = "__probability", "__look"
+# Without leading zeros, and of no more digits than Excel keeps.
+_NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
 
 def write_completion(
@@ -52,7 +55,7 @@ def write_completion(
     table : Table
         The table it was made for; its file is read again.
     output : str or Path
-        A file of the same form; ``.npz`` for matrices of numbers.
+        A file of the same form, or ``.xlsx`` for text; ``.npz`` for matrices of numbers.
     missing : sequence of str, default=()
         Marks of missing labels with which the table was read.
     details : str or Path, default=None
@@ -86,7 +89,8 @@ def check_form(table: Table, output: Path) -> None:
                 "A table made of a data frame has no file that could be written again. Put "
                 "completion.positive into the frame where completion.holes is true and write that."
             )
-        wanted = next(forms for forms in (TEXT, PARQUET, EXCEL) if suffix in forms)
+        same = next(forms for forms in (TEXT, PARQUET, EXCEL) if suffix in forms)
+        wanted = (*TEXT, *EXCEL) if same is TEXT else same
     if output.suffix.lower() not in wanted:
         raise ValueError(
             f"{output}: the completed {table.path.name} must be written as {', '.join(wanted)}."
@@ -184,12 +188,30 @@ def _text_writer(
         lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in new)
 
     def write(path: Path) -> None:
+        if path.suffix.lower() in EXCEL:
+            own = len(names)  # what was added has a decimal point
+            cells = (lines[i].cells for i in (header, *rows))
+            with whole_file(path) as partial:
+                write_sheet(
+                    partial, (_typed(c[:own], table.decimal) + _typed(c[own:]) for c in cells)
+                )
+            return
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
         with whole_file(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
+
+
+def _typed(cells: list[str], decimal: str = ".") -> list[Any]:
+    """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
+    values: list[Any] = []
+    for cell in map(plain, cells):
+        point = cell if decimal == "." else cell.replace(".", "x").replace(decimal, ".")
+        number = _NUMBER.fullmatch(point)
+        values.append(cell or None if number is None else float(point) if number[1] else int(point))
+    return values
 
 
 def _misread(table: Table, row: int, k: int, cell: Any, way_out: str) -> ValueError:

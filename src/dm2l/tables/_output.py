@@ -1,4 +1,4 @@
-"""What goes out: columns as CSV, TSV or Parquet, results as plain values for JSON."""
+"""What goes out: columns as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dm2l.extras import require
 from dm2l.files import whole_file
 from dm2l.readers.csv_file import TEXT
 from dm2l.readers.parquet_file import PARQUET
+from dm2l.readers.xlsx_file import EXCEL, write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
@@ -24,12 +25,13 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 def check_suffix(path: Path) -> None:
     """Refuse a name that does not say which form the file should have."""
-    if path.suffix.lower() not in (*TEXT, *PARQUET):
-        raise ValueError(f"{path}: the name must end in one of {', '.join((*TEXT, *PARQUET))}.")
+    known = (*TEXT, *PARQUET, *EXCEL)
+    if path.suffix.lower() not in known:
+        raise ValueError(f"{path}: the name must end in one of {', '.join(known)}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns as CSV, TSV or Parquet, by the suffix; None is a blank.
+    """Write columns as CSV, TSV, Parquet or Excel, by the suffix; None is a blank.
 
     With ``safe`` no text of a CSV file is one that a spreadsheet takes for a formula.
     """
@@ -40,10 +42,14 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
             pandas = require("pandas", "io")
             pandas.DataFrame(dict(columns)).to_parquet(partial, index=False)
             return
+        rows = chain([list(columns)], zip(*columns.values(), strict=True))
+        if suffix in EXCEL:
+            write_sheet(partial, rows)
+            return
         with partial.open("w", encoding="utf-8", newline="") as file:
             separator = "\t" if suffix in (".tsv", ".tab") else ","
             writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-            for row in chain([columns], zip(*columns.values(), strict=True)):
+            for row in rows:
                 writer.writerow(map(_harmless, row) if safe else row)
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from dm2l.files import DataFileError
 from dm2l.readers.xlsx_file import read_sheet
-from dm2l.tables import Wishes, complete_table, fit_table, read_table, write_completion
+from dm2l.tables import (
+    Wishes,
+    complete_table,
+    fit_table,
+    read_table,
+    write_columns,
+    write_completion,
+)
 
 openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra excel")
 
@@ -95,9 +102,9 @@ def _half_filled(n=40):
     return rows
 
 
-def _complete(path, output, **options):
-    table = read_table(path, "tox_*", **options)
-    model = fit_table(table, Wishes("linear", 0.1, 1.0), drop=["double"], estimate_folds=0)
+def _complete(path, output, drop=("double",)):
+    table = read_table(path, "tox_*")
+    model = fit_table(table, Wishes("linear", 0.1, 1.0), drop=drop, estimate_folds=0)
     completion = complete_table(model, table)
     write_completion(completion, table, output)
     return table, completion
@@ -175,3 +182,36 @@ def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):
     with pytest.raises(ValueError, match="read as 40 rows, but 41 hold something"):
         _complete(path, output)
     assert output.read_text() == "precious"
+
+
+def test_a_text_file_is_completed_as_a_sheet(tmp_path):
+    rows = [f"=c{i};{i % 7},5;00{i};1.500;{['', 'Yes', 'No'][i % 3]};{i % 2}" for i in range(40)]
+    path, output = tmp_path / "in.csv", tmp_path / "filled.xlsx"
+    path.write_text("\n".join(["id;mass;key;odd;tox_a;tox_b", "", *rows, ""]))
+    table, completion = _complete(path, output, drop=["key"])
+    assert table.decimal == ","
+    header, *found = openpyxl.load_workbook(output).active.iter_rows()
+    names = ["id", "mass", "key", "odd", "tox_a", "tox_b", "tox_a__probability"]
+    assert [cell.value for cell in header[:7]] == names
+    assert len(found) == 40
+    for i, cells in enumerate(found):
+        values = [cell.value for cell in cells]
+        assert values[:4] == [f"=c{i}", i % 7 + 0.5, f"00{i}", "1.500"]
+        assert cells[0].data_type == "s"
+        assert values[5] == i % 2
+        assert values[4] == ("Yes" if completion.positive[i, 0] or i % 3 == 1 else "No")
+        p = round(float(completion.probabilities[i, 0]), 4)
+        assert values[6] == (None if i % 3 else p)
+
+
+def test_what_excel_does_not_take_is_refused(tmp_path):
+    for value, words in (("x" * 40_000, "letters a cell"), ("a\x01b", "control character")):
+        with pytest.raises(ValueError, match=words):
+            write_columns(tmp_path / "o.xlsx", {"a": [1], "b": [value]})
+    with pytest.raises(ValueError, match="16384 columns"):
+        write_columns(tmp_path / "o.xlsx", {str(j): [1] for j in range(2**14 + 1)})
+    assert not list(tmp_path.iterdir())
+    write_columns(tmp_path / "o.xlsx", {"a": [1, None], "b": ["=1+1", "yes"], "c": [True, 0.5]})
+    found = read_sheet(tmp_path / "o.xlsx")
+    assert found["b"].tolist() == ["=1+1", "yes"]
+    assert found["c"].tolist() == [True, 0.5]

@@ -338,6 +338,10 @@ def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
         ("mass;codes;a\n1;1,2,3;1\n2;7,5,1;0\n", "."),
         ('mass,a\n"1,500",1\n"2,500",0\n', "."),
         ("mass;a\n1;1\n2;0\n", "."),
+        ("mass;count;a\n1,5;1.500;1\n2;12.000;0\n", ","),  # thousands
+        ("mass;count;a\n1.5;1,500;1\n2;12,000;0\n", "."),
+        ("mass;a\n1,500;1\n2,250;0\n", "."),  # who knows
+        ("mass;a\n0,500;1\n0,250;0\n", ","),
     ],
 )
 def test_a_decimal_comma_is_recognised_where_it_separates_no_columns(write, text, decimal):
