@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -44,6 +44,8 @@ from dm2l.coupling import (
     Doubts,
     Filling,
     LabelCovariance,
+    Later,
+    TrainingRows,
     check_max_wrong,
     row_order,
 )
@@ -203,7 +205,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _label_probabilities(self, X: Any) -> NDArray[Any]:
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
         scores = to_numpy(self._score_labels(X))
-        curves: Calibrator | None = getattr(self, "_curves", None)
+        curves = self._curves
         return plain_probability(scores) if curves is None else curves.predict(scores)
 
     def _fit_nothing(self, X: Any) -> None:
@@ -380,8 +382,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_decisions(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
         """Calibration and thresholds from scores of rows the model had not seen."""
-        self._calibrator = self._curves = None
-        self._coupling = None
+        self._calibrator = self._coupled = self._curved = None
         self.thresholds_ = np.zeros(T.shape[1])
         if self.threshold is not None and self.threshold != "f1":
             self.thresholds_ = np.full(T.shape[1], float(self.threshold))
@@ -417,12 +418,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 own = None if weights is None or evidence is not None else weights[:, learnt]
                 # Where a few rows bear no curve, a rate would be silent about what scores say.
                 curves = Calibrator("sigmoid")
-                self._curves = curves.fit(honest[:, learnt], T[:, learnt], own, flat=False)
+                seen = honest[:, learnt], T[:, learnt], own
+                self._curved = Later(partial(curves.fit, *seen, flat=False))
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
-            found = Coupling.fit(T, honest, self.threshold, order)
-            self._coupling = found.remember(X, T, honest, self._all_scores, order)
+            rows = TrainingRows.if_bent(X, T, honest, self._all_scores, order)
+            self._coupled = Later(partial(Coupling.fit, T, honest, self.threshold, order, rows))
 
     def _decide_by_ticks(self, held_out: Callable[[], NDArray[np.float64]], T: Signs) -> None:
         """Curves and thresholds, with what is unlabelled in part positive."""
@@ -680,7 +682,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
-        coupling: Coupling | None = getattr(self, "_coupling", None)
+        coupling = self._coupling
         if max_wrong is not None:
             max_wrong = check_max_wrong(max_wrong)
             if coupling is None or method != "predict":
@@ -756,12 +758,22 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
 
     @property
+    def _coupling(self) -> Coupling | None:
+        late: Later | None = getattr(self, "_coupled", None)
+        return None if late is None else late.value
+
+    @property
+    def _curves(self) -> Calibrator | None:
+        late: Later | None = getattr(self, "_curved", None)
+        return None if late is None else late.value
+
+    @property
     def label_covariance_(self) -> LabelCovariance:
         """Covariance of what the features leave unexplained; absent without ``coupling``.
 
         ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
         """
-        coupling: Coupling | None = getattr(self, "_coupling", None)
+        coupling = self._coupling
         if coupling is None:
             raise AttributeError(
                 f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
@@ -800,7 +812,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         T = self._parse_like(X, Y, label_mask).signs * self._learnable.astype(np.int8)
         X = self._check_X(X)
         scores = self._cross_fit(X, T) if training else to_numpy(self._all_scores(X))
-        coupling: Coupling | None = getattr(self, "_coupling", None)
+        coupling = self._coupling
         T = np.where(np.isfinite(scores), T, 0)
         scores = np.where(np.isfinite(scores), scores, 0.0)
         if coupling is None:

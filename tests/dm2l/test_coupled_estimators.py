@@ -395,7 +395,7 @@ def test_saved_models_complete_as_they_did(model, data, tmp_path):
 def test_models_of_old_complete_by_features(data, tmp_path):
     X, Y, _ = data
     model = DM2LClassifier().fit(X, Y)
-    del model._coupling  # as in a file from before there was any
+    del model._coupled  # as in a file from before there was any
     del model.coupling
     save = {name: value for name, value in vars(model).items() if name != "coupling"}
     again = DM2LClassifier()

@@ -13,6 +13,7 @@ from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._estimator import Coupling
 from dm2l.coupling._fit import fit_covariance, quick_covariance
 from dm2l.coupling._joint import learn_jointly
+from dm2l.coupling._later import Later
 from dm2l.coupling._leave_out import (
     fitted_leverages,
     honest_scores,
@@ -33,6 +34,7 @@ __all__ = [
     "FactorCovariance",
     "Filling",
     "LabelCovariance",
+    "Later",
     "Promise",
     "TrainingRows",
     "check_max_wrong",

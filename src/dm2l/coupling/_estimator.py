@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import take_rows, to_numpy
 from dm2l.calibration import best_f1_thresholds
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
@@ -29,9 +27,6 @@ MOST_ROWS, FEWEST_ROWS = 2000, 500
 PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
-# Ratio of squared errors, unseen to seen, from which on training rows are remembered.
-BENT = 1.02
-FEW = 500  # rows that tell
 
 
 @dataclass(frozen=True)
@@ -72,6 +67,7 @@ class Coupling:
         F: Floats,
         threshold: Any = None,
         order: NDArray[np.intp] | None = None,
+        rows: TrainingRows | None = None,
     ) -> Self:
         """Couple labels by the honest scores of their known entries.
 
@@ -85,6 +81,8 @@ class Coupling:
             The estimator's.
         order : ndarray of shape (n,), default=None
             In which rows are gone through, one that means nothing, such as :func:`row_order`.
+        rows : TrainingRows, default=None
+            What is to be remembered of them.
         """
         scored = np.isfinite(F)
         seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
@@ -114,36 +112,12 @@ class Coupling:
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
             combiner = Combiner()
             p = combiner.cross_fit(T, F, mean, variance, folds[few])
-        found = cls(covariance.bare(), combiner, Promise.nothing(), number, borders, rates)
+        found = cls(covariance.bare(), combiner, Promise.nothing(), number, borders, rates, rows)
         if isinstance(threshold, str):  # "f1"
             best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
             found = replace(found, borders=borders + best)
         positive = found.decide(mean, p)
         return replace(found, promise=Promise.fit(np.where(positive, p, 1 - p), positive, T))
-
-    def remember(
-        self,
-        X: Any,
-        T: NDArray[Any],
-        honest: Floats,
-        score: Callable[[Any], Any],
-        order: NDArray[np.intp] | None = None,
-    ) -> Self:
-        """Keep the honest scores of training rows if the model's own are nearer the labels.
-
-        A few rows tell, the first in the order that is given: ``score`` gives the model's own
-        scores of them.
-        """
-        known = (T != 0) & np.isfinite(honest)
-        order = np.arange(len(T)) if order is None else order
-        few = order[known[order].any(axis=1)][:FEW]
-        if not len(few):
-            return self
-        own = to_numpy(score(take_rows(X, few)))
-        errors = [np.square(T[few] - part)[known[few]].mean() for part in (own, honest[few])]
-        if errors[1] < BENT * errors[0]:
-            return self
-        return replace(self, rows=TrainingRows.of(X, T, honest, order))
 
     def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Conditional mean and probability of every entry, a known one as if it were a hole."""

@@ -26,6 +26,7 @@ from dm2l.coupling import (
     Coupling,
     DenseCovariance,
     FactorCovariance,
+    Later,
     Promise,
     TrainingRows,
 )
@@ -56,6 +57,7 @@ _OTHERS: tuple[type, ...] = (
     Interval,
     Kernel,
     Labels,
+    Later,
     MorganFingerprints,
     MultilabelKFold,
     MultilabelShuffleSplit,

@@ -273,7 +273,7 @@ def values_and_learning(
     classifier: Any, X: Any, Y: NDArray[np.float64]
 ) -> tuple[AnswerValues, Learning]:
     """What answers are worth, and what that of others in their label is made of."""
-    coupling = getattr(classifier, "_coupling", None)
+    coupling = classifier._coupling
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(coupling, T, F)
@@ -317,7 +317,7 @@ def _scored(
     """Signs of labels that were learnt, and scores of all, honest where the model knows how."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
-    coupling = getattr(classifier, "_coupling", None)
+    coupling = classifier._coupling
     if coupling is not None and coupling.rows is not None:
         F = coupling.rows.honest(X, T, F)
     return T, F
