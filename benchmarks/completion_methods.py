@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ from dm2l.coupling import (
     pairwise_covariance,
     residuals,
 )
+from dm2l.masks import hide_uniform
+from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
 LAMBDAS = (0.0, 0.3)
@@ -43,6 +46,7 @@ GAMMAS = (1 / 3, 1.0, 3.0)  # times "scale"
 STRENGTHS = (0.01, 0.1, 1.0)  # of logistic regression
 MOST_ROWS = 4000  # of a kernel matrix; above, 1,000 Nystroem features
 SEARCHED = 1000  # rows on which the settings of a kernel model are chosen
+HELD_ROWS = 2000  # and of one that is chosen by what it fills
 MOST_WORK = 4e8  # rows x columns x labels of boosted trees: above, 200 components of X
 Found = Iterator[tuple[str, Any, float]]
 
@@ -87,7 +91,7 @@ def chosen(case: Holes, kernel: str, lambdas: tuple[float, ...] = LAMBDAS) -> DM
 
     A search with a kernel costs the cube of the rows: it has a sample of them.
     """
-    scale = 3.0 if kernel == "tanimoto" else 1 / (case.X.shape[1] * case.X.var())
+    scale = 1 / (case.X.shape[1] * case.X.var())
     large = kernel == "rbf" and len(case.X) > MOST_ROWS
     shared = {
         "kernel": kernel,
@@ -107,6 +111,23 @@ def chosen(case: Holes, kernel: str, lambdas: tuple[float, ...] = LAMBDAS) -> DM
         **(shared | {"approximation": None}),
     ).fit(X, Y)
     return DM2LClassifier(**shared, **search.best_params_)
+
+
+def chosen_by_filling(case: Holes, kernel: str) -> DM2LClassifier:
+    """DM2L with the settings that fill best, by a fifth of the observed entries held back.
+
+    What is best for holes has more ridge than what is best for new rows: the row's labels tell
+    what the features need not.
+    """
+    sample = np.random.default_rng(case.seed).permutation(len(case.X))[:HELD_ROWS]
+    X, Y = case.X[sample], case.Y[sample]
+    seen = hide_uniform(Y, 0.8, random_state=case.seed)
+    held, found = np.where(np.isnan(seen), Y, np.nan), {}
+    for gamma, alpha, lambda_d in product((1.0, 3.0, 9.0), (0.1, 0.3, 1.0, 3.0), LAMBDAS):
+        model = DM2LClassifier(lambda_d, alpha, kernel=kernel, gamma=gamma)
+        p = model.fit(X, seen).complete(X, seen, method="predict_proba")
+        found[label_auc(held, p, holes="observed")] = clone(model)
+    return found[max(found)]
 
 
 def unseen(model: Any, case: Holes) -> Any:
@@ -130,7 +151,7 @@ def alone(case: Holes, F: Any) -> Any:
 def linear(case: Holes, kernel: str = "linear") -> Found:
     """Ours, and today's way: features alone, calibrated on rows not seen."""
     clock = Clock()
-    model = chosen(case, kernel)
+    model = (chosen_by_filling if kernel == "tanimoto" else chosen)(case, kernel)
     search = clock()
     model.fit(case.X, case.Y)
     p = model.complete(case.X, case.Y, method="predict_proba")

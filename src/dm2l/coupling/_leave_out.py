@@ -30,9 +30,11 @@ TOO_BENT = 0.5
 FOLDS, STEPS = 5, 30
 # Of the gradient, in ridge solutions: an error of it is divided by 1 - h too.
 TOL = 0.01
-# Up to so many features leverages are exact; of more, as a kernel has, each is a mean of so many
-# random projections, which cost a tenth of the fit instead of twice as much (yeast, rbf).
-EXACT = 256
+# Up to so many features, or rows of a kernel matrix, leverages are exact; of more each is a mean of
+# so many random projections. Of the kernel matrix of Arts (3,000 rows) they take 0.07 s, exact ones
+# 0.5 s and the fit 2.7 s; average precision of holes is the same to 0.002 on emotions and yeast, at
+# 30 and 70 % observed.
+EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
 _WIDTH = 512  # columns of what rows are multiplied with for exact leverages, at a time
 
@@ -64,8 +66,8 @@ def fitted_leverages(
     alpha : float
         Ridge penalty.
     exact : bool, default=False
-        Whether they are exact for more than 256 features too, and the same whatever these are
-        centred by.
+        Whether they are exact for more than 256 features (rows, of a kernel) too, and the same
+        whatever these are centred by.
     weights : ndarray of shape (n, c), default=None
         What the entries count in the fit; None: one.
 
@@ -76,21 +78,27 @@ def fitted_leverages(
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
-    if isinstance(factor, KernelPreconditioner):
+    kernel = isinstance(factor, KernelPreconditioner)
+    if kernel and (exact or len(known) <= EXACT_ROWS):
         h = factor.leverages()
-    elif exact or features.size <= EXACT:
+    elif not kernel and (exact or features.size <= EXACT):
         # Rows of Phi R'^-1, which is what scores of the weights R'^-1 are.
         eye = np.eye(features.size)
         for start in range(0, features.size, _WIDTH):
             at = factor.to_weights(like(eye[:, start : start + _WIDTH], features.example))
             h = h + xp.sum(xp.astype(features.scores(at), xp.float64) ** 2, axis=1)
     else:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(features.size, PROJECTIONS))
-        at = factor.to_weights(like(signs, features.example))
-        h = xp.mean(xp.astype(features.scores(at), xp.float64) ** 2, axis=1)
+        size = len(known) if kernel else features.size
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(size, PROJECTIONS))
+        signs = like(signs, features.example)
+        if kernel:  # the diagonal of what takes gradients to scores (Hutchinson)
+            each = signs * features.scores(factor.step(signs))
+        else:
+            each = xp.astype(features.scores(factor.to_weights(signs)), xp.float64) ** 2
+        h = xp.mean(each, axis=1)
         # What of the spread is noise of the projections is taken out again.
         middle, spread = float(xp.mean(h)), float(xp.var(h))
-        noise = 2.0 / PROJECTIONS * float(xp.mean(h * h))
+        noise = float(xp.mean(xp.var(each, axis=1))) / PROJECTIONS
         h = middle + max(1.0 - noise / max(spread, 1e-300), 0.0) * (h - middle)
     rows: Any = None if weights is None else weights.max(axis=1)
     rate = np.maximum(known.mean(axis=0), 1.0 / len(known))
