@@ -57,6 +57,7 @@ SETS = (
 CHEMISTRY = ("SIDER", "Tox21")
 DOUBTFUL = ("emotions", "yeast", "Enron", "Arts")
 ASKED = (0.01, 0.05, 0.1, 0.2)
+YES = (0.1, 0.0)  # a tenth of what is filled with yes, and nothing with no
 TERMS = {"ridge": 0.0, "DM2L": 0.3}  # lambda_d
 MASKS = ("uniform", "per row", "row rates", "features")
 
@@ -164,7 +165,7 @@ def promises(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
         return [int(part.sum()) for part in (filled, filled & ~right, filled & positive & right)]
 
     asked = {}
-    for level in ASKED:
+    for level in (*ASKED, YES):
         filled = model.complete(case.X, case.Y, max_wrong=level)
         asked[str(level)] = counts(filled == 1, ~np.isnan(filled))
     yield {"method": "coupled", "filled, wrong, right yes": asked}
@@ -172,7 +173,7 @@ def promises(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
         p, asked = methods.alone(case, methods.unseen(model, case)), {}
         positive, confidence = p > 0.5, np.maximum(p, 1 - p)
         promise = Promise.fit(confidence, positive, case.signs)
-        for level in ASKED:
+        for level in (*ASKED, YES):
             chosen, _ = promise.choose(confidence, positive, np.isnan(case.Y), level)
             asked[str(level)] = counts(positive, chosen)
         yield {"method": "features alone", "filled, wrong, right yes": asked}
@@ -194,14 +195,17 @@ def doubtful(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
         first = flipped[doubts.row[:100], doubts.label[:100]]
         yield {"method": name, "precision": float(first.mean()), "flipped": len(wrong)}
     if "cleanlab" in cell.methods:
+        from cleanlab.filter import find_label_issues
         from cleanlab.rank import get_label_quality_scores
 
-        # Label by label: its filter of whole rows knows no holes.
+        # Its filter for several labels goes label by label, but knows no holes: here it has the
+        # known entries of each. What the filter finds comes first.
         quality, T = np.full(Y.shape, np.inf), case.signs
         for k in np.flatnonzero((T > 0).any(axis=0) & (T < 0).any(axis=0)):
             rows = np.flatnonzero(T[:, k])
-            q = np.stack([1 - p[rows, k], p[rows, k]], axis=1)
-            quality[rows, k] = get_label_quality_scores((T[rows, k] > 0).astype(int), q)
+            labels, q = (T[rows, k] > 0).astype(int), np.stack([1 - p[rows, k], p[rows, k]], axis=1)
+            found = find_label_issues(labels, q, n_jobs=1)
+            quality[rows, k] = get_label_quality_scores(labels, q) + ~found
         first = flipped.flat[np.argsort(quality, axis=None)[:100]]
         yield {"method": "cleanlab", "precision": float(first.mean()), "flipped": len(wrong)}
 

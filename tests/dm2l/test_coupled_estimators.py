@@ -1,12 +1,17 @@
 """Estimators with coupling: what complete, doubtful and promises make of a row's known labels."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,6 +26,7 @@ from dm2l.baselines import (
     OneVsRestMasked,
 )
 from dm2l.coupling import (
+    Coupling,
     DenseCovariance,
     Doubts,
     Promise,
@@ -32,7 +38,14 @@ from dm2l.features import Features
 from dm2l.labels import ConstantLabelWarning
 from dm2l.objective import Objective
 from dm2l.persistence import load_model, save_model
-from dm2l.solvers import Preconditioner, Problem, masked_ridge
+from dm2l.solvers import (
+    KernelPreconditioner,
+    KernelProblem,
+    KernelScores,
+    Preconditioner,
+    Problem,
+    masked_ridge,
+)
 from dm2l_oracles import leverages
 
 COUPLED = {
@@ -233,6 +246,21 @@ def test_random_projections_give_the_leverages_of_many_features(monkeypatch):
     assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.9
 
 
+def test_random_projections_give_the_leverages_of_many_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)) * rng.uniform(0.2, 2.0, size=(400, 1))
+    known = rng.random((400, 2)) < 0.7
+    T = np.where(known, 1, 0).astype(np.int8)
+    problem = KernelProblem(KernelScores(rbf_kernel(X, gamma=0.3), True), Objective(T, 0.0), 2.0)
+    factor = KernelPreconditioner(problem, keep=True)
+    exact = fitted_leverages(problem.features, factor, known, 2.0)
+    monkeypatch.setattr("dm2l.coupling._leave_out.EXACT_ROWS", 10)
+    found = fitted_leverages(problem.features, factor, known, 2.0)
+    assert (found != exact).all()
+    np.testing.assert_allclose(found.mean(), exact.mean(), rtol=0.02)
+    assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.9
+
+
 def ridge_problem(X, T, alpha):
     features = Features(X, True).centre()
     problem = Problem(features, Objective(T.astype(np.int8), 0.0), alpha)
@@ -379,6 +407,34 @@ def test_a_single_column_of_classes_has_no_covariance(data):
 # ------------------------------------------------------------------------- around estimators
 
 
+def test_a_fit_leaves_the_coupling_for_later(model, data, tmp_path, monkeypatch):
+    X, Y, _ = data
+    made, fit = [], Coupling.fit
+
+    def count(*arguments):
+        made.append(1)
+        return fit(*arguments)
+
+    monkeypatch.setattr(Coupling, "fit", count)
+    model.fit(X, Y)
+    before = vars(model).copy()
+    scores = model.decision_function(X)
+    assert not made
+    S = model.label_covariance_.matrix()
+    model.complete(X, Y)
+    model.predict_proba(X)
+    assert len(made) == 1
+    assert vars(model) == before
+    # Copies and files do not hold the labels of the training rows, but what was made of them.
+    again = clone(model).fit(X, Y)
+    for copied in (pickle.loads(pickle.dumps(again)), deepcopy(again)):
+        np.testing.assert_array_equal(copied.label_covariance_.matrix(), S)
+        np.testing.assert_array_equal(copied.decision_function(X), scores)
+    save_model(clone(model).fit(X, Y), tmp_path / "model.dm2l")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.dm2l").label_covariance_.matrix(), S)
+    assert len(made) == 3
+
+
 def test_saved_models_complete_as_they_did(model, data, tmp_path):
     X, Y, _ = data
     model.fit(X, Y)
@@ -456,7 +512,7 @@ def test_promises_are_kept_on_average():
     for level in (0.05, 0.1):
         here = shares[shares[:, 0] == level]
         assert here[:, 1].mean() < level + 0.01
-        assert here[:, 2].mean() > 0.03
+        assert here[:, 2].mean() > 0.02  # nothing filled would keep every promise
 
 
 def test_more_is_filled_the_more_may_be_wrong(model, data):
@@ -518,7 +574,7 @@ def test_promises_are_about_decisions(data):
         MaskedRidgeClassifier().fit(X, Y).complete(X, Y, method="predict_proba", max_wrong=0.1)
 
 
-def test_promise_is_benjamini_hochberg_on_conformal_p_values():
+def test_promise_is_benjamini_hochberg_on_p_values_with_a_standard_error():
     rng = np.random.default_rng(0)
     q, new = rng.random((3000, 1)), rng.random((300, 1))
     right = rng.random((3000, 1)) < q
@@ -527,7 +583,8 @@ def test_promise_is_benjamini_hochberg_on_conformal_p_values():
     promise = Promise.fit(q, positive, T)
     chosen, _ = promise.choose(new, np.ones_like(new, bool), np.ones_like(new, bool), 0.1)
     wrong = q[~right]
-    p = np.array([(1 + (wrong >= value).sum()) / 3001 for value in new.ravel()])
+    above = np.array([(wrong >= value).sum() for value in new.ravel()])
+    p = (1 + above + np.sqrt(above)) / 3001
     order = np.sort(p)
     good = np.flatnonzero(order <= 0.1 * np.arange(1, 301) / 300)
     expected = p <= order[good[-1]]
@@ -578,17 +635,19 @@ def test_doubts_rest_on_the_labels_that_are_known(data):
         DM2LClassifier().fit(X, truth[:, 0]).doubtful(X, truth[:, :1])
 
 
-def test_probabilities_of_being_wrong_are_right_where_noise_is_all_there_is():
-    rng = np.random.default_rng(0)
-    p = np.where(rng.random((4000, 1)) < 0.5, 0.999, 0.001)
-    truth = rng.random((4000, 1)) < p
-    flipped = rng.random((4000, 1)) < 0.05
-    seen = 0.05 + 0.9 * p
-    doubts = Doubts.of(np.where(truth != flipped, 1, -1), seen)
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.02, 0.05])
+@pytest.mark.parametrize("blunt", [0.7, 1.0, 1.5])
+def test_labels_with_noise_of_their_own_are_no_mistakes(share, blunt):
+    # Labels fall as a logistic curve has it; the probabilities that doubts are told are of another
+    # slope than the curve's.
+    rng = np.random.default_rng(5)
+    margin = rng.normal(scale=3.0, size=(4000, 5))
+    truth = rng.random(margin.shape) < expit(margin)
+    flipped = rng.random(margin.shape) < share
+    doubts = Doubts.of(np.where(truth != flipped, 1, -1), expit(blunt * margin))
     wrong = flipped[doubts.row, doubts.label]
-    sure = doubts.false_alarms < 0.2
-    assert sure.sum() > 100
-    assert abs((1 - wrong[sure].mean()) - doubts.false_alarms[sure][-1]) < 0.1
+    for first in (50, 200, 1000):
+        assert abs(doubts.probability[:first].mean() - wrong[:first].mean()) < 0.15
 
 
 def test_nothing_observed_is_nothing_doubtful():

@@ -38,15 +38,18 @@ class Filling:
 class Promise:
     r"""Conformal selection on mistakes about known entries.
 
-    Every known entry was decided as if it had been a hole. With n such decisions, m holes, and
-    the confidence :math:`q_j` of the decision about hole j, its conformal p-value is
+    Every known entry was decided as if it had been a hole. With n such decisions, of which
+    :math:`w_j` are wrong and at least as confident as that about hole j, its p-value is
 
-    .. math:: p_j = \frac{1 + \#\{i : \mathrm{wrong}_i,\; q_i \ge q_j\}}{n + 1},
+    .. math:: p_j = \frac{1 + w_j + \sqrt{w_j}}{n + 1},
 
     and the procedure of Benjamini and Hochberg at level a chooses the holes that are filled. If
     known entries and holes are exchangeable (which labels are holes has nothing to do with what
-    they would say, given the row), at most the share a of the filled is wrong, on average (Jin
-    and Candes, 2023).
+    they would say, given the row), at most the share a of the filled is wrong, on average, even
+    without the root (Jin and Candes, 2023). It is one standard error of the count, and for what is
+    not exchangeable: a hole has one more known label beside it, and a model that has seen all rows.
+    Without it 1.2 % were wrong on Tmc2007-500 where 1 % was asked for, with it 1.0 %; up to 8 %
+    fewer holes are filled.
 
     Parameters
     ----------
@@ -128,13 +131,14 @@ class Promise:
             parts = [([0, 1], holes, max_wrong)]
         for sides, here, level in parts:
             values, times = np.unique(confidence[here], return_counts=True)
-            mistakes = 1.0 + np.sum([self._mistakes(k, values) for k in sides], axis=0)
+            mistakes = np.sum([self._mistakes(k, values) for k in sides], axis=0)
             filled = np.cumsum(times[::-1])[::-1]
-            share: Floats = mistakes * int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
-            good = np.flatnonzero(share <= level * filled)
+            scale = int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
+            bound = scale * (1.0 + mistakes + np.sqrt(mistakes))
+            good = np.flatnonzero(bound <= level * filled)
             if len(good) and self.n[sides].sum():
                 chosen |= here & (confidence >= values[good[0]])
-                expected += float(share[good[0]])
+                expected += scale * (1.0 + float(mistakes[good[0]]))
         return chosen, expected / max(int(chosen.sum()), 1)
 
     def _mistakes(self, side: int, confidence: Floats) -> Floats:
