@@ -44,9 +44,9 @@ def audit_command(
     """List observed labels of TABLE that everything else about their rows contradicts.
 
     The probability is that of being wrong, given the features and the other labels of the row, and
-    an upper bound: labels that are right, but as odd as a mistake, count as mistakes. False alarms
-    are the share of right ones down to that line, at least. Row 1 is the first row below the
-    header. TABLE should be the one that MODEL was fitted to.
+    false alarms are the share of right ones down to that line. Both are estimates: a label that is
+    right and yet odd, however sure a prediction may be, counts as a mistake. Row 1 is the first row
+    below the header. TABLE should be the one that MODEL was fitted to.
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o doubtful.csv
     """
@@ -75,8 +75,8 @@ def audit_command(
         return
     for row, label, observed, probability, false_alarms in lines:
         say(
-            f"row {row:>6}  {label}  says {observed:<3}  wrong with probability up to "
-            f"{probability:.2f}  false alarms so far at least {false_alarms:.0%}"
+            f"row {row:>6}  {label}  says {observed:<3}  wrong with probability "
+            f"{probability:.2f}  false alarms so far {false_alarms:.0%}"
         )
     if output is not None:
         say(f"{len(lines)} labels: {output}")

@@ -100,7 +100,6 @@ def _mistakes(margin: Floats, contradicts: NDArray[np.bool_]) -> tuple[float, Fl
         return float(20 * e + 0.5 * (at[1] ** 2 + at[2] ** 2) - likelihood)
 
     starts = [np.array([logit(e / MOST), 0.0, 0.0]) for e in (0.002, 0.02)]
-    options = {"xatol": 1e-3, "fatol": 1e-4, "maxiter": 500}
-    tries = [minimize(loss, at, method="Nelder-Mead", options=options) for at in starts]
+    tries = [minimize(loss, at, method="L-BFGS-B", bounds=[(-30, 30)] * 3) for at in starts]
     e, a, b = min(tries, key=lambda found: float(found.fun)).x
     return MOST * float(expit(e)), expit(-a - np.exp(b) * margin)

@@ -79,7 +79,7 @@ def fitted_leverages(
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
     kernel = isinstance(factor, KernelPreconditioner)
-    if kernel and (exact or len(known) <= EXACT_ROWS):
+    if isinstance(factor, KernelPreconditioner) and (exact or len(known) <= EXACT_ROWS):
         h = factor.leverages()
     elif not kernel and (exact or features.size <= EXACT):
         # Rows of Phi R'^-1, which is what scores of the weights R'^-1 are.
