@@ -11,8 +11,8 @@ from scipy.special import expit, logit
 
 Floats = NDArray[np.float64]
 
-# Of wrong labels there are no more than this.
-MOST = 0.4
+# Shares of wrong labels that are thought of.
+SHARES = np.geomspace(0.001, 0.3, 20)
 BINS = 200
 # Probability of being wrong from which on a label is not asked about the others of its row.
 SUSPECT = 0.3
@@ -28,9 +28,10 @@ class Doubts:
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m))
 
-    is contradicted, u of them by labels that are odd and yet right; e, a and b have the greatest
-    likelihood. A label that contradicts its prediction is wrong with the probability
-    :math:`e (1 - u) / k`. Labels that are right, but odd however sure one may be, pass for wrong
+    is contradicted, u by labels that are odd and yet right. For each e, any from 0.001 to 0.3 being
+    as likely as another beforehand, a and b have the greatest likelihood. A label that contradicts
+    its prediction is wrong with the probability :math:`e (1 - u) / k`, on average over what e may
+    be by the data. Labels that are right, but odd however sure one may be, pass for wrong
     ones: nothing in the data tells them apart.
 
     Parameters
@@ -72,19 +73,17 @@ class Doubts:
         p = p[row, label]
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
-        wrong, odd = _mistakes(margin, contradicts)
-        share = wrong + (1 - 2 * wrong) * odd
-        probability = wrong * np.where(contradicts, (1 - odd) / share, odd / (1 - share))
+        probability = _mistaken(margin, contradicts)
         order = np.lexsort((-against, -probability))
         probability = probability[order]
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
         return cls(row[order], label[order], observed[order], probability, false_alarms)
 
 
-def _mistakes(margin: Floats, contradicts: NDArray[np.bool_]) -> tuple[float, Floats]:
-    """Share of wrong labels, and of right ones that contradict predictions with these margins.
+def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
+    """Probability that labels are wrong which contradict predictions with these margins, or not.
 
-    Where little is known, probabilities are what they say (a = 0, b = 1), and labels right.
+    Where little is known, predictions are as sure as they say (a = 0, b = 1).
     """
     from scipy.optimize import minimize  # when it is needed: it takes long to load
 
@@ -93,13 +92,17 @@ def _mistakes(margin: Floats, contradicts: NDArray[np.bool_]) -> tuple[float, Fl
     x = np.array([contradicts[part].sum() for part in parts])
     middle = np.array([margin[part].mean() if len(part) else 0.0 for part in parts])
 
-    def loss(at: Floats) -> float:
-        e, u = MOST * expit(at[0]), expit(-at[1] - np.exp(at[2]) * middle)
-        k = np.clip(e + (1 - 2 * e) * u, 1e-12, 1 - 1e-12)
-        likelihood = np.sum(x * np.log(k) + (n - x) * np.log1p(-k))
-        return float(20 * e + 0.5 * (at[1] ** 2 + at[2] ** 2) - likelihood)
+    def loss(at: Floats, e: float) -> float:
+        k = e + (1 - 2 * e) * expit(-at[0] - np.exp(at[1]) * middle)
+        return float(0.5 * at @ at - np.sum(x * np.log(k) + (n - x) * np.log1p(-k)))
 
-    starts = [np.array([logit(e / MOST), 0.0, 0.0]) for e in (0.002, 0.02)]
-    tries = [minimize(loss, at, method="L-BFGS-B", bounds=[(-30, 30)] * 3) for at in starts]
-    e, a, b = min(tries, key=lambda found: float(found.fun)).x
-    return MOST * float(expit(e)), expit(-a - np.exp(b) * margin)
+    at, losses, found = np.zeros(2), [], []
+    for e in SHARES:
+        best = minimize(loss, at, (e,), method="L-BFGS-B", bounds=[(-20, 20), (-5, 5)])
+        at = best.x
+        losses.append(best.fun)
+        odd = expit(-at[0] - np.exp(at[1]) * margin)
+        share = e + (1 - 2 * e) * odd
+        found.append(e * np.where(contradicts, (1 - odd) / share, odd / (1 - share)))
+    # The steps between shares grow as these do.
+    return np.average(found, axis=0, weights=SHARES * np.exp(min(losses) - np.array(losses)))
