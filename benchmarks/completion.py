@@ -55,7 +55,7 @@ SETS = (
     *("SIDER", "Tmc2007-500", "Social", "Tox21", "Corel16k001", "bibtex", "rcv1subset1"),
 )
 CHEMISTRY = ("SIDER", "Tox21")
-DOUBTFUL = ("emotions", "yeast", "Enron", "Arts")
+DOUBTFUL = ("emotions", "Image", "yeast", "SIDER", "Arts", "Enron")
 ASKED = (0.01, 0.05, 0.1, 0.2)
 YES = (0.1, 0.0)  # a tenth of what is filled with yes, and nothing with no
 TERMS = {"ridge": 0.0, "DM2L": 0.3}  # lambda_d
@@ -193,7 +193,8 @@ def doubtful(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
     }
     for name, doubts in ways.items():
         first = flipped[doubts.row[:100], doubts.label[:100]]
-        yield {"method": name, "precision": float(first.mean()), "flipped": len(wrong)}
+        claimed = {"claimed": float(doubts.probability[:100].mean())}
+        yield {"method": name, "precision": float(first.mean()), "flipped": len(wrong), **claimed}
     if "cleanlab" in cell.methods:
         from cleanlab.filter import find_label_issues
         from cleanlab.rank import get_label_quality_scores

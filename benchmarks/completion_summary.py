@@ -161,9 +161,12 @@ def promises(rows: Rows) -> dict[str, Any]:
 
 def doubtful(rows: Rows) -> dict[str, Any]:
     table = means(rows, "precision", "flipped")
-    print("\ndoubtful: wrong ones among the first hundred")
+    for key, row in means([row for row in rows if "claimed" in row], "claimed").items():
+        table[key] |= row  # cleanlab claims nothing
+    print("\ndoubtful: wrong ones among the first hundred, and how many were expected")
     for (data, rate, method), row in table.items():
-        print(f"  {data:10} {rate} {method:15} {row['precision']:.2f} ({row['flipped']:.0f} wrong)")
+        claimed = f"{row['claimed']:.2f}" if "claimed" in row else ""
+        print(f"  {data:10} {rate} {method:15} {row['precision']:.2f} {claimed}")
     return {"means": listed(table)}
 
 

@@ -422,12 +422,30 @@ def promises() -> str:
     masks = dict.fromkeys(key.rpartition(", ")[0] for key in levels)
     shares = dict.fromkeys(key.rpartition(", ")[2] for key in levels)
     lines = [
-        "| wrong: mean, worst set | " + " | ".join(f"asked {float(s):.0%}" for s in shares) + " |",
+        "| wrong: mean, worst cell | " + " | ".join(f"asked {float(s):.0%}" for s in shares) + " |",
         "|---" * (len(shares) + 1) + "|",
     ]
     for mask in masks:
         cells = (levels[f"{mask}, {share}"] for share in shares)
-        lines.append(f"| {mask} | " + " | ".join(f"{c[0]:.1%}, {c[1]:.1%}" for c in cells) + " |")
+        words = (f"{c[0]:.1%}, {c[1]:.1%}" + (f" ({c[2]})" if c[2] else "") for c in cells)
+        lines.append(f"| {mask} | " + " | ".join(words) + " |")
+    return "\n".join(lines)
+
+
+def doubtful() -> str:
+    """Wrong ones among the first hundred doubts."""
+    rows = load("completion")["doubtful"]["means"]
+    found = {(row["data"], row["rate"], row["method"]): row for row in rows}
+    names = ("coupled", "features alone", "cleanlab")
+    head = "| | observed | wrong ones | " + " | ".join(names) + " | expected, coupled |"
+    lines = [head, "|---" * 7 + "|"]
+    for data, rate in dict.fromkeys(key[:2] for key in found):
+        cells = [found[data, rate, name] for name in names]
+        shares = " | ".join(f"{cell['precision']:.2f}" for cell in cells)
+        lines.append(
+            f"| {data} | {rate:.0%} | {cells[0]['flipped']:.0f} | {shares} "
+            f"| {cells[0]['claimed']:.2f} |"
+        )
     return "\n".join(lines)
 
 
@@ -442,7 +460,12 @@ PAGES = {
         "nystroem": nystroem,
         "device": device,
     },
-    "docs/coupling.md": {"completion": completion, "new_rows": new_rows, "promises": promises},
+    "docs/coupling.md": {
+        "completion": completion,
+        "new_rows": new_rows,
+        "promises": promises,
+        "doubtful": doubtful,
+    },
     "docs/metrics.md": {"estimates": estimates, "selection": selection},
     "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
