@@ -39,7 +39,6 @@ from dm2l.arrays import (
 )
 from dm2l.calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.coupling import (
-    SUSPECT,
     Coupling,
     Doubts,
     Filling,
@@ -48,6 +47,7 @@ from dm2l.coupling import (
     TrainingRows,
     check_max_wrong,
     row_order,
+    suspects,
 )
 from dm2l.labels import (
     Entries,
@@ -817,11 +817,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         scores = np.where(np.isfinite(scores), scores, 0.0)
         if coupling is None:
             coupling = Coupling.fit(T, scores)
-        first = Doubts.of(T, coupling.believe(T, scores)[1])
         # What is doubtful itself is no witness against the others.
-        suspect = first.probability > SUSPECT
-        others = T.copy()
-        others[first.row[suspect], first.label[suspect]] = 0
+        others = np.where(suspects(T, coupling.believe(T, scores)[1]), 0, T)
         if training:
             coupling = Coupling.fit(others, scores)
         return Doubts.of(T, coupling.believe(others, scores)[1])

@@ -8,7 +8,7 @@ entry given the other known labels of its row.
 from dm2l.coupling._combine import Combiner
 from dm2l.coupling._condition import condition, residuals
 from dm2l.coupling._covariance import DenseCovariance, FactorCovariance, LabelCovariance
-from dm2l.coupling._doubts import SUSPECT, Doubts
+from dm2l.coupling._doubts import Doubts, suspects
 from dm2l.coupling._em import em_dense, em_factor
 from dm2l.coupling._estimator import Coupling
 from dm2l.coupling._fit import fit_covariance, quick_covariance
@@ -26,7 +26,6 @@ from dm2l.coupling._rows import TrainingRows, row_digests, row_keys, row_order
 from dm2l.coupling._value import row_gains, trust
 
 __all__ = [
-    "SUSPECT",
     "Combiner",
     "Coupling",
     "DenseCovariance",
@@ -53,6 +52,7 @@ __all__ = [
     "row_gains",
     "row_keys",
     "row_order",
+    "suspects",
     "trust",
     "unseen_scores",
 ]
