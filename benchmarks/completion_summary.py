@@ -133,7 +133,8 @@ def promises(rows: Rows) -> dict[str, Any]:
     table = {key: np.array(cell) for key, cell in groups.items()}
     print("\npromises: realised share wrong, mean over cells and worst; cells significantly above")
     found: dict[str, Any] = {"levels": {}, "above": [], "right_yes": {}}
-    found["repetitions"] = [f(len(c) for c in table.values()) for f in (min, max)]
+    counts = [len(cell) for key, cell in table.items() if key[0] == "coupled"]
+    found["repetitions"] = [min(counts), max(counts)]
     for mask in dict.fromkeys(key[1] for key in table):
         mine = {k[2:]: c[:, 0] for k, c in table.items() if k[:2] == ("coupled", mask)}
         mine = {key: cell for key, cell in mine.items() if key[0] in LEVELS}
