@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array, to_device
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
 from dm2l.arrays import add_diagonal, check_finite
 
@@ -34,12 +36,15 @@ __all__ = [
 class NormValue(NamedTuple):
     """Value that is minimised, exact value, and gradient of the former.
 
+    A :class:`SmoothNorm` leaves the two values where the matrix lives, as arrays of no dimension:
+    an accelerator then waits once for all norms of an evaluation and not for each.
+
     ``curvature``, where it was asked for, is the mean Hessian seen by a row (or ``len(Z)`` times
     it, so that those of several matrices add up), of shape (c, c).
     """
 
-    value: float
-    exact: float
+    value: Any
+    exact: Any
     gradient: Any
     curvature: Any = None
 
@@ -137,20 +142,22 @@ def smooth_nuclear_norm(
     >>> round(norm.value, 4), round(norm.exact, 4)
     (7.0, 7.0)
     """
+    norm = SmoothNorm(mu)(Z, curvature=curvature, heights=heights)
+    return norm._replace(value=float(norm.value), exact=float(norm.exact))
+
+
+def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
     xp = array_namespace(Z)
     turn = xp.matrix_transpose
     rows, columns = Z.shape[-2:]
-    if 0 in Z.shape:
-        empty = xp.zeros((columns, columns), dtype=xp.float64, device=device(Z))
-        return NormValue(0.0, 0.0, Z, empty if curvature else None)
     tall = rows >= columns
     Z64 = xp.astype(Z, xp.float64, copy=False)
     eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
     roots = xp.sqrt(eigenvalues + mu * mu)
     inverse_root = xp.astype(_inverse_root(vectors, roots), Z.dtype, copy=False)
     norm = NormValue(
-        value=float(xp.sum(roots - mu)),
-        exact=float(xp.sum(xp.sqrt(eigenvalues))),
+        value=xp.sum(roots - mu),
+        exact=xp.sum(xp.sqrt(eigenvalues)),
         gradient=Z @ inverse_root if tall else inverse_root @ Z,
     )
     if not curvature:
@@ -194,15 +201,24 @@ class SmoothNorm:
     >>> import numpy as np
     >>> from dm2l.nuclear import SmoothNorm
     >>> norm, Z = SmoothNorm(1e-6), np.diag([3.0, 4.0])
-    >>> round(norm(Z).value, 4), round(norm.of_gram((Z.T @ Z)[None], heights=np.ones(1)).value, 4)
-    (7.0, 7.0)
+    >>> norm_of_gram = norm.of_gram((Z.T @ Z)[None], heights=np.ones(1))
+    >>> [round(float(found.value), 4) for found in (norm(Z), norm_of_gram)]
+    [7.0, 7.0]
     """
 
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> NormValue:
-        """:func:`smooth_nuclear_norm`."""
-        return smooth_nuclear_norm(Z, self.mu, curvature=curvature, heights=heights)
+        """:func:`smooth_nuclear_norm`, with values that stay where ``Z`` lives."""
+        xp = array_namespace(Z)
+        if 0 in Z.shape:
+            shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
+            nothing = xp.zeros((), **options)
+            return NormValue(nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None)
+        # The batched eigh of CUDA is fast up to 32 rows, and a loop beyond.
+        on_cuda = is_torch_array(Z) and Z.device.type == "cuda"
+        way = _by_products if on_cuda and min(Z.shape[-2:]) > 32 else _by_eigh
+        return way(Z, self.mu, curvature, heights)
 
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
@@ -268,18 +284,110 @@ def _pairs(roots: Any, spare: Any, mu: float) -> Any:
 
 
 def _eigh(S: Any) -> tuple[Any, Any]:
-    """``eigh`` of a matrix or a stack of them, where it is fast.
-
-    The batched one of CUDA is fast up to 32 rows. Between there and about a hundred the host is
-    two to three times faster, the copies included (``benchmarks/device.py``).
-    """
-    xp = array_namespace(S)
     check_finite(S, "Products of scores")
-    if is_torch_array(S) and S.device.type == "cuda" and 32 < S.shape[-1] <= 100:
-        values, vectors = xp.linalg.eigh(to_device(S, "cpu"))
-        return to_device(values, S.device), to_device(vectors, S.device)
-    values, vectors = xp.linalg.eigh(S)
+    values, vectors = array_namespace(S).linalg.eigh(S)
     return values, vectors
+
+
+# ------------------------------------------------------------------------- without decompositions
+
+# Singular values, relative to the norm of the matrix, from which on polar factors are exact.
+_LEAST = 1e-9
+
+
+def _by_products(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
+    r"""The norm by matrix products alone, which accelerators do at once for a whole stack.
+
+    ``[Z; mu I]`` has the singular values ``(s^2 + mu^2)^(1/2)``: the upper part of its polar factor
+    is the gradient, the lower one ``mu (S + mu^2 I)^(-1/2)``, and its inner product with the
+    matrix is the norm. No Gram matrix costs half the digits. That of ``[Z; 0]`` gives the exact
+    norm. The sums over rows of the curvature are replaced by what the harmonic mean of the
+    singular values gives.
+    """
+    xp = array_namespace(Z)
+    turn, flat = xp.matrix_transpose, Z.ndim == 2
+    rows, columns = Z.shape[-2:]
+    tall = rows >= columns
+    Z64 = xp.astype(Z, xp.float64, copy=False)
+    Z64 = Z64[None, ...] if flat else Z64
+    A = Z64 if tall else turn(Z64)
+    height, side = A.shape[-2:]
+    eye = xp.eye(side, dtype=xp.float64, device=device(Z))
+    below = xp.zeros_like(A[:, :1, :1]) + mu * eye
+    both = xp.concat(
+        [xp.concat([A, below], axis=1), xp.concat([A, xp.zeros_like(below)], axis=1)], axis=0
+    )
+    U = _polar(both, eye)
+    k = A.shape[0]
+    gradient, Q, plain = U[:k, :height, :], U[:k, height:, :], U[k:, :height, :]
+    gradient64 = gradient if tall else turn(gradient)
+    norm = NormValue(
+        value=xp.sum(gradient * A) + mu * xp.sum(Q * eye) - mu * k * side,
+        exact=xp.sum(plain * A),
+        gradient=xp.astype(gradient64[0, ...] if flat else gradient64, Z.dtype, copy=False),
+    )
+    if not curvature:
+        return norm
+    Q = (Q + turn(Q)) * (0.5 / mu)
+    real = xp.full((k,), float(rows), dtype=xp.float64, device=device(Z))
+    real = real if heights is None else xp.astype(heights, xp.float64)
+    real = real[:, None, None]
+    filling = xp.clip(side - real, 0.0)  # rows whose only singular value is zero
+    least = 1e-9 / mu
+    inverses = xp.clip(xp.sum(Q * eye, axis=(1, 2), keepdims=True) - filling / mu, least)
+    own = side - filling
+    mean = own / inverses
+    near, far = (xp.linalg.inv(eye + shift * Q) for shift in (mean, mu))  # times Q: (. + root)^-1
+    if tall:
+        H = xp.sum((own * near + (real - own) * far) @ Q, axis=0)
+        return norm._replace(curvature=0.5 * (H + H.T))
+    # What _by_eigh subtracts, (rest - pairs) / s^2 between Z' and Z, without a small divisor.
+    rest = real / (mean + mu)
+    P = xp.reshape(rest * (near @ far) @ gradient64, (-1, columns))
+    H = -(xp.reshape(gradient64, (-1, columns)).T @ P)
+    H = 0.5 * (H + H.T)
+    return norm._replace(curvature=add_diagonal(H, xp.zeros_like(H[:, 0]) + xp.sum(rest)))
+
+
+def _polar(X: Any, eye: Any) -> Any:
+    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay."""
+    xp = array_namespace(X)
+    norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
+    X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
+    for a, b, c in _quintics(_LEAST):
+        G = xp.matrix_transpose(X) @ X
+        X = X @ (a * eye + b * G + c * (G @ G))
+    return X
+
+
+@cache
+def _quintics(low: float) -> list[tuple[float, float, float]]:
+    """Polynomials ``a x + b x^3 + c x^5`` that one after the other take [low, 1] to 1.
+
+    Each is the best for what the last has left of the interval (Amsel et al., "The Polar Express",
+    2025): the error has the same size at both ends and at the two extrema in between, which the
+    exchange algorithm finds.
+    """
+    found, high = [], 1.0
+    while high - low > 1e-15:
+        if low > 0.95 * high:  # beyond the reach of rounding: the limit for short intervals
+            found.append((15 / 8, -10 / 8, 3 / 8))
+            gap = 1.0 - low
+            low, high = 1.0 - 2.5 * gap**3, 1.0
+            continue
+        inner = np.array([3 * low + high, low + 3 * high]) / 4
+        error, last = 0.0, np.inf
+        while abs(error - last) > 1e-15:
+            last, at = error, np.array([low, *inner, high])
+            signs = np.array([1.0, -1.0, 1.0, -1.0])
+            a, b, c, error = np.linalg.solve(
+                np.stack([at, at**3, at**5, signs], axis=1), np.ones(4)
+            )
+            root = np.sqrt(9 * b * b - 20 * a * c)
+            inner = np.sqrt((-3 * b + np.array([-root, root])) / (10 * c))
+        found.append((float(a), float(b), float(c)))
+        low, high = 1.0 - float(error), 1.0 + float(error)
+    return found
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:

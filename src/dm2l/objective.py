@@ -125,11 +125,9 @@ class Groups:
     def sum_back(self, stacked: Any) -> Any:
         """Sum the rows of all stacks, one under the other, into the covered rows."""
         xp = array_namespace(stacked)
-        where = device(stacked)
-        total = xp.take(stacked, xp.asarray(self.slots[0], device=where), axis=0)
+        total = xp.take(stacked, self.slots[0], axis=0)
         for slot in self.slots[1:]:
-            head = slice(0, len(slot))
-            total[head, :] += xp.take(stacked, xp.asarray(slot, device=where), axis=0)
+            total[: slot.shape[0], :] += xp.take(stacked, slot, axis=0)
         return total
 
 
@@ -148,6 +146,15 @@ def _cost(rows: int, columns: int) -> float:
     """Multiplications for the norm of one group, about."""
     small = min(rows, columns)
     return 2.0 * rows * columns * small + 10.0 * small**3 + 1e4
+
+
+def _numbers(norms: list[NormValue]) -> list[Any]:
+    """Value and exact value of each norm, from where they live at one go."""
+    if isinstance(norms[0].value, float):
+        return [norm[:2] for norm in norms]
+    stack = array_namespace(norms[0].value).stack
+    found: list[Any] = to_numpy(stack([part for norm in norms for part in norm[:2]])).tolist()
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
 class Objective:
@@ -215,6 +222,7 @@ class Objective:
         ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
         self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
+        self.groups.slots = [self._put(slot) for slot in self.groups.slots]
         work = sum(_cost(len(rows), T.shape[1]) for rows in self.groups.members)
         self._workers = workers if ordinary and work > WORTH_SHARING else 1
         self._local = local and len(self.groups.covered) > 0
@@ -390,14 +398,14 @@ class Objective:
             tasks.insert(0, partial(norm, self._scaled(F if self._everyone else padded[:-1, :])))
         with one_blas_thread():
             norms = run_all(tasks, self._workers)
+        values = _numbers(norms)
         everyone = norms.pop(0) if concave else None
         total = self.groups.sum_back(stacked)
         tasks.clear()
         stacked = padded = None  # what follows is the peak of a fit with many labels
-        local, local_exact = sum(n.value for n in norms), sum(n.exact for n in norms)
         shared = 0.0, 0.0
         if everyone is not None:
-            shared = everyone.value, everyone.exact
+            shared, values = values[0], values[1:]
             if self._everyone:
                 gradient -= self.lambda_d * self._scaled(everyone.gradient)
             else:
@@ -409,8 +417,8 @@ class Objective:
             gradient -= self.lambda_d * linear
         total *= self.lambda_d
         gradient += self._spread(total)
-        value += self.lambda_d * (local - shared[0])
-        exact += self.lambda_d * (local_exact - shared[1])
+        value += self.lambda_d * (sum(pair[0] for pair in values) - shared[0])
+        exact += self.lambda_d * (sum(pair[1] for pair in values) - shared[1])
         bend = sum((n.curvature for n in norms[1:]), norms[0].curvature) if curvature else None
         return ObjectiveValue(value, exact, gradient, bend)
 
