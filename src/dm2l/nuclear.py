@@ -194,7 +194,7 @@ class SmoothNorm:
     Parameters
     ----------
     mu : float
-        Smoothing.
+        Smoothing; or a tensor of no dimension, where a graph of CUDA takes it from.
 
     Examples
     --------
@@ -215,9 +215,10 @@ class SmoothNorm:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
             nothing = xp.zeros((), **options)
             return NormValue(nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None)
-        # The batched eigh of CUDA is fast up to 32 rows, and a loop beyond.
+        # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
         on_cuda = is_torch_array(Z) and Z.device.type == "cuda"
-        way = _by_products if on_cuda and min(Z.shape[-2:]) > 32 else _by_eigh
+        products = on_cuda and (min(Z.shape[-2:]) > 32 or not isinstance(self.mu, float))
+        way = _by_products if products else _by_eigh
         return way(Z, self.mu, curvature, heights)
 
     def of_gram(
@@ -293,16 +294,18 @@ def _eigh(S: Any) -> tuple[Any, Any]:
 
 # Singular values, relative to the norm of the matrix, from which on polar factors are exact.
 _LEAST = 1e-9
+# The least eigenvalue, relative to the largest, that an inverse for the curvature is right for.
+_LEAST_OF_INVERSE = 1e-6
 
 
-def _by_products(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
+def _by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> NormValue:
     r"""The norm by matrix products alone, which accelerators do at once for a whole stack.
 
     ``[Z; mu I]`` has the singular values ``(s^2 + mu^2)^(1/2)``: the upper part of its polar factor
     is the gradient, the lower one ``mu (S + mu^2 I)^(-1/2)``, and its inner product with the
     matrix is the norm. No Gram matrix costs half the digits. That of ``[Z; 0]`` gives the exact
-    norm. The sums over rows of the curvature are replaced by what the harmonic mean of the
-    singular values gives.
+    norm. In the curvature the harmonic mean of the singular values stands for each of them, and a
+    parabola for ``1/(1 + x)``. Nothing here waits for a number.
     """
     xp = array_namespace(Z)
     turn, flat = xp.matrix_transpose, Z.ndim == 2
@@ -311,52 +314,70 @@ def _by_products(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
     Z64 = xp.astype(Z, xp.float64, copy=False)
     Z64 = Z64[None, ...] if flat else Z64
     A = Z64 if tall else turn(Z64)
-    height, side = A.shape[-2:]
+    k, height, side = A.shape
     eye = xp.eye(side, dtype=xp.float64, device=device(Z))
-    below = xp.zeros_like(A[:, :1, :1]) + mu * eye
-    both = xp.concat(
-        [xp.concat([A, below], axis=1), xp.concat([A, xp.zeros_like(below)], axis=1)], axis=0
-    )
-    U = _polar(both, eye)
-    k = A.shape[0]
+    below = xp.zeros_like(A[:, :side, :]) + mu * eye
+    above = xp.concat([A, A], axis=0)
+    U = _polar(xp.concat([above, xp.concat([below, xp.zeros_like(below)], axis=0)], axis=1))
     gradient, Q, plain = U[:k, :height, :], U[:k, height:, :], U[k:, :height, :]
     gradient64 = gradient if tall else turn(gradient)
     norm = NormValue(
-        value=xp.sum(gradient * A) + mu * xp.sum(Q * eye) - mu * k * side,
+        value=xp.sum(gradient * A) + mu * (xp.sum(Q * eye) - k * side),
         exact=xp.sum(plain * A),
         gradient=xp.astype(gradient64[0, ...] if flat else gradient64, Z.dtype, copy=False),
     )
     if not curvature:
         return norm
-    Q = (Q + turn(Q)) * (0.5 / mu)
+    Q = 0.5 * (Q + turn(Q))  # mu times the inverse root, between 0 and 1
     real = xp.full((k,), float(rows), dtype=xp.float64, device=device(Z))
     real = real if heights is None else xp.astype(heights, xp.float64)
     real = real[:, None, None]
-    filling = xp.clip(side - real, 0.0)  # rows whose only singular value is zero
-    least = 1e-9 / mu
-    inverses = xp.clip(xp.sum(Q * eye, axis=(1, 2), keepdims=True) - filling / mu, least)
+    filling = xp.where(real < side, side - real, xp.zeros_like(real))  # rows of zeros
     own = side - filling
-    mean = own / inverses
-    near, far = (xp.linalg.inv(eye + shift * Q) for shift in (mean, mu))  # times Q: (. + root)^-1
+    trace = xp.sum(Q * eye, axis=(1, 2), keepdims=True) - filling
+    mean = own / xp.where(trace > _LEAST, trace, xp.full_like(trace, _LEAST))  # in units of mu
+    # (mean + root)^-1 and (mu + root)^-1 are these times Q / mu.
+    near = _inverse(eye + mean * Q, 1.0 + mean)
+    far = _plus(eye - 0.886 * Q, Q, Q, 1.0, 0.386)
     if tall:
-        H = xp.sum((own * near + (real - own) * far) @ Q, axis=0)
+        H = xp.sum((own * near + (real - own) * far) @ Q, axis=0) / mu
         return norm._replace(curvature=0.5 * (H + H.T))
     # What _by_eigh subtracts, (rest - pairs) / s^2 between Z' and Z, without a small divisor.
-    rest = real / (mean + mu)
-    P = xp.reshape(rest * (near @ far) @ gradient64, (-1, columns))
+    rest = real / (mean + 1.0)
+    P = xp.reshape((rest * near @ far) @ gradient64, (-1, columns))
     H = -(xp.reshape(gradient64, (-1, columns)).T @ P)
-    H = 0.5 * (H + H.T)
-    return norm._replace(curvature=add_diagonal(H, xp.zeros_like(H[:, 0]) + xp.sum(rest)))
+    H = add_diagonal(0.5 * (H + H.T), xp.zeros_like(H[:, 0]) + xp.sum(rest))
+    return norm._replace(curvature=H / mu)
 
 
-def _polar(X: Any, eye: Any) -> Any:
+def _plus(C: Any, A: Any, B: Any, beta: float, alpha: float) -> Any:
+    """``beta C + alpha A B`` of stacks; with torch in one kernel instead of four."""
+    xp = array_namespace(C)
+    if is_torch_array(C):
+        return xp.baddbmm(C, A, B, beta=beta, alpha=alpha)
+    return beta * C + alpha * (A @ B)
+
+
+def _polar(X: Any) -> Any:
     """Polar factors of a stack of tall matrices: singular values become 1, zeros stay."""
     xp = array_namespace(X)
     norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
     X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
     for a, b, c in _quintics(_LEAST):
         G = xp.matrix_transpose(X) @ X
-        X = X @ (a * eye + b * G + c * (G @ G))
+        X = _plus(X, X, _plus(G, G, G, b, c), a, 1.0)
+    return X
+
+
+def _inverse(A: Any, largest: Any) -> Any:
+    """Inverses of a stack of positive definite matrices, by Newton's steps of the best lengths."""
+    xp = array_namespace(A)
+    X = xp.zeros_like(A) + xp.eye(A.shape[-1], dtype=A.dtype, device=device(A)) / largest
+    low = _LEAST_OF_INVERSE
+    while low < 1.0 - 1e-6:
+        step = 2.0 / (1.0 + low)
+        X = _plus(X, X, A @ X, 2.0 * step, -step * step)
+        low = step * low * (2.0 - step * low)
     return X
 
 
