@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 __all__ = [
+    "Recorded",
     "add_diagonal",
     "check_finite",
     "check_magnitude",
@@ -32,6 +33,7 @@ __all__ = [
     "identity",
     "invert_triangular",
     "is_foreign",
+    "is_on_cuda",
     "like",
     "namespace",
     "numbered",
@@ -51,6 +53,54 @@ def is_foreign(array: Any) -> bool:
     if type(array) is np.ndarray:  # asked thousands of times in a small fit
         return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
+
+
+def is_on_cuda(array: Any) -> bool:
+    """Whether this is a torch tensor on a GPU of NVIDIA."""
+    return is_torch_array(array) and array.device.type == "cuda"
+
+
+class Recorded:
+    """A function of CUDA tensors and numbers as a graph, whose kernels are started at one go.
+
+    Parameters
+    ----------
+    function : callable
+        Gets tensors only, numbers as such of no dimension, and returns some. It must not look at
+        numbers on the device, and it is called twice.
+    *inputs : tensor or float
+        Of the shapes that all others will have.
+    """
+
+    def __init__(self, function: Callable[..., tuple[Any, ...]], *inputs: Any) -> None:
+        import torch
+
+        first = inputs[0]
+        self._inputs = [
+            torch.empty_like(part) if is_torch_array(part) else first.new_empty((), dtype=float)
+            for part in inputs
+        ]
+        self._set(inputs)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.device(first.device):
+            # Libraries set themselves up in their first call, which cannot be recorded.
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                function(*self._inputs)
+            torch.cuda.current_stream().wait_stream(stream)
+            with torch.cuda.graph(self._graph):
+                self._outputs = function(*self._inputs)
+
+    def _set(self, inputs: Iterable[Any]) -> None:
+        for mine, given in zip(self._inputs, inputs, strict=True):
+            mine.copy_(given) if is_torch_array(given) else mine.fill_(given)
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """What the function returns for other inputs."""
+        self._set(inputs)
+        self._graph.replay()
+        return [part.clone() for part in self._outputs]
 
 
 def home(array: Any) -> str:

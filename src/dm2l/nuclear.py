@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from dm2l.arrays import add_diagonal, check_finite
+from dm2l.arrays import add_diagonal, check_finite, is_on_cuda
 
 __all__ = [
     "Norm",
@@ -216,8 +216,8 @@ class SmoothNorm:
             nothing = xp.zeros((), **options)
             return NormValue(nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None)
         # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
-        on_cuda = is_torch_array(Z) and Z.device.type == "cuda"
-        products = on_cuda and (min(Z.shape[-2:]) > 32 or not isinstance(self.mu, float))
+        small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
+        products = is_on_cuda(Z) and not small
         way = _by_products if products else _by_eigh
         return way(Z, self.mu, curvature, heights)
 
@@ -390,12 +390,9 @@ def _quintics(low: float) -> list[tuple[float, float, float]]:
     exchange algorithm finds.
     """
     found, high = [], 1.0
-    while high - low > 1e-15:
-        if low > 0.95 * high:  # beyond the reach of rounding: the limit for short intervals
-            found.append((15 / 8, -10 / 8, 3 / 8))
-            gap = 1.0 - low
-            low, high = 1.0 - 2.5 * gap**3, 1.0
-            continue
+    while high - low > 0.05:
+        # Just above the interval polynomials rise steeply: rounding must not get there.
+        high *= 1.001
         inner = np.array([3 * low + high, low + 3 * high]) / 4
         error, last = 0.0, np.inf
         while abs(error - last) > 1e-15:
@@ -408,7 +405,8 @@ def _quintics(low: float) -> list[tuple[float, float, float]]:
             inner = np.sqrt((-3 * b + np.array([-root, root])) / (10 * c))
         found.append((float(a), float(b), float(c)))
         low, high = 1.0 - float(error), 1.0 + float(error)
-    return found
+    # The limit for short intervals, which cubes what is missing.
+    return found + 3 * [(15 / 8, -10 / 8, 3 / 8)]
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:

@@ -24,9 +24,9 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l.arrays import float64, to_numpy
+from dm2l.arrays import Recorded, float64, is_on_cuda, to_numpy
 from dm2l.labels import Entries, Signs
-from dm2l.nuclear import Norm, NormValue, nuclear_norm, subgradient
+from dm2l.nuclear import Norm, NormValue, SmoothNorm, nuclear_norm, subgradient
 from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
 __all__ = ["Groups", "Objective", "ObjectiveValue"]
@@ -148,15 +148,6 @@ def _cost(rows: int, columns: int) -> float:
     return 2.0 * rows * columns * small + 10.0 * small**3 + 1e4
 
 
-def _numbers(norms: list[NormValue]) -> list[Any]:
-    """Value and exact value of each norm, from where they live at one go."""
-    if isinstance(norms[0].value, float):
-        return [norm[:2] for norm in norms]
-    stack = array_namespace(norms[0].value).stack
-    found: list[Any] = to_numpy(stack([part for norm in norms for part in norm[:2]])).tolist()
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
 class Objective:
     """Value and gradient of ``J`` in the scores ``F``.
 
@@ -219,9 +210,10 @@ class Objective:
         self.targets = self._put(goal if entries.weights is None else M * goal, example.dtype)
         self.observed = self._put(M, example.dtype)
         self._set_divisor()
+        self._graphs: dict[bool, Recorded] = {}
         ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
-        self.groups = Groups(T, padding=1.1 if ordinary else 2.0)
+        self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
         self.groups.slots = [self._put(slot) for slot in self.groups.slots]
         work = sum(_cost(len(rows), T.shape[1]) for rows in self.groups.members)
         self._workers = workers if ordinary and work > WORTH_SHARING else 1
@@ -261,6 +253,7 @@ class Objective:
 
         Holes then weigh what their row does.
         """
+        self._graphs = {}
         self.targets = self._put(targets, self.targets.dtype)
         if self.rows is None:
             self.observed = self._xp.ones_like(self.targets)
@@ -298,16 +291,20 @@ class Objective:
 
     def loss(self, F: Any) -> tuple[float, Any]:
         """``1/2 ||O*F - T||^2`` and its gradient."""
+        value, gradient = self._loss(F)
+        return float(value), gradient
+
+    def _loss(self, F: Any) -> tuple[Any, Any]:
         xp = array_namespace(F)
         residual = F * self.observed
         residual -= self.targets
         if self._divisor is not None:
             squares = residual * residual / self._divisor
-            return 0.5 * float(xp.sum(squares, dtype=xp.float64)), residual
+            return 0.5 * xp.sum(squares, dtype=xp.float64), residual
         if residual.dtype == xp.float64:
             flat = xp.reshape(residual, (-1,))
-            return 0.5 * float(xp.vecdot(flat, flat)), residual
-        return 0.5 * float(xp.sum(residual * residual, dtype=xp.float64)), residual
+            return 0.5 * xp.vecdot(flat, flat), residual
+        return 0.5 * xp.sum(residual * residual, dtype=xp.float64), residual
 
     def exact(self, F: Any) -> float:
         """``J(F)`` from singular value decompositions."""
@@ -371,11 +368,42 @@ class Objective:
         ObjectiveValue
             ``value``, ``exact``, ``gradient``, ``curvature``.
         """
-        xp = array_namespace(F)
+        if self.lambda_d and linear is None and isinstance(norm, SmoothNorm) and is_on_cuda(F):
+            return self._replay(F, norm.mu, curvature)
         value, gradient = self.loss(F)
-        exact = value
         if not self.lambda_d or not np.isfinite(value):
-            return ObjectiveValue(value, exact, gradient)
+            return ObjectiveValue(value, value, gradient)
+        at = self._with_norms(F, value, gradient, norm, linear, curvature, self.lambda_d)
+        return at._replace(value=float(at.value), exact=float(at.exact))
+
+    def _replay(self, F: Any, mu: float, curvature: bool) -> ObjectiveValue:
+        """The same as one graph: the GPU would wait for each of its many small kernels."""
+
+        def work(F: Any, mu: Any, lambda_d: Any) -> tuple[Any, ...]:
+            at = self._with_norms(F, *self._loss(F), SmoothNorm(mu), None, curvature, lambda_d)
+            numbers = array_namespace(F).stack([at.value, at.exact])
+            return (numbers, at.gradient, at.curvature) if curvature else (numbers, at.gradient)
+
+        if curvature not in self._graphs:
+            self._graphs[curvature] = Recorded(work, F, mu, self.lambda_d)
+        numbers, *arrays = self._graphs[curvature](F, mu, self.lambda_d)
+        return ObjectiveValue(*to_numpy(numbers).tolist(), *arrays)
+
+    def _with_norms(
+        self,
+        F: Any,
+        value: Any,
+        gradient: Any,
+        norm: Norm,
+        linear: Any,
+        curvature: bool,
+        lambda_d: Any,
+    ) -> ObjectiveValue:
+        """Loss and norms from the loss and its gradient, which is changed in place.
+
+        Values of a GPU stay there.
+        """
+        xp = array_namespace(F)
         padded = self._with_zero_row(self._covered_scores(F))
         c = F.shape[1]
         stacked = xp.empty((self._ends[-1], c), dtype=F.dtype, device=self._device)
@@ -398,27 +426,26 @@ class Objective:
             tasks.insert(0, partial(norm, self._scaled(F if self._everyone else padded[:-1, :])))
         with one_blas_thread():
             norms = run_all(tasks, self._workers)
-        values = _numbers(norms)
         everyone = norms.pop(0) if concave else None
         total = self.groups.sum_back(stacked)
         tasks.clear()
         stacked = padded = None  # what follows is the peak of a fit with many labels
-        shared = 0.0, 0.0
+        shared: tuple[Any, Any] = (0.0, 0.0)
         if everyone is not None:
-            shared, values = values[0], values[1:]
+            shared = everyone[:2]
             if self._everyone:
-                gradient -= self.lambda_d * self._scaled(everyone.gradient)
+                gradient -= lambda_d * self._scaled(everyone.gradient)
             else:
                 total -= self._scaled(everyone.gradient)
             everyone = None
         elif self.discriminant:
-            inner = float(xp.sum(linear * F, dtype=xp.float64))
+            inner = xp.sum(linear * F, dtype=xp.float64)
             shared = inner, inner
-            gradient -= self.lambda_d * linear
-        total *= self.lambda_d
+            gradient -= lambda_d * linear
+        total *= lambda_d
         gradient += self._spread(total)
-        value += self.lambda_d * (sum(pair[0] for pair in values) - shared[0])
-        exact += self.lambda_d * (sum(pair[1] for pair in values) - shared[1])
+        exact = value + lambda_d * (sum(n.exact for n in norms) - shared[1])
+        value = value + lambda_d * (sum(n.value for n in norms) - shared[0])
         bend = sum((n.curvature for n in norms[1:]), norms[0].curvature) if curvature else None
         return ObjectiveValue(value, exact, gradient, bend)
 

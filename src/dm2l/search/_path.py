@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
+from dm2l.arrays import is_foreign, to_numpy
 from dm2l.base import Selection, every_label
 from dm2l.fitting import Fitting, Prepared
 from dm2l.labels import Entries, Signs
@@ -100,7 +100,9 @@ def _path(
     """
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
-    for single in (fitting.tol >= 1e-5, False):
+    # A GPU gains little by float32, and loses digits in the inverse that it multiplies with.
+    few_digits = fitting.tol >= 1e-5 and not is_foreign(problem.example)
+    for single in (few_digits, False):
         try:
             preconditioner = prepared.preconditioner(problem, single=single)
         except np.linalg.LinAlgError:
