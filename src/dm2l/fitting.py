@@ -89,6 +89,7 @@ class Prepared:
     features: Features
     objective: Objective
     ticks: Ticks | None = None
+    ridge: Any = None  # the last solution without norms, in scores: these fit any ridge
 
     @cached_property
     def gram(self) -> Any:
@@ -672,7 +673,9 @@ class Fitting:
         if self.approximation == "fourier":
             K = float64(attributes["_waves"].transform(X))
         elif self.pairwise:
-            K = float64(take_columns(X, np.flatnonzero(selection.keep)[attributes["X_fit_"]]))
+            pivots = np.flatnonzero(selection.keep)[attributes["X_fit_"]]
+            everyone = np.array_equal(pivots, np.arange(X.shape[1]))  # no copy of what is as large
+            K = float64(X if everyone else take_columns(X, pivots))
         else:
             K = attributes["_kernel"](X, attributes["X_fit_"])
         return K @ take_columns(attributes["dual_coef_"], chosen) + intercept

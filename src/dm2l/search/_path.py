@@ -115,10 +115,13 @@ def _path(
                 preconditioner,
                 tol=PRECISE * fitting.tol**0.5 if precise else 0.1,
                 max_iter=200 if precise else 10,
+                start=prepared.ridge,
             )
         # A ranking needs few digits, unless the ridge is so small that few become none.
         if not isinstance(problem, KernelProblem) or problem.features.drift(V) <= DRIFT:
             break
+    if isinstance(problem, KernelProblem) and preconditioner.rho < 1:
+        prepared.ridge = V
     enough = -np.inf  # lambda_d up to which the last weights will do
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
