@@ -89,7 +89,6 @@ class Prepared:
     features: Features
     objective: Objective
     ticks: Ticks | None = None
-    ridge: Any = None  # the last solution without norms, in scores: these fit any ridge
 
     @cached_property
     def gram(self) -> Any:

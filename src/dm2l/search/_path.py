@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -16,7 +19,17 @@ from dm2l.arrays import is_foreign, to_numpy
 from dm2l.base import Selection, every_label
 from dm2l.fitting import Fitting, Prepared
 from dm2l.labels import Entries, Signs
-from dm2l.solvers import KernelProblem, Problem, Solution, conjugate_gradients, solve_lbfgs
+from dm2l.solvers import (
+    KernelPreconditioner,
+    KernelProblem,
+    KernelScores,
+    Member,
+    Preconditioner,
+    Problem,
+    Solution,
+    conjugate_gradients,
+    solve_lbfgs,
+)
 from dm2l.threads import blas_threads, one_blas_thread
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
@@ -27,6 +40,8 @@ PRECISE = 0.1
 DRIFT = 1e-3
 # Relative rounding of an objective.
 ROUNDING = 1e-12
+# The factor of one ridge serves others that are so many times smaller, at a tenth more steps.
+ALIKE = 40.0
 
 
 class PathScores(NamedTuple):
@@ -73,55 +88,134 @@ def score_paths(
             safe=safe,
             alphas=alphas,
         )
-        for a, alpha in enumerate(alphas):
-            start, last = time.perf_counter(), None
-            for place, W in _path(fitting, prepared, alpha, lambdas):
-                if W is not last:
-                    W_given = prepared.features.to_original(W)
-                    found = fitting.attributes(X, W_given, prepared.feature_map, selection)
-                part.seconds[a, place] = time.perf_counter() - start
-                if W is not last:
-                    learnt = partial(fitting.scores, attributes=found, selection=selection)
-                    scores = every_label(X_test, learnt, learnable, constant)
-                    score = metric(visible, to_numpy(scores))
-                part.scores[a, place], last = score, W
-                start = time.perf_counter()
+        last = None
+        for a, place, W, seconds in _paths(fitting, prepared, alphas, lambdas):
+            start = time.perf_counter()
+            if W is not last:
+                W_given = prepared.features.to_original(W)
+                found = fitting.attributes(X, W_given, prepared.feature_map, selection)
+            part.seconds[a, place] = seconds + time.perf_counter() - start
+            if W is not last:
+                learnt = partial(fitting.scores, attributes=found, selection=selection)
+                scores = every_label(X_test, learnt, learnable, constant)
+                score = metric(visible, to_numpy(scores))
+            part.scores[a, place], last = score, W
     return part
 
 
+class _Setting(NamedTuple):
+    """Weights of one setting: the places of its ridge and its ``lambda_d``, and seconds."""
+
+    alpha: int
+    place: int
+    W: Any
+    seconds: float
+
+
+def _paths(
+    fitting: Fitting, prepared: Prepared, alphas: list[float], lambdas: list[float]
+) -> Iterator[_Setting]:
+    """Weights of all settings, one ridge after the other."""
+    if not isinstance(prepared.features, KernelScores):
+        for a, alpha in enumerate(alphas):
+            factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
+            yield from _path(fitting, prepared, factor, a, alpha, lambdas)
+        return
+    # A GPU gains little by float32, and loses digits in the inverse that it multiplies with.
+    foreign = is_foreign(prepared.features.example)
+    for group in _alike(alphas):
+        problem = prepared.problem(max(alphas[a] for a in group), 0.0)
+        for single in (fitting.tol >= 1e-5 and not foreign, False):
+            try:
+                factor = prepared.preconditioner(problem, single=single)
+                work = _one_by_one if foreign else _together
+                assert isinstance(factor, KernelPreconditioner)
+                found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
+                break
+            except np.linalg.LinAlgError:
+                if not single:
+                    raise
+        yield from found
+
+
+def _alike(alphas: list[float]) -> list[list[int]]:
+    """Places of ridges that one factor serves, from the largest on."""
+    groups: list[list[int]] = []
+    for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
+        if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(a)
+    return groups
+
+
+def _one_by_one(
+    fitting: Fitting,
+    prepared: Prepared,
+    factor: KernelPreconditioner,
+    alphas: dict[int, float],
+    lambdas: list[float],
+) -> list[_Setting]:
+    paths = (_path(fitting, prepared, factor, a, alpha, lambdas) for a, alpha in alphas.items())
+    return list(itertools.chain.from_iterable(paths))
+
+
+def _together(
+    fitting: Fitting,
+    prepared: Prepared,
+    factor: KernelPreconditioner,
+    alphas: dict[int, float],
+    lambdas: list[float],
+) -> list[_Setting]:
+    """The paths of several ridges in threads, for the sake of the systems that they solve."""
+
+    def one(member: Member, a: int, alpha: float) -> list[_Setting]:
+        own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
+        try:
+            # What the caller ignores, other threads do not.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return list(_path(fitting, own, member, a, alpha, lambdas))
+        finally:
+            member.leave()
+
+    with ThreadPoolExecutor(len(alphas)) as pool:
+        return list(
+            itertools.chain.from_iterable(
+                pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
+            )
+        )
+
+
 def _path(
-    fitting: Fitting, prepared: Prepared, alpha: float, lambdas: list[float]
-) -> Iterator[tuple[int, Any]]:
+    fitting: Fitting,
+    prepared: Prepared,
+    preconditioner: Preconditioner,
+    a: int,
+    alpha: float,
+    lambdas: list[float],
+) -> Iterator[_Setting]:
     """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
 
     The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
     of the weights times the bracket there: where that is within the tolerance the weights are kept,
     the very same object.
     """
+    begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
-    # A GPU gains little by float32, and loses digits in the inverse that it multiplies with.
-    few_digits = fitting.tol >= 1e-5 and not is_foreign(problem.example)
-    for single in (few_digits, False):
-        try:
-            preconditioner = prepared.preconditioner(problem, single=single)
-        except np.linalg.LinAlgError:
-            if not single:
-                raise
-            continue
-        with one_blas_thread():
-            V = conjugate_gradients(
-                problem,
-                preconditioner,
-                tol=PRECISE * fitting.tol**0.5 if precise else 0.1,
-                max_iter=200 if precise else 10,
-                start=prepared.ridge,
-            )
-        # A ranking needs few digits, unless the ridge is so small that few become none.
-        if not isinstance(problem, KernelProblem) or problem.features.drift(V) <= DRIFT:
-            break
-    if isinstance(problem, KernelProblem) and preconditioner.rho < 1:
-        prepared.ridge = V
+    kernel = isinstance(problem, KernelProblem)
+    with one_blas_thread():
+        V = conjugate_gradients(
+            problem,
+            preconditioner,
+            tol=PRECISE * fitting.tol**0.5 if precise else 0.1,
+            max_iter=200 if precise else 10,
+            # The factor of another ridge does not give the solution, even without holes.
+            start=preconditioner.step(problem.right()) if kernel else None,
+        )
+    # A ranking needs few digits, unless the ridge is so small that few become none.
+    single = isinstance(preconditioner, KernelPreconditioner) and preconditioner.single
+    if single and isinstance(problem, KernelProblem) and problem.features.drift(V) > DRIFT:
+        raise np.linalg.LinAlgError("Scores and coefficients disagree.")
     enough = -np.inf  # lambda_d up to which the last weights will do
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
@@ -141,7 +235,8 @@ def _path(
                 W = solution.W
                 V = preconditioner.to_variables(W)
             enough = _good_up_to(problem, solution, fitting.tol) if solution.converged else -np.inf
-        yield int(place), W
+        yield _Setting(a, int(place), W, time.perf_counter() - begin)
+        begin = time.perf_counter()
 
 
 def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:

@@ -100,12 +100,36 @@ def test_several_gammas_are_the_searches_over_each():
 
 def test_a_kernel_matrix_gives_what_its_kernel_gives():
     X, Y = data()
-    options = {"cv": folds_of(Y), "lambda_ds": LAMBDAS, "alphas": ALPHAS}
+    # The two take different ways, which meet where both have converged.
+    options = {"cv": folds_of(Y), "lambda_ds": LAMBDAS, "alphas": ALPHAS} | TIGHT
     named = DM2LClassifierCV(gammas=[0.3], kernel="rbf", **options).fit(X, Y)
     K = rbf_kernel(X, gamma=0.3)
     given = DM2LClassifierCV(kernel="precomputed", **options).fit(K, Y)
-    np.testing.assert_allclose(splits(given), splits(named), atol=1e-8)
+    np.testing.assert_allclose(splits(given), splits(named), atol=1e-5)
     np.testing.assert_allclose(given.decision_function(K), named.decision_function(X), atol=1e-6)
+
+
+def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
+    X, Y = data()
+    ridges = [0.05, 1.0, 0.2, 30.0]
+    options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False, "fit_intercept": False} | TIGHT
+    shared = splits(DM2LClassifierCV(LAMBDAS, ridges, [0.3], **options).fit(X, Y))
+    monkeypatch.setattr("dm2l.search._path.ALIKE", 1.0)
+    own = splits(DM2LClassifierCV(LAMBDAS, ridges, [0.3], **options).fit(X, Y))
+    np.testing.assert_allclose(shared, own, atol=1e-5)
+
+
+@pytest.mark.parametrize("observed", [0.5, 1.0])
+def test_a_ridge_is_searched_alike_whichever_others_are(observed):
+    X, Y = data()
+    rng = np.random.default_rng(0)
+    Y = np.where(rng.random(Y.shape) <= observed, np.nan_to_num(Y), np.nan)
+    options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False} | TIGHT
+    alone, among = (
+        splits(DM2LClassifierCV([0.0, 0.3], ridges, [0.3], **options).fit(X, Y))
+        for ridges in ([0.1], [1.0, 0.1, 3.0])
+    )
+    np.testing.assert_allclose(among[2:4], alone, atol=1e-5)
 
 
 def test_the_best_setting_is_fitted_to_all_rows():

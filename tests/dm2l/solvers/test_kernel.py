@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -176,6 +177,40 @@ def test_scores_and_coefficients_of_a_step_agree(data, seed):
     step = KernelPreconditioner(problem, keep=True).step(gradient)
     assert features.drift(step) < 1e-12
     np.testing.assert_allclose(features.dual(step).sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_members_of_a_factor_get_what_it_gives_whoever_else_has_asked(data, seed):
+    X, T = data
+    rng = np.random.default_rng(seed)
+    problem = KernelProblem(KernelScores(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
+    factor = KernelPreconditioner(problem, keep=True)
+    asked = rng.standard_normal((3, 4, len(X), T.shape[1]))  # members by rounds
+
+    def one(member, place, rounds):
+        steps = [member.step(D) for D in asked[place][:rounds]]
+        member.leave()
+        return steps
+
+    def ask(*rounds):
+        with ThreadPoolExecutor(3) as pool:
+            return list(pool.map(one, factor.members(3), range(3), rounds))
+
+    together, fewer = ask(4, 3, 2), ask(4, 0, 0)
+    for place, found in enumerate(together):
+        assert len(found) == 4 - place
+        for step, D in zip(found, asked[place], strict=False):
+            np.testing.assert_allclose(step, factor.step(D), atol=1e-10)
+    np.testing.assert_array_equal(together[0], fewer[0])
+
+
+def test_a_member_that_fails_does_not_keep_the_others_waiting(data):
+    X, T = data
+    problem = KernelProblem(KernelScores(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
+    first, second = KernelPreconditioner(problem, keep=True).members(2)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(first.step, np.ones(T.shape))
+        second.leave()
+        assert np.isfinite(answer.result(timeout=60)).all()
 
 
 def test_search_goes_on_in_double_precision_where_single_has_no_factor():
