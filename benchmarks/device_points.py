@@ -7,8 +7,8 @@
 with tol=1e-5 on Tmc2007-500-old, exact rbf; ``precise``: what it is measured against. ``linear``: a
 linear fit of Corel16k001 (alpha=1, lambda_d=1), and how far its objective is from that of numpy.
 ``search`` and ``search-corel``: 4 gamma x 5 alpha x 11 lambda_d on one split. ``profile``:
-operators of a path and of a linear fit by their time on device and host. ``norms``: one stack of groups by
-products and by ``eigh``, and the pieces of both.
+operators of a path and of a linear fit by their time on device and host. ``norms``: one stack of
+groups by products and by ``eigh``, and the pieces of both.
 """
 
 from __future__ import annotations

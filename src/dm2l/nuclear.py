@@ -294,6 +294,8 @@ def _eigh(S: Any) -> tuple[Any, Any]:
 
 # Singular values, relative to the norm of the matrix, from which on polar factors are exact.
 _LEAST = 1e-9
+# Steps that go by one Gram matrix.
+_AT_ONCE = 6
 # The least eigenvalue, relative to the largest, that an inverse for the curvature is right for.
 _LEAST_OF_INVERSE = 1e-6
 
@@ -315,7 +317,7 @@ def _by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> NormValue:
     Z64 = Z64[None, ...] if flat else Z64
     A = Z64 if tall else turn(Z64)
     k, height, side = A.shape
-    eye = xp.eye(side, dtype=xp.float64, device=device(Z))
+    eye = _eye(A)
     below = xp.zeros_like(A[:, :side, :]) + mu * eye
     above = xp.concat([A, A], axis=0)
     U = _polar(xp.concat([above, xp.concat([below, xp.zeros_like(below)], axis=0)], axis=1))
@@ -359,20 +361,36 @@ def _plus(C: Any, A: Any, B: Any, beta: float, alpha: float) -> Any:
 
 
 def _polar(X: Any) -> Any:
-    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay."""
+    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay.
+
+    Polynomials of some steps are put together in the Gram matrix, which is smaller. Its rounding
+    grows with the square of what they stretch small singular values by: more steps than that would
+    lose them.
+    """
     xp = array_namespace(X)
     norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
     X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
-    for a, b, c in _quintics(_LEAST):
-        G = xp.matrix_transpose(X) @ X
-        X = _plus(X, X, _plus(G, G, G, b, c), a, 1.0)
+    steps = _quintics(_LEAST)
+    for start in range(0, len(steps), _AT_ONCE):
+        G, P = xp.matrix_transpose(X) @ X, None
+        for a, b, c in steps[start : start + _AT_ONCE]:
+            Q = _plus(G, G, G, b, c)  # the polynomial is a I + Q
+            P = a * _eye(Q) + Q if P is None else _plus(P, P, Q, a, 1.0)
+            half = _plus(G, Q, G, a, 1.0)
+            G = _plus(half, half, Q, a, 1.0)
+        X = X @ P
     return X
+
+
+def _eye(stack: Any) -> Any:
+    side = stack.shape[-1]
+    return array_namespace(stack).eye(side, dtype=stack.dtype, device=device(stack))
 
 
 def _inverse(A: Any, largest: Any) -> Any:
     """Inverses of a stack of positive definite matrices, by Newton's steps of the best lengths."""
     xp = array_namespace(A)
-    X = xp.zeros_like(A) + xp.eye(A.shape[-1], dtype=A.dtype, device=device(A)) / largest
+    X = xp.zeros_like(A) + _eye(A) / largest
     low = _LEAST_OF_INVERSE
     while low < 1.0 - 1e-6:
         step = 2.0 / (1.0 + low)

@@ -143,7 +143,7 @@ class KernelPreconditioner(Preconditioner):
 
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
-        self.rho, self.alpha, self.single = problem.rho, problem.alpha, single
+        self.rho, self.alpha = problem.rho, problem.alpha
         M = features.Phi
         if not keep:
             features.Phi = None
