@@ -42,6 +42,8 @@ ROUNDING = 1e-12
 # The factor of one ridge serves others that are so many times smaller: of four that span a factor
 # of 33 it costs a tenth more steps.
 ALIKE = 100.0
+# Rows from which on solving for several ridges at once is worth the threads.
+MANY = 1000
 
 
 class PathScores(NamedTuple):
@@ -133,7 +135,7 @@ def _paths(
                     raise
                 continue
             assert isinstance(factor, KernelPreconditioner)
-            work = _one_by_one if foreign else _together
+            work = _one_by_one if foreign or problem.features.n < MANY else _together
             found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
             # A ranking needs few digits, unless the ridge is so small that few become none: the
             # last is the smallest, and its first weights are the largest.

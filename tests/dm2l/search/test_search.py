@@ -109,24 +109,37 @@ def test_a_kernel_matrix_gives_what_its_kernel_gives():
     np.testing.assert_allclose(given.decision_function(K), named.decision_function(X), atol=1e-6)
 
 
-def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
+@pytest.mark.parametrize("many", [0, 1000])
+def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch, many):
     X, Y = data()
     ridges = [0.05, 1.0, 0.2, 30.0]
+    monkeypatch.setattr("dm2l.search._path.MANY", many)
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False, "fit_intercept": False} | TIGHT
-    shared = splits(DM2LClassifierCV(LAMBDAS, ridges, [0.3], **options).fit(X, Y))
+    shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
     monkeypatch.setattr("dm2l.search._path.ALIKE", 1.0)
-    own = splits(DM2LClassifierCV(LAMBDAS, ridges, [0.3], **options).fit(X, Y))
+    own = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
     np.testing.assert_allclose(shared, own, atol=1e-5)
 
 
-@pytest.mark.parametrize("observed", [0.5, 1.0])
-def test_a_ridge_is_searched_alike_whichever_others_are(observed):
+def test_ridges_in_threads_end_alike_in_every_run_and_near_those_without(monkeypatch):
     X, Y = data()
+    options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False}
+    plain = splits(DM2LClassifierCV(LAMBDAS, ALPHAS, [0.3], **options).fit(X, Y))
+    monkeypatch.setattr("dm2l.search._path.MANY", 0)
+    threads = [splits(DM2LClassifierCV(LAMBDAS, ALPHAS, [0.3], **options).fit(X, Y)) for _ in "ab"]
+    np.testing.assert_array_equal(*threads)
+    np.testing.assert_allclose(threads[0], plain, atol=1e-3)  # float32, and ten iterations
+
+
+@pytest.mark.parametrize("observed", [0.5, 1.0])
+def test_a_ridge_is_searched_alike_whichever_others_are(monkeypatch, observed):
+    X, Y = data()
+    monkeypatch.setattr("dm2l.search._path.MANY", 0)
     rng = np.random.default_rng(0)
     Y = np.where(rng.random(Y.shape) <= observed, np.nan_to_num(Y), np.nan)
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False} | TIGHT
     alone, among = (
-        splits(DM2LClassifierCV([0.0, 0.3], ridges, [0.3], **options).fit(X, Y))
+        splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
         for ridges in ([0.1], [1.0, 0.1, 3.0])
     )
     np.testing.assert_allclose(among[2:4], alone, atol=1e-5)
