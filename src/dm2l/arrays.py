@@ -39,6 +39,7 @@ __all__ = [
     "numbered",
     "scale_rows",
     "solve_triangular",
+    "take_block",
     "take_columns",
     "take_rows",
     "to_numpy",
@@ -162,11 +163,20 @@ def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
 
 def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
     """Some columns of an array, sparse matrix or data frame."""
-    if type(array) is np.ndarray:
-        return np.take(array, columns, axis=1)
     if is_foreign(array):
         return array_namespace(array).take(array, like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
+
+
+def take_block(array: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    """Some rows and columns of a matrix, without all columns of these rows in between."""
+    if type(array) is not np.ndarray:
+        return take_columns(take_rows(array, rows), columns)
+    block = np.empty((len(rows), len(columns)), dtype=array.dtype)
+    for start in range(0, len(rows), 64):
+        some = slice(start, start + 64)
+        np.take(array[rows[some]], columns, axis=1, out=block[some], mode="wrap")
+    return block
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:

@@ -33,7 +33,7 @@ from dm2l.arrays import (
     is_foreign,
     like,
     namespace,
-    take_columns,
+    take_block,
     take_rows,
     to_numpy,
 )
@@ -117,8 +117,7 @@ class Selection(NamedTuple):
         if self.keep.all():
             return X
         kept = np.flatnonzero(self.keep)
-        X = take_rows(X, kept)
-        return take_columns(X, kept) if pairwise else X
+        return take_block(X, kept, kept) if pairwise else take_rows(X, kept)
 
 
 def weighed(entries: Entries | None) -> tuple[Entries, ...]:
@@ -151,10 +150,9 @@ def fold_inputs(
     X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool
 ) -> tuple[Any, Any]:
     """Inputs of the training and of the test rows of a fold."""
-    X_train, X_test = take_rows(X, train), take_rows(X, test)
     if pairwise:
-        X_train, X_test = take_columns(X_train, train), take_columns(X_test, train)
-    return X_train, X_test
+        return take_block(X, train, train), take_block(X, test, train)
+    return take_rows(X, train), take_rows(X, test)
 
 
 class MissingLabelClassifier(ClassifierMixin, BaseEstimator):

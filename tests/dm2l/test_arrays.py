@@ -150,6 +150,22 @@ def test_rows_and_columns_are_taken_in_the_order_asked_for(place, index):
     np.testing.assert_array_equal(back(columns), A[:, index])
 
 
+@pytest.mark.parametrize("place", ["numpy", "strict", "torch"])
+def test_a_block_is_rows_and_columns_in_the_order_asked_for(place):
+    rng = np.random.default_rng(0)
+    A, rows, columns = rng.standard_normal((200, 90)), rng.permutation(200)[:130], [3, 89, 3, 0]
+    found = arrays.take_block(put(A, place), rows, np.array(columns))
+    assert_there(found, place)
+    np.testing.assert_array_equal(back(found), A[np.ix_(rows, columns)])
+
+
+def test_a_block_counts_negative_numbers_from_the_end():
+    A = np.arange(12.0).reshape(4, 3)
+    np.testing.assert_array_equal(
+        arrays.take_block(A, np.array([-1, 0]), np.array([-3, -1])), [[9.0, 11.0], [0.0, 2.0]]
+    )
+
+
 @anywhere
 def test_entries_of_a_vector_are_rows(place):
     found = arrays.take_rows(put(np.arange(5.0), place), np.array([3, 1]))
