@@ -673,8 +673,9 @@ class Fitting:
             K = float64(attributes["_waves"].transform(X))
         elif self.pairwise:
             pivots = np.flatnonzero(selection.keep)[attributes["X_fit_"]]
-            everyone = np.array_equal(pivots, np.arange(X.shape[1]))  # no copy of what is as large
-            K = float64(X if everyone else take_columns(X, pivots))
+            # All columns of a large matrix need no copy; a small one costs nothing.
+            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
+            K = float64(X if whole else take_columns(X, pivots))
         else:
             K = attributes["_kernel"](X, attributes["X_fit_"])
         return K @ take_columns(attributes["dual_coef_"], chosen) + intercept

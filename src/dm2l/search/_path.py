@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 # The factor of one ridge serves others that are so many times smaller: of four that span a factor
 # of 33 it costs a tenth more steps.
 ALIKE = 100.0
-# Rows from which on solving for several ridges at once is worth the threads.
+# Rows from which on a factor costs more than some steps, and threads less than a system.
 MANY = 1000
 
 
@@ -125,7 +125,8 @@ def _paths(
         return
     # A GPU gains little by float32, and loses digits in the inverse that it multiplies with.
     foreign = is_foreign(prepared.features.example)
-    for group in _alike(alphas):
+    few = prepared.features.n < MANY
+    for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
         problem = prepared.problem(alphas[group[0]], 0.0)
         for single in (fitting.tol >= 1e-5 and not foreign, False):
             try:
@@ -135,7 +136,7 @@ def _paths(
                     raise
                 continue
             assert isinstance(factor, KernelPreconditioner)
-            work = _one_by_one if foreign or problem.features.n < MANY else _together
+            work = _one_by_one if foreign or few else _together
             found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
             # A ranking needs few digits, unless the ridge is so small that few become none: the
             # last is the smallest, and its first weights are the largest.
@@ -211,9 +212,9 @@ def _path(
     precise = 0.0 in lambdas
     with one_blas_thread():
         start = None
-        if preconditioner.rho == 1.0 and isinstance(preconditioner, KernelPreconditioner):
+        if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
             # The factor of another ridge does not give the solution, even without holes.
-            start = preconditioner.step(problem.right())
+            start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
         V = conjugate_gradients(
             problem,
             preconditioner,
