@@ -27,7 +27,8 @@ import torch
 from device import FURTHER, Clock, about, load, rbf, search
 
 from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV, objective
-from dm2l.nuclear import _by_eigh, _by_products
+from dm2l.nuclear._norms import _by_eigh
+from dm2l.nuclear._products import norm_by_products
 from dm2l.search import _path
 
 TMC, COREL = "Tmc2007-500-old", "Corel16k001"
@@ -182,8 +183,8 @@ def norms(clock: Clock, device: str) -> None:
         S = Z.mT @ Z if n >= c else Z @ Z.mT
         S = S + torch.eye(S.shape[-1], device=device, dtype=S.dtype)
         tasks: dict[str, Callable[[], Any]] = {
-            "products": lambda Z=Z: _by_products(Z, 1e-2, False, None),
-            "products_curved": lambda Z=Z: _by_products(Z, 1e-2, True, None),
+            "products": lambda Z=Z: norm_by_products(Z, 1e-2, False, None),
+            "products_curved": lambda Z=Z: norm_by_products(Z, 1e-2, True, None),
             "eigh": lambda Z=Z: _by_eigh(Z, 1e-2, False, None),
             "eigh_curved": lambda Z=Z: _by_eigh(Z, 1e-2, True, None),
             "gram": lambda Z=Z: Z.mT @ Z,
@@ -195,7 +196,7 @@ def norms(clock: Clock, device: str) -> None:
         for name, task in tasks.items():
             task()
             found[name] = round(1e3 * clock.median(task, 3), 3)
-        a, b = (way(Z, 1e-2, True, None) for way in (_by_products, _by_eigh))
+        a, b = (way(Z, 1e-2, True, None) for way in (norm_by_products, _by_eigh))
         apart = [float(torch.abs(x - y).max()) for x, y in zip(a, b, strict=True)]
         say("norms", groups=k, rows=n, labels=c, ms=found, apart=[f"{x:.1e}" for x in apart])
 
