@@ -229,9 +229,7 @@ class AutoClassifier(MissingLabelClassifier):
         task.clock.plan(weighing + coupling)
         parts, scores, board = try_all(task)
         shares = np.array([part.shares for part in parts])
-        fold = np.full(len(T), -1)
-        for number, (_, test) in enumerate(task.folds):
-            fold[test] = number
+        fold = task.fold
         task.clock.say("weighing the parts")
         eta = np.full(T.shape, np.nan)
         if len(task.folds) > 1:
