@@ -26,7 +26,8 @@ from dm2l.baselines import LEMLClassifier, LSMLClassifier, MaskedRidgeClassifier
 from dm2l.features import default_ridge
 
 DENSE = 5000  # columns beyond which a method that has to write zeros out is left out
-PER_LABEL = 200  # labels beyond which one model a label is left out
+PER_LABEL = 60  # labels beyond which one model a label is left out
+JOINT = 100  # labels beyond which their covariance is not learnt with the weights
 
 
 class Chain(ClassifierMixin, BaseEstimator):
@@ -111,6 +112,15 @@ def _scale(X: Any) -> float:
     return float(1 / (X.shape[1] * max(square - X.mean() ** 2, 1e-12)))
 
 
+def _kernel(X: Any, weights: tuple[float, ...], coupling: str | None = None) -> list[Any]:
+    return [
+        DM2LClassifier(d, a, kernel="rbf", gamma=g * _scale(X), coupling=coupling)
+        for g in (0.3, 1.0)
+        for a in (0.1, 1.0)
+        for d in weights
+    ]
+
+
 Method = Callable[[Any], list[Any]]
 METHODS: dict[str, Method] = {
     "masked ridge": lambda X: [MaskedRidgeClassifier(alpha=a, coupling=None) for a in _ridges(X)],
@@ -125,11 +135,14 @@ METHODS: dict[str, Method] = {
     "extra trees": lambda X: _each(
         ExtraTreesClassifier(500, random_state=0), min_samples_leaf=(1, 3)
     ),
-    "hist boosting": lambda X: _each(
-        HistGradientBoostingClassifier(early_stopping=False, random_state=0),
-        max_leaf_nodes=(7, 31),
-        learning_rate=(0.03, 0.1),
-    ),
+    "hist boosting": lambda X: [
+        OneVsRestMasked(
+            HistGradientBoostingClassifier(
+                learning_rate=rate, max_leaf_nodes=leaves, early_stopping=False, random_state=0
+            )
+        )
+        for rate, leaves in ((0.1, 7), (0.03, 31))
+    ],
     "chain of forests": lambda X: [Chain(1), Chain(3)],
     "LEML": lambda X: [LEMLClassifier(r, a) for r in (10, 40) for a in (3.0, 30.0)],
     "LSML": lambda X: [LSMLClassifier()],
@@ -137,12 +150,9 @@ METHODS: dict[str, Method] = {
     "DM2L linear": lambda X: [
         DM2LClassifier(d, a, coupling=None) for a in _ridges(X)[1:] for d in (0.0, 0.3, 1.5)
     ],
-    "DM2L rbf": lambda X: [
-        DM2LClassifier(d, a, kernel="rbf", gamma=g * _scale(X), coupling=None)
-        for g in (0.3, 1.0)
-        for a in (0.1, 1.0)
-        for d in (0.0, 0.3, 1.5)
-    ],
+    "kernel ridge": lambda X: _kernel(X, (0.0,)),
+    "DM2L rbf": lambda X: _kernel(X, (0.0, 0.3, 1.5)),
+    "DM2L rbf, joint": lambda X: _kernel(X, (0.0, 0.3, 1.5), "joint"),
 }
 
 
@@ -169,6 +179,8 @@ def left_out(name: str, shape: tuple[int, int], n_labels: int) -> str:
         return "torch is not installed"
     if name in ("hist boosting", "masked MLP", "LSML") and shape[1] > DENSE:
         return f"{shape[1]} columns, sparse"
+    if name == "DM2L rbf, joint" and n_labels > JOINT:
+        return f"{n_labels} labels, their covariance"
     single = name in ("logistic regression", "kNN", "SVM rbf", "random forest", "extra trees")
     boosted = name in ("hist boosting", "LightGBM", "XGBoost", "chain of forests")
     if n_labels > PER_LABEL and (single or boosted):
