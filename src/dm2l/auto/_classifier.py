@@ -21,7 +21,14 @@ from dm2l.auto._effort import EFFORTS, Clock, bytes_free, to_stderr
 from dm2l.auto._features import Features
 from dm2l.auto._leaderboard import add_gains, try_all
 from dm2l.auto._parts import Part, Task
-from dm2l.auto._quality import brier, cross_fitted, label_auc, label_table, log_loss
+from dm2l.auto._quality import (
+    brier,
+    cross_fitted,
+    label_auc,
+    label_table,
+    log_loss,
+    on_new_rows,
+)
 from dm2l.auto._stack import Stack
 from dm2l.base import MissingLabelClassifier
 from dm2l.labels import Entries, Signs
@@ -86,10 +93,12 @@ class AutoClassifier(MissingLabelClassifier):
         gains by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
     estimate_ : dict of Interval
         ``label_auc``, ``log_loss`` and ``brier`` of the stack on rows that neither its models nor
-        its weights and curves have seen, with 95 % intervals by rows. Settings of the parts were
-        chosen on a sample of all rows.
+        its weights and curves have seen, and where the value of as many new rows as a fold has
+        lies (95 %). Folds learn from fewer rows than the model that is left, and settings of the
+        parts were chosen on a sample of all rows; one makes up for the other, about.
     label_quality_ : dict
-        The same for each label: counts, AUC with interval, average precision, log-loss.
+        Of each label counts, AUC with an interval for its expectation (95 %), average precision
+        and log-loss.
     held_out_ : ndarray of shape (n_rows, n_labels)
         The probabilities that this rests on; NaN where there are none.
     held_out_folds_ : ndarray of shape (n_rows,)
@@ -267,10 +276,11 @@ class AutoClassifier(MissingLabelClassifier):
     def _report(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
         selection = self._selection
         names = self.label_names_[selection.learnable]
+        folds = int(fold.max()) + 1
         self.estimate_ = {
-            "label_auc": label_auc(eta, T, fold)[0],
-            "log_loss": log_loss(eta, T),
-            "brier": brier(eta, T),
+            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
+            "log_loss": on_new_rows(log_loss(eta, T), folds),
+            "brier": on_new_rows(brier(eta, T), folds, 1.0),
         }
         self.label_quality_ = label_table(eta, T, names, fold)
         p = expit(eta)

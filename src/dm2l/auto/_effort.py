@@ -16,6 +16,10 @@ class OutOfTimeError(Exception):
     """Raised inside a part that the time limit does not leave room for."""
 
 
+class NoGainError(Exception):
+    """Raised inside a part that brings the stack nothing."""
+
+
 @dataclass(frozen=True)
 class Effort:
     """What is spent.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.auto._effort import OutOfTimeError
+from dm2l.auto._effort import NoGainError, OutOfTimeError
 from dm2l.auto._parts import TRIAL, Part, Task, candidates
 from dm2l.auto._quality import cross_fitted, label_auc, log_loss
 from dm2l.auto._stack import MOST_ENTRIES, Stack
@@ -54,9 +54,10 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
                 a_fit = (candidate.seconds - candidate.choosing) / fits
                 task.clock.begin(a_fit / max(len(found), 1))
                 for part in found:
-                    helps = partial(_helps, task, [*parts, part], scores) if race and parts else None
-                    held = part.held_out(task, helps)
-                    if held is None:
+                    helps = partial(_helps, task, [*parts, part], scores)
+                    try:
+                        held = part.held_out(task, helps if race and parts else None)
+                    except NoGainError:
                         skipped.append((part.name, part.settings, GAINLESS))
                         task.clock.plan(-a_fit * (fits - TRIAL) / len(found))
                         continue
@@ -79,7 +80,8 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
 def _helps(task: Task, parts: list[Part], scores: list[Floats], new: Floats) -> bool:
     """Whether the stack would give weight to the last part, by the rows that have its scores."""
     rows = np.isfinite(new).any(axis=1)
-    weights = None if task.entries is None else task.entries.weights[rows]
+    weights = None if task.entries is None else task.entries.weights
+    weights = None if weights is None else weights[rows]
     shares = np.array([part.shares for part in parts])
     both = np.stack([*scores, new])[:, rows]
     common = Stack.fit(both, task.T[rows], shares, weights).common

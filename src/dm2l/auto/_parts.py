@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dm2l.arrays import to_numpy
-from dm2l.auto._effort import Clock, Effort
+from dm2l.auto._effort import Clock, Effort, NoGainError
 from dm2l.auto._tuning import Setting, ridge_settings, sample_rows, with_norms
 from dm2l.base import fold_inputs, weighed
 from dm2l.baselines import OneVsRestMasked
@@ -108,10 +108,10 @@ class Part:
     in_folds: Any = None
     kernel: Kernel | None = None
 
-    def held_out(self, task: Task, helps: Callable[[Floats], bool] | None = None) -> Floats | None:
+    def held_out(self, task: Task, helps: Callable[[Floats], bool] | None = None) -> Floats:
         """Scores of every row by a model that did not see it; NaN where there is none.
 
-        None if ``helps`` denies it to those of the first :data:`TRIAL` folds.
+        ``helps`` says whether those of the first :data:`TRIAL` folds are worth the others.
         """
         X, model, pairwise = self.rows(task.X, task.F), self.model, False
         if self.in_folds is not None:
@@ -122,7 +122,7 @@ class Part:
         scores = np.full(task.T.shape, np.nan)
         for number, (train, test) in enumerate(task.folds, 1):
             if helps is not None and number == TRIAL + 1 and not helps(scores):
-                return None
+                raise NoGainError
             task.clock.check()
             task.clock.say(f"{self.name}: fold {number} of {len(task.folds)}")
             fold = clone(model)

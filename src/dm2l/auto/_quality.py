@@ -130,6 +130,19 @@ def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
     return _interval(mean, float(np.sqrt((by_row**2).sum())))
 
 
+def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
+    r"""Where the value of as many new rows as one of K folds has lies, by an interval of the mean.
+
+    A test set has noise of its own, which an interval for the mean leaves out: with the variance v
+    of the latter the difference has :math:`v (1 + K + K / (K - 1))`, the last for training rows
+    that folds share (Nadeau and Bengio).
+    """
+    half = max(found.mean - found.low, found.high - found.mean)
+    half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
+    low, high = max(found.mean - half, 0.0), min(found.mean + half, most)
+    return Interval(found.mean, float(low), float(high))
+
+
 def _interval(mean: float, error: float, most: float = np.inf) -> Interval:
     low, high = max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most)
     return Interval(float(mean), float(low), float(high))

@@ -13,7 +13,7 @@ from scipy.special import logit
 from scipy.stats import t
 from sklearn.metrics import average_precision_score
 
-from dm2l.auto import label_auc, label_table
+from dm2l.auto import label_auc, label_table, on_new_rows
 from dm2l.labels import ConstantLabelWarning
 from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate, evaluate_ticks
@@ -251,8 +251,7 @@ def _estimate(
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
     # The rows of all folds tell the spread of this one better than a handful of folds do.
     by_rows = label_auc(logit(np.clip(p, 1e-13, 1 - 1e-13)), T, fold)[0]
-    mean, half = values["label_auc"].mean, (by_rows.mean - by_rows.low) * np.sqrt(len(measured) + 1)
-    values["label_auc"] = Interval(mean, max(mean - half, 0.0), min(mean + half, 1.0))
+    values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
     return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), told)
 
 

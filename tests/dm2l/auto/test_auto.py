@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import AutoClassifier
-from dm2l.auto import _classifier, _effort
+from dm2l.auto import _classifier, _effort, _leaderboard, _parts
+from dm2l.baselines import OneVsRestMasked
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
 from dm2l.persistence import load_model, save_model
@@ -34,7 +35,7 @@ def test_everything_is_tried_and_told(few_trees, data, capsys):
     model = AutoClassifier(random_state=0, verbose=1).fit(X, Y)
     board = pd.DataFrame(model.leaderboard_)
     assert set(board["model"][1:3]) == {"rbf kernel", "laplacian kernel"}
-    trees = ["random forest", "extra trees", "boosted trees"]
+    trees = ["extra trees", "random forest", "boosted trees"]
     assert board["model"].drop([1, 2]).tolist() == ["linear", *trees, "stack"]
     assert board["weight"][:6].sum() == pytest.approx(1)
     assert np.isfinite(board["label_auc"]).all()
@@ -44,6 +45,32 @@ def test_everything_is_tried_and_told(few_trees, data, capsys):
     said = capsys.readouterr().err
     assert "random forest: fold 2 of 2" in said
     assert "s left)" in said
+
+
+def test_parts_that_bring_nothing_are_given_up_after_two_folds(data, monkeypatch):
+    X, Y = data
+    fitted = []
+
+    class Noise(OneVsRestMasked):
+        def _fit_labels(self, X, T, entries=None):
+            fitted.append(len(T))
+
+        def _score_labels(self, X):
+            rng = np.random.default_rng(len(fitted))
+            return rng.normal(size=(len(X), int(self._learnable.sum())))
+
+    part = _parts.Part("noise", "loud", Noise())
+    noise = _parts.Candidate("noise", 0.0, 1.0, lambda: [part])
+    usual = _parts.candidates
+    monkeypatch.setattr(_leaderboard, "candidates", lambda task: [*usual(task), noise])
+    model = AutoClassifier("quick", cv=5, random_state=0).fit(X, Y)
+    assert len(fitted) == 2
+    board = pd.DataFrame(model.leaderboard_).set_index("model")
+    assert "2 folds" in board.loc["noise", "note"]
+    assert board.loc["noise", "settings"] == "loud"
+    assert "noise" not in model.models_
+    three = AutoClassifier("quick", cv=3, random_state=0).fit(X, Y)
+    assert np.isfinite(pd.DataFrame(three.leaderboard_).set_index("model").loc["noise", "log_loss"])
 
 
 def test_the_same_seed_gives_the_same_model(few_trees, data):

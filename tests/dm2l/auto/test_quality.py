@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
+from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from dm2l.auto import _quality as quality
@@ -34,6 +36,28 @@ def test_intervals_by_rows_cover_the_truth():
         covered.append([f.low <= t <= f.high for f, t in zip(found, (truth, loss), strict=True)])
     assert (np.mean(covered, axis=0) > 0.9).all()
     assert (np.mean(covered, axis=0) < 0.99).all()
+
+
+def test_estimates_cover_new_rows_as_many_as_a_fold_has():
+    """Of a linear model that is fitted in folds and to all rows, as the estimator does it."""
+    W = np.random.default_rng(9).normal(size=(10, 3)) / 3
+    covered, in_mean = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(240, 10))
+        T = np.where(rng.random((240, 3)) < expit(X @ W - 1), 1, -1)
+        fold, eta = np.arange(200) % 5, np.zeros((200, 3))
+        for number in range(5):
+            rest = np.flatnonzero(fold != number)
+            eta[fold == number] = Ridge(10.0).fit(X[rest], T[rest]).predict(X[:200][fold == number])
+        whole = Ridge(10.0).fit(X[:200], T[:200]).predict(X[200:])
+        found = quality.label_auc(eta, T[:200], fold)[0]
+        low, high = quality.on_new_rows(found, 5, 1.0)[1:]
+        value = quality.label_auc(whole, T[200:])[0].mean
+        covered.append(low <= value <= high)
+        in_mean.append(found.low <= value <= found.high)
+    assert 0.92 <= np.mean(covered) <= 0.985
+    assert np.mean(in_mean) < 0.8
 
 
 def test_rows_are_paired_with_those_of_their_fold():
