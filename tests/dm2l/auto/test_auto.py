@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
 from dm2l.auto import _classifier, _effort, _leaderboard, _parts
@@ -51,20 +52,19 @@ def test_parts_that_bring_nothing_are_given_up_after_two_folds(data, monkeypatch
     X, Y = data
     fitted = []
 
-    class Noise(OneVsRestMasked):
-        def _fit_labels(self, X, T, entries=None):
-            fitted.append(len(T))
+    class Noise(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            fitted.append(len(y))
+            return super().fit(X, y)
 
-        def _score_labels(self, X):
-            rng = np.random.default_rng(len(fitted))
-            return rng.normal(size=(len(X), int(self._learnable.sum())))
-
-    part = _parts.Part("noise", "loud", Noise())
+    part = _parts.Part(
+        "noise", "loud", OneVsRestMasked(Noise(strategy="stratified", random_state=0))
+    )
     noise = _parts.Candidate("noise", 0.0, 1.0, lambda: [part])
     usual = _parts.candidates
     monkeypatch.setattr(_leaderboard, "candidates", lambda task: [*usual(task), noise])
     model = AutoClassifier("quick", cv=5, random_state=0).fit(X, Y)
-    assert len(fitted) == 2
+    assert len(fitted) == 2 * Y.shape[1]
     board = pd.DataFrame(model.leaderboard_).set_index("model")
     assert "2 folds" in board.loc["noise", "note"]
     assert board.loc["noise", "settings"] == "loud"

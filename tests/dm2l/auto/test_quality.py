@@ -56,8 +56,8 @@ def test_estimates_cover_new_rows_as_many_as_a_fold_has():
         value = quality.label_auc(whole, T[200:])[0].mean
         covered.append(low <= value <= high)
         in_mean.append(found.low <= value <= found.high)
-    assert 0.92 <= np.mean(covered) <= 0.985
-    assert np.mean(in_mean) < 0.8
+    assert 0.9 <= np.mean(covered) <= 0.99  # 0.96 without the part of rows that folds share
+    assert np.mean(in_mean) < 0.7
 
 
 def test_rows_are_paired_with_those_of_their_fold():
