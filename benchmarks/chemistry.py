@@ -37,6 +37,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from dm2l import AutoClassifier, DM2LClassifier
 from dm2l.baselines import OneVsRestMasked
 from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.model_selection import MultilabelKFold
 from dm2l.tables import load_bundle, read_table
 
 RESULTS = Path(__file__).parent / "results" / "chemistry.json"
@@ -136,6 +137,7 @@ def prepare(options: argparse.Namespace) -> None:
     where = np.cumsum(known) - 1
     tests = {split: held_out(split, smiles, options.seed) for split in SPLITS}
     rows = {f"test_{split}": where[test[known[test]]] for split, test in tests.items()}
+    rows["scaffold"] = scaffold_groups(smiles[known])
     content = {"indices": X.indices, "indptr": X.indptr, "n_bits": X.shape[1], **rows}
     np.savez_compressed(options.prepare, Y=table.Y[known], name=options.table.name, **content)
 
@@ -148,7 +150,10 @@ def by_estimator(split: str, options: argparse.Namespace) -> Run:
     X, Y = sp.csr_array((data, content["indices"], content["indptr"]), shape=shape), content["Y"]
     test = content[f"test_{split}"]
     train = np.setdiff1d(np.arange(len(Y)), test)
-    model: Any = AutoClassifier(options.effort, n_jobs=-1, random_state=options.seed)
+    cv = None
+    if options.groups:
+        cv = MultilabelKFold(5, groups=content[options.groups][train], random_state=0)
+    model: Any = AutoClassifier(options.effort, cv=cv, n_jobs=-1, random_state=options.seed)
     if options.kernel:
         model = DM2LClassifier(kernel=options.kernel, coupling="joint")
     _, seconds = timed(lambda: model.fit(X[train], Y[train]), resource.RUSAGE_SELF)

@@ -16,10 +16,10 @@ from dm2l.labels import Signs
 
 Floats = NDArray[np.float64]
 
-# Share of the weights after a few folds below which a part is not worth the others: on scene three
+# Share of the log-odds after a few folds below which a part is not worth the rest: on scene three
 # quarters of the time went into trees that brought 0.0002 AUC.
 WORTHWHILE = 0.1
-GAINLESS = f"given up: hardly any weight after {TRIAL} folds"
+GAINLESS = f"given up: hardly any say after {TRIAL} folds"
 
 
 def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
@@ -78,14 +78,15 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
 
 
 def _helps(task: Task, parts: list[Part], scores: list[Floats], new: Floats) -> bool:
-    """Whether the stack would give weight to the last part, by the rows that have its scores."""
+    """Whether the last part would have a say in the stack, by the rows that have its scores."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if task.entries is None else task.entries.weights
     weights = None if weights is None else weights[rows]
     shares = np.array([part.shares for part in parts])
     both = np.stack([*scores, new])[:, rows]
-    common = Stack.fit(both, task.T[rows], shares, weights).common
-    return bool(common[-1] >= WORTHWHILE * common.sum())
+    stack = Stack.fit(both, task.T[rows], shares, weights)
+    says = (stack.weights * stack.slope).mean(axis=1)  # of scores that have one spread
+    return bool(says[-1] >= WORTHWHILE * says.sum())
 
 
 def _add(board: dict[str, list[Any]], name: str, settings: str, **values: Any) -> None:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from dm2l.arrays import to_numpy
 from dm2l.auto._effort import Clock, Effort, NoGainError
-from dm2l.auto._tuning import Setting, ridge_settings, sample_rows, with_norms
+from dm2l.auto._tuning import Sample, Setting, ridge_settings, with_norms
 from dm2l.base import fold_inputs, weighed
 from dm2l.baselines import OneVsRestMasked
 from dm2l.classifier import DM2LClassifier
@@ -78,6 +78,14 @@ class Task:
         for number, (_, test) in enumerate(self.folds):
             fold[test] = number
         return fold
+
+    def sample(self) -> Sample:
+        """Rows on which settings are chosen."""
+        rows = np.arange(len(self.T))
+        if len(rows) > self.effort.sample:
+            order = np.random.default_rng(self.seed).permutation(len(rows))
+            rows = np.sort(order[: self.effort.sample])
+        return Sample(self.F[rows], self.T[rows], self.fold[rows])
 
 
 @dataclass(eq=False)
@@ -195,30 +203,28 @@ def candidates(task: Task) -> Iterator[Candidate]:
 
 
 def _linear(task: Task) -> Part:
-    rows = sample_rows(task.T, task.effort.sample, task.seed)
-    F, T = task.F[rows], task.T[rows]
+    sample = task.sample()
     task.clock.say("linear model: choosing settings")
-    found = ridge_settings(F, T, "linear", None)
+    found = ridge_settings(sample, "linear", None)
     if task.T.shape[1] <= task.effort.labels:
-        found = with_norms(F, T, found)
+        found = with_norms(sample, found)
     model = DM2LClassifier(coupling=_coupling(task), **found.parameters())
     return Part("linear", found.in_words(), model)
 
 
 def _kernels(task: Task, exact: bool) -> list[Part]:
-    rows = sample_rows(task.T, task.effort.sample, task.seed)
-    F, T = task.F[rows], task.T[rows]
+    sample = task.sample()
     found = []
     for kernel, gammas in _widths(task):
         task.clock.say(f"{kernel} kernel: choosing settings")
-        found.append(ridge_settings(F, T, kernel, gammas))
+        found.append(ridge_settings(sample, kernel, gammas))
         task.clock.check()
     found.sort(key=lambda setting: -setting.skill)
     parts = []
     for best in found[: task.effort.kernels]:
         task.clock.say(f"{best.kernel} kernel: choosing the weight of the norms")
         if task.T.shape[1] <= task.effort.labels:
-            best = with_norms(F, T, best)
+            best = with_norms(sample, best)
         parts.append(_kernel_part(task, best, exact))
     return parts
 

@@ -72,47 +72,63 @@ def _explained(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[n
     return np.where(fine, np.maximum(across, 0.0) ** 2, 0.0) / np.where(fine, own * total, 1.0)
 
 
-def sample_rows(T: Signs, most: int, seed: int) -> NDArray[np.intp]:
-    """Some rows, or all."""
-    if len(T) <= most:
-        return np.arange(len(T))
-    return np.sort(np.random.default_rng(seed).permutation(len(T))[:most])
+class Sample(NamedTuple):
+    """Rows to choose by: features, signs, and the fold of each in what comes after.
+
+    Folds keep together what belongs together, so a search has the same, merged to a few.
+    """
+
+    X: Any
+    T: Signs
+    fold: NDArray[np.intp]
+
+    def cut(self, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Sample:
+        """Some rows and labels."""
+        return Sample(take_rows(self.X, rows), self.T[np.ix_(rows, labels)], self.fold[rows])
+
+    def splits(self, most: int = 3) -> Any:
+        """Training and test rows of each merged fold, or how many to make where there are none."""
+        folds = int(self.fold.max()) + 1
+        merged = self.fold * min(most, folds) // max(folds, 1)
+        here = [(np.flatnonzero(merged != f), np.flatnonzero(merged == f)) for f in range(most)]
+        held = [(train, test) for train, test in here if len(train) and len(test)]
+        return held if len(held) > 1 else min(most, len(self.T))
 
 
-def ridge_settings(X: Any, T: Signs, kernel: str, gammas: Sequence[float] | None) -> Setting:
+def ridge_settings(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> Setting:
     """The best ridge and width of a kernel without nuclear norms."""
-    return _search(X, T, kernel, gammas, None, (0.0,))
+    return _search(sample, kernel, gammas, None, (0.0,))
 
 
-def with_norms(X: Any, T: Signs, found: Setting) -> Setting:
+def with_norms(sample: Sample, found: Setting) -> Setting:
     """The best weight of the norms with these settings."""
     gammas = None if found.gamma is None else [found.gamma]
-    return _search(X, T, found.kernel, gammas, [found.alpha], LAMBDAS)
+    return _search(sample, found.kernel, gammas, [found.alpha], LAMBDAS)
 
 
 def _search(
-    X: Any,
-    T: Signs,
+    sample: Sample,
     kernel: str,
     gammas: Sequence[float] | None,
     alphas: Sequence[float] | None,
     lambdas: Sequence[float],
 ) -> Setting:
+    T = sample.T
     both = (T > 0).any(axis=0) & (T < 0).any(axis=0)
     rows = np.flatnonzero((T[:, both] != 0).any(axis=1))
-    T = T[np.ix_(rows, np.flatnonzero(both))]
+    sample = sample.cut(rows, np.flatnonzero(both))
     search = DM2LClassifierCV(
         lambdas,
         alphas,
         gammas,
         kernel=kernel,
         scoring=skill,
-        cv=min(3, len(T)),
+        cv=sample.splits(),
         refit=False,
         coupling=None,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of labels that a sample shows one class of
-        search.fit(take_rows(X, rows), np.where(T == 0, np.nan, T > 0))
+        search.fit(sample.X, np.where(sample.T == 0, np.nan, sample.T > 0))
     gamma = None if search.gamma_ is None else float(search.gamma_)
     return Setting(kernel, gamma, search.alpha_, search.lambda_d_, search.best_score_)

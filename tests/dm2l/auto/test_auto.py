@@ -8,10 +8,11 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l.auto import _classifier, _effort, _leaderboard, _parts
+from dm2l.auto import _classifier, _effort, _leaderboard, _parts, _tuning
 from dm2l.baselines import OneVsRestMasked
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
+from dm2l.model_selection import MultilabelKFold
 from dm2l.persistence import load_model, save_model
 
 
@@ -301,3 +302,22 @@ def test_the_time_that_is_left_is_within_the_limit():
     clock.plan(1000.0)
     clock.say("working")
     assert "about 10 s left" in lines[0]
+
+
+def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
+    X, Y = data
+    groups = np.arange(len(X)) // 4
+    seen = []
+    usual = _tuning.DM2LClassifierCV.fit
+
+    def fit(self, X, Y):
+        seen.extend(self.cv)
+        return usual(self, X, Y)
+
+    monkeypatch.setattr(_tuning.DM2LClassifierCV, "fit", fit)
+    AutoClassifier("quick", cv=MultilabelKFold(5, groups=groups, random_state=0)).fit(X, Y)
+    assert seen
+    known = groups[(~np.isnan(Y)).any(axis=1)]
+    for train, test in seen:
+        assert len(train) + len(test) == len(known)
+        assert not set(known[train]) & set(known[test])
