@@ -3,7 +3,6 @@
     python benchmarks/study.py --out FILE.jsonl [--jobs 16] [--minutes 9] [--seeds 5] [--rows 1000]
                                [--sets emotions Tox21] [--rates 1 0.7 0.3] [--methods auto kNN]
                                [--chemistry FOLDER]
-    python benchmarks/study.py --summary FILE.jsonl [--out FILE.json]
 
 70 % of the rows, at most --rows, are learnt from, after entries were hidden uniformly; the rest, at
 most 2,000, is the test, with all of its labels (Tox21: with those that are known); rows are drawn
@@ -14,6 +13,7 @@ the best of its parts alone. Seconds hold everything but reading, and fit_second
 
 Results are lines of JSON; those that are there already are not computed again. After --minutes no
 cell is started any more, and a minute later those that still run are given up.
+`benchmarks/study_summary.py` adds up.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ import argparse
 import json
 import time
 import warnings
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from record import write
 from resumable import one_thread, side_by_side, stored
 from scipy.special import expit
 from sklearn.base import clone
@@ -42,7 +40,6 @@ from dm2l.datasets import load_dataset
 from dm2l.masks import hide_uniform
 from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
 from dm2l.model_selection import MultilabelKFold
-from dm2l.plots import ranks
 
 # By cost.
 SETS = (
@@ -56,9 +53,6 @@ RATES = (1.0, 0.7, 0.3)
 PART = "auto, best part"
 OURS = {"auto": "normal", "auto quick": "quick", "auto best": "best"}
 KEY = ("data", "rate", "seed", "method")
-# Whether higher is better.
-LOWER = ("rkl", "cvg", "hamming", "logloss")
-MEASURES = {name: name not in LOWER for name in ("auc", "map", "ap", *LOWER)}
 Cell = tuple[str, float, int, str]
 
 
@@ -190,77 +184,10 @@ def compute(cell: Cell, rows: int, chemistry: Path | None, out: Path) -> str:
     return f"{data} {rate} {seed} {name}: {row.get('auc', reason)}, {row['seconds']} s"
 
 
-def summarise(rows: list[dict[str, Any]], out: Path | None) -> None:
-    """Mean ranks over sets and rates by measure, Friedman, Nemenyi, and the largest losses."""
-    last = {tuple(row[name] for name in KEY): row for row in rows}
-    groups: dict[Any, list[Any]] = defaultdict(list)
-    for row in last.values():
-        if "reason" not in row:
-            values = [row[name] for name in (*MEASURES, "seconds")]
-            groups[row["data"], row["rate"], row["method"]].append(values)
-    table = {key: np.mean(values, axis=0) for key, values in groups.items()}
-    blocks = list(dict.fromkeys(key[:2] for key in table))
-    names = list(dict.fromkeys(key[2] for key in table))
-    common = [n for n in names if sum((*b, n) in table for b in blocks) >= 0.8 * len(blocks)]
-    full = [b for b in blocks if all((*b, n) in table for n in common)]
-    print(f"{len(full)} sets x rates of {len(blocks)} have all of {len(common)} methods")
-    found: dict[str, Any] = {"blocks": len(full), "sets": len({b[0] for b in full})}
-    every = []
-    for j, (measure, higher) in enumerate(MEASURES.items()):
-        values = np.array([[table[(*b, n)][j] for n in common] for b in full])
-        every.append(values if higher else -values)
-        found[measure] = _compare(measure, values, higher, common, full)
-    together = np.concatenate(every)
-    # Blocks of one set are not independent: the test is over means of a set's ranks.
-    found["all"] = _compare("all measures", together, True, common, full * len(MEASURES))
-    seconds = {n: float(np.mean([table[(*b, n)][-1] for b in full])) for n in common}
-    found["seconds"] = {n: round(s, 1) for n, s in sorted(seconds.items(), key=lambda i: i[1])}
-    print("seconds:", found["seconds"])
-    found["behind"] = _behind(table, blocks)
-    if out is not None:
-        write(out, found)
-
-
-def _compare(name: str, values: Any, higher: bool, names: list[str], blocks: Any) -> dict[str, Any]:
-    mean_ranks = ranks.average_ranks(values, higher)
-    sets = list(dict.fromkeys(b[0] for b in blocks))
-    place = np.array([sets.index(b[0]) for b in blocks])
-    own = np.array([ranks.average_ranks(values[place == s], higher) for s in range(len(sets))])
-    p = ranks.friedman(own, False).f_p_value if len(sets) > 1 else float("nan")
-    cd = ranks.nemenyi_critical_difference(len(names), len(sets)) if len(sets) > 1 else float("nan")
-    print(f"\n{name}: Friedman over {len(sets)} sets p {p:.2g}, critical difference {cd:.2f}")
-    for k in np.argsort(mean_ranks):
-        print(f"  {mean_ranks[k]:5.2f}  {values[:, k].mean():9.4f}  {names[k]}")
-    return {
-        "mean_ranks": {names[k]: round(float(mean_ranks[k]), 3) for k in np.argsort(mean_ranks)},
-        "means": {n: round(float(v), 4) for n, v in zip(names, values.mean(axis=0), strict=True)},
-        "friedman_p": p,
-        "critical_difference": cd,
-    }
-
-
-def _behind(table: dict[Any, Any], blocks: list[Any]) -> list[dict[str, Any]]:
-    """Where a competitor has a better label AUC than the automatic estimator, the worst first."""
-    found = []
-    for block in blocks:
-        others = {k[2]: v[0] for k, v in table.items() if k[:2] == block and k[2] not in OURS}
-        if (*block, "auto") not in table or not others:
-            continue
-        best = max(others, key=lambda name: others[name])
-        gap = float(others[best] - table[(*block, "auto")][0])
-        if gap > 0:
-            row = {"data": block[0], "rate": block[1], "best": best, "gap": round(gap, 4)}
-            found.append(row)
-    found.sort(key=lambda row: -row["gap"])
-    print("\nbehind the best competitor, label AUC:", *found, sep="\n  ")
-    return found
-
-
 def main() -> None:
     names = [*METHODS, *OURS]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--summary", type=Path)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--rates", nargs="+", type=float, default=RATES)
     parser.add_argument("--methods", nargs="+", choices=names, default=names[: -len(OURS) + 2])
@@ -270,11 +197,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0)
     arguments = parser.parse_args()
-    if arguments.summary:
-        summarise(stored(arguments.summary), arguments.out)
-        return
-    if arguments.out is None:
-        parser.error("--out or --summary")
     done = {tuple(row[name] for name in KEY) for row in stored(arguments.out)}
     todo = [
         (data, rate, seed, name)
