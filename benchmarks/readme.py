@@ -358,6 +358,77 @@ def selection() -> str:
     return "\n".join(lines)
 
 
+SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
+
+
+def study() -> str:
+    """The automatic estimator against what a user would pick instead; nothing before it was run."""
+    if not (HERE / "results" / "study.json").exists():
+        return ""
+    record = load("study")
+    ranked, by = record["all"], record["by_measure"]
+    best = list(ranked["mean_ranks"])[:7]
+    worst = max(ranked["wilcoxon_holm"].values())
+    lines = [
+        f"{len(record['sets'])} sets, {len(record['by_rate'])} rates, seven measures: mean ranks "
+        f"of {len(ranked['mean_ranks'])} methods tuned by the same folds (p against "
+        f"`AutoClassifier` after Holm: at most {worst:.2g}; [all](docs/choosing.md#measured)).",
+        "",
+        "| | mean rank | " + " | ".join(SHOWN.values()) + " | seconds |",
+        "|---" * (len(SHOWN) + 3) + "|",
+    ]
+    for name in best:
+        values = (f"{by[measure]['means'][name]:.3f}" for measure in SHOWN)
+        label = "`AutoClassifier()`" if name == "auto" else name
+        lines.append(
+            f"| {label} | {ranked['mean_ranks'][name]:.1f} | "
+            + " | ".join(values)
+            + f" | {record['seconds'][name]:.0f} |"
+        )
+    pieces = (
+        f"{name} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
+        for name, g in record["gains"].items()
+    )
+    lines += ["", "What each piece brings in label AUC (95 %): " + "; ".join(pieces) + "."]
+    return "\n".join(lines)
+
+
+def ranks() -> str:
+    """Every method by every measure."""
+    if not (HERE / "results" / "study.json").exists():
+        return ""
+    record = load("study")
+    by = {"all": record["all"]} | record["by_measure"]
+    lines = ["| mean rank | " + " | ".join(by) + " | p | seconds |", "|---" * (len(by) + 3) + "|"]
+    for name in record["all"]["mean_ranks"]:
+        cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
+        p = record["all"]["wilcoxon_holm"].get(name)
+        cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lost = [row for row in record["behind"] if row["gap"] > 0]
+    words = "; ".join(f"{r['data']} {r['rate']:g} by {r['gap']:.3f} ({r['best']})" for r in lost)
+    time, told = record["times_of_a_forest"], record["estimate"]
+    lines += [
+        "",
+        f"Behind the best of the others in label AUC: {words or 'nowhere'}. Time, in forests of "
+        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval of "
+        f"`estimate_` held the test rows' label AUC in {told['covered']} of {told['runs']} runs.",
+    ]
+    return "\n".join(lines)
+
+
+def gains() -> str:
+    """What terms, coupling and stack bring, better is positive."""
+    if not (HERE / "results" / "study.json").exists():
+        return ""
+    found = load("study")["gains"]
+    lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
+    for name, one in found.items():
+        cells = (f"{one[m][0]:+.4f} ({one[m][1]:+.4f} to {one[m][2]:+.4f})" for m in SHOWN)
+        lines.append(f"| {name} | {one['sets']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def completion() -> str:
     """Hidden entries, filled by ours and by others."""
     record = load("completion")["holes"]
@@ -450,7 +521,9 @@ def doubtful() -> str:
 
 
 PAGES = {
-    "README.md": {"coupled": coupled, "arts": arts, "fit": fit},
+    "README.md": {"coupled": coupled, "study": study, "fit": fit},
+    "docs/benchmarks.md": {"arts": arts},
+    "docs/choosing.md": {"ranks": ranks, "gains": gains},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
     "docs/speed.md": {
         "speed": speed,
