@@ -411,8 +411,8 @@ def ranks() -> str:
     lines += [
         "",
         f"Behind the best of the others in label AUC: {words or 'nowhere'}. Time, in forests of "
-        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval of "
-        f"`estimate_` held the test rows' label AUC in {told['covered']} of {told['runs']} runs.",
+        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval "
+        f"of `estimate_` held that of the test rows in {told['covered']} of {told['runs']} runs.",
     ]
     return "\n".join(lines)
 
