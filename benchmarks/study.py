@@ -169,7 +169,9 @@ def compute(cell: Cell, rows: int, chemistry: Path | None, out: Path) -> str:
             model = AutoClassifier(OURS[name], time_limit=MOST_SECONDS, random_state=seed)
             P, board = model.fit(X_train, shown).predict_proba(X[n:]), model.leaderboard_
             parts = zip(board["model"], board["label_auc"], board["weight"], strict=True)
-            row["setting"] = {m: [round(float(a), 4), round(float(w), 3)] for m, a, w in parts}
+            row["setting"] = {
+                m: [round(float(a), 4), round(float(w), 3)] for m, a, w in parts if a == a
+            }
             row["estimate"] = [float(v) for v in model.estimate_["label_auc"]]
             if name == "auto":
                 alone = {"method": PART, "seconds": 0.0}

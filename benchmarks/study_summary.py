@@ -35,6 +35,8 @@ GAINS = {
     "stacking": ("auto", "auto, best part"),
     "effort normal, not quick": ("auto", "auto quick"),
 }
+# Of the sets and rates that any competitor has, how many a method needs to be ranked.
+MOSTLY = 0.7
 Table = dict[tuple[str, float, str], dict[str, float]]
 
 
@@ -172,7 +174,9 @@ def main() -> None:
     table = means(rows)
     blocks = list(dict.fromkeys(key[:2] for key in table))
     names = [n for n in dict.fromkeys(key[2] for key in table) if n not in PIECES]
-    common = [n for n in names if sum((*b, n) in table for b in blocks) >= 0.6 * len(blocks)]
+    count = {n: sum((*b, n) in table for b in blocks) for n in names}
+    most = max(count[n] for n in names if n != "auto")
+    common = [n for n in names if count[n] >= MOSTLY * most]
     full = [b for b in blocks if all((*b, n) in table for n in common)]
     record: dict[str, Any] = {
         "sets": list(dict.fromkeys(data for data, _ in full)),
