@@ -38,9 +38,13 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(path: Path, record: dict[str, Any]) -> None:
-    """Store a record; the file is complete or not there."""
+def write(path: Path, record: dict[str, Any], ran_on: str | None = None) -> None:
+    """Store a record; the file is complete or not there.
+
+    ``ran_on`` names the machine of lines that were computed elsewhere and are added up here.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(record | {"machine": machine()}, indent=1) + "\n")
+    here = machine() if ran_on is None else ran_on
+    partial.write_text(json.dumps(record | {"machine": here}, indent=1) + "\n")
     partial.replace(path)

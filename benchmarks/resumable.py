@@ -108,6 +108,7 @@ def options(description: str | None, results: str, seeds: int) -> argparse.Argum
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
     parser.add_argument("--summary", action="store_true", help=f"of the lines, into {results}")
+    parser.add_argument("--ran-on", help="with --summary: the machine of the lines, if another")
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--rates", nargs="+", type=float)
     parser.add_argument("--seeds", type=int, default=seeds)

@@ -1,6 +1,6 @@
 """What benchmarks/study.py has found: ranks, who is behind, times, and what each piece brings.
 
-python benchmarks/study_summary.py FILE.jsonl
+python benchmarks/study_summary.py FILE.jsonl [--ran-on MACHINE]
 
 Ranks are taken among the methods that most sets have, over sets and rates that have all of them,
 with means over repetitions. Sets are what tests count: rates and measures of one are averaged.
@@ -8,8 +8,8 @@ with means over repetitions. Sets are what tests count: rates and measures of on
 
 from __future__ import annotations
 
+import argparse
 import itertools
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,11 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    rows = stored(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--ran-on", help="the machine of the lines, if another")
+    given = parser.parse_args()
+    rows = stored(given.lines)
     table = means(rows)
     blocks = list(dict.fromkeys(key[:2] for key in table))
     names = [n for n in dict.fromkeys(key[2] for key in table) if n not in PIECES]
@@ -205,7 +209,7 @@ def main() -> None:
     print("behind", *itertools.islice(record["behind"], 12), sep="\n  ")
     print("gains", *record["gains"].items(), sep="\n  ")
     print("times", record["times_of_a_forest"], record["seconds"], record["estimate"], sep="\n")
-    write(RESULTS, record)
+    write(RESULTS, record, given.ran_on)
 
 
 if __name__ == "__main__":
