@@ -58,7 +58,7 @@ from dm2l.labels import (
     parse_labels,
 )
 from dm2l.parameters import check_choice, check_count, check_number
-from dm2l.ticks import ClassPrior, class_prior_of, read_ticks, unticked
+from dm2l.ticks import ClassPrior, above_zero, class_prior_of, read_ticks, unticked
 from dm2l.unsuitable import unsuitable
 
 # Of EM: curves, and what is unlabelled by them.
@@ -535,7 +535,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         return X
 
     def _all_scores(self, X: Any) -> Any:
-        return every_label(X, self._score_labels, self._learnable, self._constant)
+        scores = every_label(X, self._score_labels, self._learnable, self._constant)
+        corrected = self._unlabelled and self._learnable.any()
+        return above_zero(scores, self.class_prior_) if corrected else scores
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score every label; 0 is the border between the classes.
@@ -626,6 +628,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """By features alone."""
         if self._calibrator is not None:
             return self._calibrator.predict(to_numpy(self._all_scores(X)))
+        if self._unlabelled:
+            return plain_probability(to_numpy(self._all_scores(X)))
         constant = plain_probability(self._constant)
         return to_numpy(every_label(X, self._label_probabilities, self._learnable, constant))
 

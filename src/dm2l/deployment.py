@@ -75,6 +75,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     for step in before:
         X = _prepare(graph, X, step)
     scores = _scores(graph, X, last)
+    if last._unlabelled and last._learnable.any():
+        scores = _above_zero(graph, scores, last.class_prior_)
     probabilities = _probabilities(graph, scores, *_curves(last))
     decided = (scores, last.thresholds_)
     if last._calibrator is not None and last.threshold is None:
@@ -198,6 +200,16 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
         waves = getattr(model, "_waves", None)
         features = _kernel(graph, X, model) if waves is None else _waves(graph, X, waves)
     return graph("Add", graph("MatMul", features, float64(weights)), intercept)
+
+
+def _above_zero(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
+    """:func:`dm2l.ticks.above_zero`."""
+    pi = np.where(prior > 0, prior, 1.0)
+    p = graph("Div", graph("Add", scores, np.float64(1)), 2 * pi)
+    small = graph("Exp", graph("Sub", graph("Min", p, np.float64(1)), np.float64(1)))
+    small = graph("Sub", graph("Mul", small, 2 * pi), np.float64(1))
+    below = graph("And", graph("Less", p, np.float64(1)), prior > 0)
+    return graph("Where", below, small, scores)
 
 
 def _waves(graph: _Graph, X: str, waves: Any) -> str:

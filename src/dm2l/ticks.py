@@ -14,7 +14,8 @@ noisy. What is known of their noise goes into them: ticks are modelled as
 with a covariance of labels in what features tell (:math:`B`) and one in what they do not
 (:math:`\Sigma`, in which the labels of a row compete for its ticks), both found by EM. Every
 direction among labels gets the ridge that it deserves; a tick speaks for labels that depend on
-features as its own does.
+features as its own does. Where ticks are too few for that, :math:`B` is :math:`\tau \Sigma`, with
+the :math:`\tau` that ranks held-out ticks best, and a few directions beside it.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from dm2l.arrays import float64, like, to_numpy
+from dm2l.arrays import float64, like, namespace, to_numpy
 from dm2l.features import Features
 from dm2l.labels import Entries, Signs
 
 __all__ = [
     "ClassPrior",
     "Ticks",
+    "above_zero",
     "class_prior_of",
     "estimate_class_prior",
     "read_ticks",
@@ -42,6 +44,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 ROUNDS = 30
+# Ticks that each number of a covariance has to come from. Where labels have fewer, some directions
+# among them are learnt, in EARLY rounds: more fit the noise (docs/ticks.md).
+TICKS_A_NUMBER, EARLY = 2, 10
+# What the largest share of features could tell of a label, over its noise.
+LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
 # A share of the trace that keeps covariances away from singular ones: with one tick a row the
 # noise of all labels together is zero.
 JITTER = 1e-7
@@ -122,6 +129,39 @@ def unticked(p: Floats, rate: Floats) -> Floats:
     array([[0.5  , 0.333]])
     """
     return p * (1 - rate) / np.maximum(1 - rate * p, 1e-12)
+
+
+def above_zero(scores: Any, prior: Any) -> Any:
+    r"""Correct scores of which the probability would be next to nothing, or less than that.
+
+    A score of :math:`2 p - 1` with :math:`p < \pi`, the class prior, goes to that of
+    :math:`\pi e^{p / \pi - 1}`, which is above zero and keeps the order of rows. In a row it sets
+    a rare label that features speak against a little back, and a frequent one a lot.
+
+    Parameters
+    ----------
+    scores : array of shape (n, c)
+        Estimates of ``2 p - 1``, of any library.
+    prior : ndarray of shape (c,)
+        Class priors; zero: leave it.
+
+    Returns
+    -------
+    array of shape (n, c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.ticks import above_zero
+    >>> above_zero(np.array([[-1.5, 0.5]]), np.array([0.2, 0.2])).round(3)
+    array([[-0.958,  0.5  ]])
+    """
+    xp = namespace(scores)
+    known = np.asarray(prior) > 0
+    pi = like(np.where(known, prior, 1.0), scores)
+    ratio = (1 + scores) / (2 * pi)
+    small = 2 * pi * xp.exp(xp.where(ratio < 1, ratio, 1.0 + 0 * ratio) - 1) - 1
+    return xp.where((ratio < 1) & like(known, scores), small, scores)
 
 
 def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
@@ -285,7 +325,7 @@ class Ticks:
         signs = np.sign(said).astype(np.int8)
         ticks = (signs > 0).astype(np.float64)
         spectrum = _Spectrum.of(features)
-        smooth = spectrum.smooth(ticks)
+        smooth = spectrum.smooth(ticks, ticks)
         if class_prior is None:
             prior = _prior(smooth.honest, signs)
         else:  # chance may tick a larger share of some rows than all have
@@ -300,7 +340,7 @@ class Ticks:
             trust = np.where(no_rate > 0, noise[0] / np.maximum(noise[0] + other, 1e-12), 0.0)
             back = 2 / np.maximum(no_rate, 1e-6)
             said = (1 - trust) * (scale * ticks - 1) + trust * (1 - back * seen)
-            smooth = spectrum.smooth(said)
+            smooth = spectrum.smooth(said, ticks)
             return cls(smooth.fitted, smooth.pull, smooth.honest, prior)
         return cls(scale * smooth.fitted - 1, scale * smooth.pull, scale * smooth.honest - 1, prior)
 
@@ -335,13 +375,15 @@ class _Spectrum:
         U = to_numpy(float64(centred.scores(like(V, centred.example))))
         return cls(U, w, centred.intercept)
 
-    def smooth(self, S: Floats) -> _Smooth:
+    def smooth(self, S: Floats, ticks: Floats) -> _Smooth:
         """Fit of ``S``, found with the covariances that EM finds."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
         P, total = self.U.T @ R, R.T @ R
-        B, noise = self._covariances(P, total, n)
+        known = max(int(ticks.sum() / (TICKS_A_NUMBER * c)), 1)
+        level = self._level(S, R, P, ticks) if known < c - 1 and len(P) else None
+        B, noise = self._covariances(P, total, n, known, level)
         d, V = eigh(B, noise)
         back = noise @ V  # of V', the inverse
         d = np.maximum(d, 0.0)
@@ -349,17 +391,36 @@ class _Spectrum:
         rotated = R @ V
         fitted = self.U @ (share * (P @ V))
         left = rotated - fitted
-        leverage = (self.U**2) @ share + (1 / n if self.intercept else 0.0)
-        honest = rotated - left / np.maximum(1 - leverage, 1e-3)
+        honest = rotated - left / self._without(share)
         return _Smooth(mean + fitted @ back.T, (left * d) @ back.T, mean + honest @ back.T)
 
-    def _covariances(self, P: Floats, total: Floats, n: int) -> tuple[Floats, Floats]:
+    def _without(self, share: Floats) -> Floats:
+        """What residuals are to be divided by, so that they are those of rows left out."""
+        own = (self.U**2) @ share + (1 / len(self.U) if self.intercept else 0.0)
+        return np.maximum(1 - own, 1e-3)
+
+    def _level(self, S: Floats, R: Floats, P: Floats, ticks: Floats) -> float:
+        """Signal over noise, of all labels alike, by how ticks of rows left out rank in them."""
+        loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
+        for one in signal:
+            share = (self.w * one / (self.w * one + 1))[:, None]
+            scores = S - (R - self.U @ (share * P)) / self._without(share)
+            order = np.argsort(-scores, axis=1, kind="stable")
+            np.put_along_axis(place, order, np.arange(R.shape[1])[None, :], axis=1)
+            loss.append(place[ticks > 0].mean())
+        return float(signal[int(np.argmin(loss))])
+
+    def _covariances(
+        self, P: Floats, total: Floats, n: int, known: int, level: float | None
+    ) -> tuple[Floats, Floats]:
         r, c = P.shape
         one = np.trace(total) / (n * c) * np.eye(c) + 1e-300 * np.eye(c)
         noise = 0.9 * total / n + JITTER * one
         B = 0.1 * total / n / max(self.w.sum() / n, 1e-300) + JITTER * one
+        if level is not None:
+            B = level * noise
         w, rest = self.w[:, None], total - P.T @ P
-        for _ in range(ROUNDS if r else 0):
+        for _ in range((ROUNDS if level is None else EARLY) if r else 0):
             d, V = eigh(B, noise)
             back = noise @ V
             share = w * np.maximum(d, 0.0) / (w * np.maximum(d, 0.0) + 1)
@@ -368,8 +429,13 @@ class _Spectrum:
             inner = (mean / w).T @ mean / r + np.diag((share / w).mean(axis=0))
             left = rotated - mean
             outer = left.T @ left + V.T @ rest @ V + np.diag(share.sum(axis=0))
+            if level is not None:  # what probabilistic PCA leaves, with what is left over given
+                found, Q = np.linalg.eigh(inner)
+                found[:-known] = level
+                inner = (Q * np.maximum(found, level)) @ Q.T
             B, noise = back @ inner @ back.T, back @ outer @ back.T / n
-            # Off the diagonal, as many numbers as labels have to come from r directions.
-            B = (r * B + c * np.diag(np.diag(B))) / (r + c)
+            if level is None:
+                # Off the diagonal, as many numbers as labels have to come from r directions.
+                B = (r * B + c * np.diag(np.diag(B))) / (r + c)
             B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
         return B, noise

@@ -25,6 +25,7 @@ from dm2l.baselines import (
 from dm2l.datasets import make_missing_multilabel
 from dm2l.deployment import to_onnx
 from dm2l.extreme import ExtremeDM2LClassifier
+from dm2l.labels import ConstantLabelWarning
 from dm2l.persistence import load_model, save_model
 
 onnx = pytest.importorskip("onnx", reason="onnx is an extra: pip install '.[onnx]'")
@@ -123,6 +124,17 @@ def test_constant_labels_and_labels_of_which_nothing_is_known(data, calibration)
     Y[:, 0], Y[:, 1] = np.where(np.isnan(Y[:, 0]), np.nan, 1), np.nan
     agree(DM2LClassifier(calibration=calibration, cv=3).fit(X, Y), new)
     agree(kernel(calibration=calibration, cv=3).fit(X, 2 * Y - 1), new)
+
+
+@pytest.mark.parametrize("calibration", [None, "sigmoid"])
+def test_what_ticks_say_is_corrected_in_the_graph_too(data, calibration):
+    X, Y, new = data
+    ticks = np.where(Y == 1, 1.0, np.nan)
+    ticks[:, 2] = np.nan
+    model = DM2LClassifier(absent_label="unlabelled", calibration=calibration)
+    with pytest.warns(ConstantLabelWarning):
+        model.fit(X, ticks)
+    agree(model, new)
 
 
 def test_sparse_rows_float32_and_files_make_no_difference(data, tmp_path):

@@ -11,7 +11,14 @@ from dm2l.features import Features
 from dm2l.masks import hide_positives, keep_single_positive, read_ticked_list, stop_after
 from dm2l.metrics import evaluate_ticks, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
-from dm2l.ticks import Ticks, class_prior_of, estimate_class_prior, read_ticks, unticked
+from dm2l.ticks import (
+    Ticks,
+    above_zero,
+    class_prior_of,
+    estimate_class_prior,
+    read_ticks,
+    unticked,
+)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +101,41 @@ def test_a_class_prior_that_is_given_sets_the_level(rows):
     prior = truth.mean(axis=0)
     fitted = model(class_prior=prior).fit(X, Y)
     assert np.allclose(fitted.class_prior_, prior)
-    assert np.allclose((1 + fitted.decision_function(X).mean(axis=0)) / 2, prior, atol=1e-6)
+    plain = X @ fitted.coef_.T + fitted.intercept_  # before what is below zero is corrected
+    assert np.allclose((1 + plain.mean(axis=0)) / 2, prior, atol=1e-6)
     assert not fitted.class_prior_error_.any()
+
+
+def test_scores_below_zero_probability_are_corrected_and_keep_the_order_of_rows(rows):
+    X, _, Y = rows
+    fitted = model().fit(X, Y)
+    plain = X @ fitted.coef_.T + fitted.intercept_
+    scores, prior = fitted.decision_function(X), fitted.class_prior_
+    assert (plain < -1).any()
+    assert (scores > -1).all()
+    frequent = (1 + plain) / 2 >= prior
+    assert np.array_equal(scores[frequent], plain[frequent])
+    for j in range(Y.shape[1]):
+        assert (np.diff(scores[np.argsort(plain[:, j]), j]) >= 0).all()
+    # The curve and its slope go on where the correction begins.
+    near = 2 * (prior + np.array([[-1e-6], [0.0], [1e-6]])) - 1
+    assert np.allclose(above_zero(near, prior), near, atol=1e-10)
+
+
+def test_few_ticks_a_label_learn_few_directions(monkeypatch):
+    # Labels that three directions of features govern, seven ticks each.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 40))
+    z = X[:, :3] @ rng.normal(size=(3, 100)) - 1.5
+    truth = (z + rng.normal(size=z.shape) > 0).astype(float)
+    Y = keep_single_positive(truth[:700], random_state=0)
+    some = (Y == 1).any(axis=0)
+    Y, truth, fits = Y[:, some], truth[:, some], {}
+    for ticks_a_number in (2, 0.01):  # the second has all directions
+        monkeypatch.setattr("dm2l.ticks.TICKS_A_NUMBER", ticks_a_number)
+        fits[ticks_a_number] = model().fit(X[:700], Y)
+    few, all_of_them = (label_auc(truth[700:], f.decision_function(X[700:])) for f in fits.values())
+    assert few > all_of_them + 0.02
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.5, [0.5], np.full((2, 2), 0.5)])

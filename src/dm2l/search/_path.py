@@ -30,6 +30,7 @@ from dm2l.solvers import (
     solve_lbfgs,
 )
 from dm2l.threads import blas_threads, one_blas_thread
+from dm2l.ticks import above_zero
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
 SMOOTHING = 1e-2
@@ -99,8 +100,11 @@ def score_paths(
             part.seconds[a, place] = seconds + time.perf_counter() - start
             if W is not last:
                 learnt = partial(fitting.scores, attributes=found, selection=selection)
-                scores = every_label(X_test, learnt, learnable, constant)
-                score = metric(visible, to_numpy(scores))
+                scores = to_numpy(every_label(X_test, learnt, learnable, constant))
+                if prepared.ticks is not None:
+                    prior = prepared.ticks.prior.attributes(learnable, constant)
+                    scores = above_zero(scores, prior["class_prior_"])
+                score = metric(visible, scores)
             part.scores[a, place], last = score, W
     return part
 
