@@ -52,8 +52,9 @@ LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
 # A share of the trace that keeps covariances away from singular ones: with one tick a row the
 # noise of all labels together is zero.
 JITTER = 1e-7
-# Fewest ticks that a label's own rate is read off.
-ENOUGH = 10
+# Fewest ticks that a label's own rate is read off; and fewest rows that it is read off, which
+# have the best scores, and are this share of its ticks or more.
+ENOUGH, FEWEST, SHARE = 10, 10, 0.2
 
 
 class ClassPrior(NamedTuple):
@@ -169,9 +170,10 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
 
     Where a label is certain the share of ticks is its rate :math:`c_j`. So among the :math:`k` best
     scores the share of ticks is taken, with the :math:`k` whose lower confidence limit is highest,
-    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their common mean by how
-    well each is known (empirical Bayes on the logarithm); rows with one tick at most have one rate
-    for all, because their labels compete for it. Where negatives were seen as well, two moments
+    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their common median by how
+    well each is known (empirical Bayes on the logarithm), and lifted to it from below, because
+    features may never be certain of a label; rows with one tick at most have one rate for all,
+    because their labels compete for it. Where negatives were seen as well, two moments
     tell the rates :math:`1/u` of ticks and :math:`1/v` of negatives without any row being certain:
     :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
 
@@ -230,16 +232,17 @@ def _prior(honest: Floats, signs: Signs) -> ClassPrior:
     ticks, share = signs > 0, (signs > 0).mean(axis=0)
     found = np.array([_certain(ticks[:, j], honest[:, j]) for j in range(c)]).reshape(c, 2)
     log_rate, error = np.log(found[:, 0]), found[:, 1]
+    bound = np.ones(c, dtype=bool)
     for j in np.flatnonzero((signs < 0).sum(axis=0) >= ENOUGH):
         moments = _two_sided(signs[:, j], honest[:, j])
         if moments is not None:
-            log_rate[j], error[j] = moments
+            (log_rate[j], error[j]), bound[j] = moments, False
     known = np.isfinite(error) & (ticks.sum(axis=0) >= ENOUGH)
     if not known.any():
         known = np.isfinite(error)
     if known.any():
         one_each = bool((ticks.sum(axis=1) <= 1).all())
-        log_rate, error = _shrink(log_rate, error, known, alike=one_each)
+        log_rate, error = _shrink(log_rate, error, known, bound, alike=one_each)
     else:
         log_rate, error = np.zeros(c), np.ones(c)
     rate = np.clip(np.exp(log_rate), np.maximum(share, 1e-6), 1.0)
@@ -256,7 +259,7 @@ def _certain(ticks: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
         return 1.0, np.inf
     k = np.arange(1, len(ticks) + 1)
     share = np.cumsum(ticks[np.argsort(-scores, kind="stable")]) / k
-    least = min(max(20, int(0.3 * ticks.sum())), len(ticks)) - 1
+    least = min(max(FEWEST, int(SHARE * ticks.sum())), len(ticks)) - 1
     limit = share - np.sqrt(np.maximum(share * (1 - share), 1 / k) / k)
     best = least + int(np.argmax(limit[least:]))
     rate = max(float(share[best]), 0.5 / (best + 1))
@@ -264,21 +267,30 @@ def _certain(ticks: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
 
 
 def _shrink(
-    value: Floats, error: Floats, known: NDArray[np.bool_], *, alike: bool
+    value: Floats,
+    error: Floats,
+    known: NDArray[np.bool_],
+    bound: NDArray[np.bool_],
+    *,
+    alike: bool,
 ) -> tuple[Floats, Floats]:
-    """Towards the common mean, by DerSimonian and Laird's spread between labels."""
-    weight = np.where(known, 1 / np.maximum(error, 1e-6) ** 2, 0.0)
+    """Towards the common median, by DerSimonian and Laird's spread; a lower bound is lifted to it.
+
+    Where no row is certain of a label its own rate comes out too low, and nothing tells that from
+    a rate that is low.
+    """
     mean = float(np.median(value[known]))
-    q = float(weight @ (value - mean) ** 2)
-    total = weight.sum() - (weight @ weight) / weight.sum()
-    between = max((q - known.sum() + 1) / total, 0.0) if known.sum() > 1 and total > 0 else 0.0
-    spread = float(np.std(value[known])) / np.sqrt(known.sum())
-    if alike:
-        between = 0.0
     if known.sum() == 1:
         return np.where(known, value, mean), np.where(known, error, error[known].max())
-    own = np.where(known, between / (between + error**2), 0.0)
-    return own * value + (1 - own) * mean, np.sqrt(own * between + (1 - own) * spread**2)
+    weight = np.where(known, 1 / np.maximum(error, 1e-6) ** 2, 0.0)
+    q = float(weight @ (value - mean) ** 2)
+    total = weight.sum() - (weight @ weight) / weight.sum()
+    between = max((q - known.sum() + 1) / total, 0.0) if total > 0 and not alike else 0.0
+    spread = float(np.std(value[known])) / np.sqrt(known.sum())
+    lifted = ~known | (bound & (value < mean))
+    own = np.where(lifted, 0.0, between / (between + error**2))
+    left = np.where(lifted, between, own * error**2)
+    return own * value + (1 - own) * mean, np.sqrt(left + ((1 - own) * spread) ** 2)
 
 
 def _two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
