@@ -121,7 +121,8 @@ def fitted(method: str, X: Any, Y: Any) -> Any:
         options: dict[str, Any] = {"alphas": [1.0], "absent_label": "unlabelled"}
         if len(X) > EXACT:  # nothing to choose, and no curves for a thousand labels
             return DM2LClassifier(0.0, alpha=1.0, absent_label="unlabelled").fit(X, Y)
-        return searched(X, Y, cv=6, calibration="sigmoid", **options)
+        folds = 6 if Y.shape[1] <= 20 else 3
+        return searched(X, Y, cv=folds, calibration="sigmoid", **options)
     if method == "Elkan-Noto":
         return ElkanNoto().fit(X, Y)
     if method in ("LSML", "ML-LRC"):
