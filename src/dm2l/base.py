@@ -786,6 +786,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def doubtful(self, X: Any, Y: Any, *, label_mask: Any = None, training: bool = True) -> Doubts:
         """Observed labels that the features and the other labels of their row contradict.
 
+        With ``absent_label="unlabelled"`` a tick is not doubted; what was not ticked is, as if
+        somebody had said no to it.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -801,16 +804,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Doubts
-            All observed entries of labels that were learnt, the most doubtful first.
+            All observed (of ticks: unlabelled) entries of labels that were learnt, the most
+            doubtful first.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             raise ValueError("doubtful needs a label matrix; this model was fitted to a 1-D y.")
         if self._unlabelled:
-            raise ValueError(
-                "doubtful compares answers of both kinds, and with absent_label='unlabelled' there "
-                "are ticks alone. complete() finds ticks that were overlooked."
-            )
+            return self._overlooked(X, self._parse_like(X, Y, label_mask).signs, training)
         T = self._parse_like(X, Y, label_mask).signs * self._learnable.astype(np.int8)
         X = self._check_X(X)
         scores = self._cross_fit(X, T) if training else to_numpy(self._all_scores(X))
@@ -824,6 +825,23 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if training:
             coupling = Coupling.fit(others, scores)
         return Doubts.of(T, coupling.believe(others, scores)[1])
+
+    def _overlooked(self, X: Any, signs: Signs, training: bool) -> Doubts:
+        """Entries that nobody ticked, by how likely they are positive."""
+        X = self._check_X(X)
+        scores = to_numpy(self._all_scores(X))
+        if training:
+            scores = self._cross_fit(X, *read_ticks(signs))
+        row, label = np.nonzero((signs == 0) & self._learnable & np.isfinite(scores))
+        scores = np.nan_to_num(scores)
+        p = np.clip((1 + scores) / 2, 0.0, 1.0)
+        if self._calibrator is not None:
+            p = self._calibrator.predict(scores)
+        p = unticked(p, self._tick_rate)[row, label]
+        order = np.argsort(-p, kind="stable")
+        false_alarms = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
+        no = np.zeros(len(p), dtype=bool)
+        return Doubts(row[order], label[order], no, p[order], false_alarms)
 
     def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
         """Labels of new rows, which may be all missing but must have the model's columns."""

@@ -316,10 +316,20 @@ def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
     assert np.array_equal(*filled)
 
 
-def test_ticks_alone_cannot_be_doubted(rows):
-    X, _, Y = rows
-    with pytest.raises(ValueError, match="ticks alone"):
-        model().fit(X[:200], Y[:200]).doubtful(X[:200], Y[:200])
+@pytest.mark.parametrize("training", [True, False])
+def test_doubts_are_about_what_was_not_ticked(rows, training):
+    X, truth, Y = rows
+    fitted = model(calibration="sigmoid").fit(X, Y)
+    doubts = fitted.doubtful(X, Y, training=training)
+    assert len(doubts) == np.isnan(Y).sum()
+    assert np.isnan(Y[doubts.row, doubts.label]).all()
+    assert not doubts.observed.any()
+    assert (np.diff(doubts.probability) <= 0).all()
+    right = truth[doubts.row, doubts.label] == 1
+    assert right[:100].mean() > 2 * right.mean()
+    # What is said about false alarms is so, give or take.
+    assert abs(doubts.false_alarms[299] - (1 - right[:300].mean())) < 0.15
+    assert not (fitted.doubtful(X, np.where(np.isnan(Y), 0.0, Y)).row.size)
 
 
 @pytest.mark.parametrize("estimator", [DM2LClassifier, MaskedRidgeClassifier])

@@ -46,7 +46,8 @@ def audit_command(
     The probability is that of being wrong, given the features and the other labels of the row, and
     false alarms are the share of right ones down to that line. Both are estimates: a label that is
     right and yet odd, however sure a prediction may be, counts as a mistake. Row 1 is the first row
-    below the header. TABLE should be the one that MODEL was fitted to.
+    below the header. TABLE should be the one that MODEL was fitted to. If that was with
+    --blank unlabelled, what is listed are blanks that should have been ticked.
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o doubtful.csv
     """

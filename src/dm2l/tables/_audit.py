@@ -44,6 +44,8 @@ def audit_table(
 ) -> Audit:
     """Rank the observed labels of a table by how likely they are to be wrong.
 
+    Of a table with ticks alone, blanks by how likely somebody overlooked something there.
+
     Parameters
     ----------
     model : TableModel
@@ -78,13 +80,16 @@ def audit_table(
     model.check_labels(table)
     inputs, warnings = model.inputs(table)
     X = model.pipeline[:-1].transform(inputs)
-    Y = np.where(model.unread(inputs)[:, None], np.nan, table.Y)
+    unread = model.unread(inputs)
+    Y = np.where(unread[:, None], np.nan, table.Y)
     found = model.classifier.doubtful(X, Y, training=training)
+    # Where blanks are doubted, those of rows that could not be read are among them.
+    first = np.flatnonzero(~unread[found.row])[:top]
     return Audit(
-        row=found.row[:top] + 1,
-        label=[table.label_names[k] for k in found.label[:top]],
-        observed=found.observed[:top],
-        probability=found.probability[:top],
-        false_alarms=found.false_alarms[:top],
+        row=found.row[first] + 1,
+        label=[table.label_names[k] for k in found.label[first]],
+        observed=found.observed[first],
+        probability=found.probability[first],
+        false_alarms=found.false_alarms[first],
         warnings=warnings,
     )

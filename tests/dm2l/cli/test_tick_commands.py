@@ -67,6 +67,22 @@ def test_fit_and_complete_find_overlooked_positives(ticked, tmp_path):
     assert p[holes & (truth == 1)].mean() > p[holes & (truth == 0)].mean() + 0.15
 
 
+def test_audit_lists_blanks_that_should_have_been_ticked(ticked, tmp_path):
+    path, truth, Y = ticked
+    model = tmp_path / "m.dm2l"
+    options = ("--labels", "tag_*", "--blank", "unlabelled", "--estimate-folds", "0")
+    code, _, whole = run("fit", path, *options, "--folds", "2", "-o", model)
+    assert code == 0, whole
+    code, text, whole = run("audit", model, path, "--top", "40", "--json")
+    assert code == 0, whole
+    doubts = json.loads(text)["doubts"]
+    places = [(one["row"] - 1, int(one["label"].removeprefix("tag_"))) for one in doubts]
+    assert len(places) == 40
+    assert all(np.isnan(Y[place]) for place in places)
+    assert {one["observed"] for one in doubts} == {"no"}
+    assert np.mean([truth[place] for place in places]) > 1.5 * truth[np.isnan(Y)].mean()
+
+
 def test_evaluate_looks_for_hidden_ticks(ticked):
     options = ("--labels", "tag_*", "--blank", "unlabelled", "--kernel", "linear", "--json")
     code, text, whole = run("evaluate", ticked[0], *options, "--repetitions", "2", "--folds", "2")
