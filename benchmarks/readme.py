@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ticks_tables
+
 HERE = Path(__file__).parent
 
 
@@ -540,6 +542,12 @@ PAGES = {
         "doubtful": doubtful,
     },
     "docs/metrics.md": {"estimates": estimates, "selection": selection},
+    "docs/ticks.md": {
+        "ticks_single": ticks_tables.single,
+        "ticks_compared": ticks_tables.compared,
+        "ticks_lost": ticks_tables.lost,
+        "ticks_shares": ticks_tables.shares,
+    },
     "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
 
