@@ -70,29 +70,26 @@ def compared(rows: Rows, measure: str, higher: bool) -> dict[str, Any]:
     table: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for row in means(rows, (measure,)):
         table[row["data"], row["mask"]][row["method"]] = row[measure]
+    # Methods that most cells have, on the cells that have all of these.
+    everyone = dict.fromkeys(row["method"] for row in rows)
+    often = [m for m in everyone if sum(m in b for b in table.values()) >= 0.8 * len(table)]
+    names = sorted(often, key=lambda m: m != "ours")
+    table = {cell: block for cell, block in table.items() if all(m in block for m in names)}
     sets = list(dict.fromkeys(data for data, _ in table))
-    names = [
-        m
-        for m in dict.fromkeys(row["method"] for row in rows)
-        if all(m in block for block in table.values())
-    ]
-    values = np.array(
-        [
-            [np.mean([b[m] for (d, _), b in table.items() if d == data]) for m in names]
-            for data in sets
-        ]
-    )
+    blocks = {data: [block for (d, _), block in table.items() if d == data] for data in sets}
+    values = np.array([[np.mean([b[m] for b in blocks[d]]) for m in names] for d in sets])
     found: dict[str, Any] = compare(measure, higher, sets, names, values)
     sign = -1 if higher else 1
     best = {cell: min(block, key=lambda m: sign * block[m]) for cell, block in table.items()}
-    found["cells"] = len(table)
+    found["cells"], found["masks"] = len(table), len({mask for _, mask in table})
+    found["seeds"] = sorted({row["seed"] for row in rows})
     found["cells lost"] = {", ".join(c): m for c, m in best.items() if m != "ours"}
     found["against each"] = {
         m: [
             sum(sign * (b["ours"] - b[m]) < 0 for b in table.values() if m in b),
             sum(sign * (b["ours"] - b[m]) > 0 for b in table.values() if m in b),
         ]
-        for m in dict.fromkeys(row["method"] for row in rows)
+        for m in everyone
         if m != "ours"
     }
     return found
@@ -105,10 +102,10 @@ def shares(rows: Rows) -> dict[str, Any]:
         if "share" in row:
             groups[row["mask"], row["method"]].append((row["share"], row["within"]))
     return {
-        f"{mask}: {method}": [
-            round(float(np.median(v, axis=0)[0]), 3),
-            round(float(np.mean(v, axis=0)[1]), 3),
-        ]
+        f"{mask}: {method}": {
+            "off, median": round(float(np.median(v, axis=0)[0]), 3),
+            "labels within 10 %": round(float(np.mean(v, axis=0)[1]), 3),
+        }
         for (mask, method), v in groups.items()
     }
 

@@ -29,10 +29,11 @@ def single() -> str:
         "|---" * 5 + "|",
     ]
     for data, row in record()["single"].items():
-        cells = [
-            f"{row[name][0]:.3f} ± {row[name][1]:.3f}" if name in row else "not measured"
-            for name in ("ours", "absent is negative")
-        ]
+        cells = []
+        for name in ("ours", "absent is negative"):
+            mean, error = row.get(name, [None, 0.0])
+            off = f" ± {error:.3f}" if row["seeds"] > 1 else ""
+            cells.append("not measured" if mean is None else f"{mean:.3f}{off}")
         lines.append(f"| {data} | {row['asked']:.3f} | {' | '.join(cells)} | {row['seeds']} |")
     return "\n".join(lines)
 
@@ -41,7 +42,12 @@ def compared() -> str:
     """Mean ranks over sets, and who won how often."""
     found = record()["compared"]
     names = sorted(next(iter(found.values()))["mean_ranks"], key=lambda name: name != "ours")
+    some = found["auc"]
+    seeds = len(some["seeds"])
     lines = [
+        f"{some['sets']} sets, {some['cells']} cells of a set and a mask, {seeds} "
+        f"{'seed' if seeds == 1 else 'seeds at most'}.",
+        "",
         "| mean rank over sets | " + " | ".join(names) + " | critical difference | cells first |",
         "|---" * (len(names) + 3) + "|",
     ]
