@@ -25,16 +25,15 @@ def record() -> dict[str, Any]:
 def single() -> str:
     """Ranking loss with one tick a row, all rows."""
     lines = [
-        "| ranking loss | asked for | ours | absent is negative | seeds |",
-        "|---" * 5 + "|",
+        "| ranking loss (seeds) | asked for | ours | absent is negative |",
+        "|---" * 4 + "|",
     ]
     for data, row in record()["single"].items():
         cells = []
         for name in ("ours", "absent is negative"):
-            mean, error = row.get(name, [None, 0.0])
-            off = f" ± {error:.3f}" if row["seeds"] > 1 else ""
-            cells.append("not measured" if mean is None else f"{mean:.3f}{off}")
-        lines.append(f"| {data} | {row['asked']:.3f} | {' | '.join(cells)} | {row['seeds']} |")
+            mean, seeds = row.get(name, [None, 0])
+            cells.append("not measured" if mean is None else f"{mean:.3f} ({seeds})")
+        lines.append(f"| {data} | {row['asked']:.3f} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -106,6 +106,19 @@ def test_a_class_prior_that_is_given_sets_the_level(rows):
     assert not fitted.class_prior_error_.any()
 
 
+def test_a_label_that_no_row_is_certain_of_gets_the_rate_of_the_others():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(4000, 6))
+    truth = scores > 0.5
+    truth[:, 5] = rng.random(4000) < 0.2 + 0.1 * (scores[:, 5] > 0)  # a third at best
+    Y = np.where(truth & (rng.random(truth.shape) < 0.4), 1.0, np.nan)
+    found = estimate_class_prior(scores, Y)
+    assert np.isclose(found.rate[5], found.rate[:5].min())  # of the median, or above it
+    assert abs(found.value[5] - truth[:, 5].mean()) < found.standard_error[5]
+    alone = estimate_class_prior(scores[:, 5:], Y[:, 5:])
+    assert alone.value[0] > truth[:, 5].mean() + 0.2  # an upper bound, where nobody can help
+
+
 def test_scores_below_zero_probability_are_corrected_and_keep_the_order_of_rows(rows):
     X, _, Y = rows
     fitted = model().fit(X, Y)
