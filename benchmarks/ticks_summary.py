@@ -30,7 +30,7 @@ def summarise(rows: Rows) -> None:
         "shares": shares(rows),
         "priors": priors(rows + whole),
         "left out": sorted(left_out),
-        "means": means(rows, (*MEASURES, "share", "within", "prior", "seconds")),
+        "means": means(rows, (*MEASURES, "share", "within", "prior")),
     }
     for name in ("single", "shares", "priors"):
         print(name, record[name], sep="\n  ")
