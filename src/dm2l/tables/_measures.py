@@ -251,7 +251,8 @@ def _estimate(
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
     # The rows of all folds tell the spread of this one better than a handful of folds do.
     by_rows = label_auc(logit(np.clip(p, 1e-13, 1 - 1e-13)), T, fold)[0]
-    values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
+    if np.isfinite(by_rows.mean):  # ticks alone have no rows to compare with
+        values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
     return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), told)
 
 
