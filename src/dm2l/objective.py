@@ -223,8 +223,11 @@ class Objective:
         self._place = self._put(self.groups.place)
         full = len(self.groups.covered)
         heights = [(stack < full).sum(axis=1) for stack in self.groups.stacks]
-        scales: list[Any] = [None] * len(heights)
-        self._everyone = global_rows == "all"
+        # Fillers are copies of some row, times zero.
+        scales = [(stack < full).reshape(-1, 1) for stack in self.groups.stacks]
+        self._weighted = entries.weights is not None
+        # Where all rows are covered they need not be gathered.
+        self._everyone = global_rows == "all" or (not self._weighted and full == len(T))
         self._roots: Any = None  # what rows are multiplied by in the global norm
         if entries.weights is not None:
             scales, roots = self.groups.roots(entries.weights)
@@ -233,11 +236,16 @@ class Objective:
                 np.maximum(height, (scale**2).sum(axis=1))
                 for height, scale in zip(heights, scales, strict=True)
             ]
-            scales = [self._put(scale.reshape(-1, 1), example.dtype) for scale in scales]
+            scales = [scale.reshape(-1, 1) for scale in scales]
             everyone = np.sqrt(entries.weights.max(axis=1))[:, None]
             self._roots = self._put(everyone if self._everyone else roots, example.dtype)
+        rows = np.append(self.groups.covered, 0)
         self._stacks = [
-            (self._put(stack), self._put(height), scale)
+            (
+                self._put(rows[stack]),
+                self._put(height),
+                None if scale.all() and not self._weighted else self._put(scale, example.dtype),
+            )
             for stack, height, scale in zip(self.groups.stacks, heights, scales, strict=True)
         ]
         self._ends = np.cumsum([stack.size for stack in self.groups.stacks]).tolist()
@@ -321,8 +329,7 @@ class Objective:
             if self._roots is None:
                 groups = (xp.take(F_C, self._put(rows), axis=0) for rows in self.groups.members)
             else:
-                padded = self._with_zero_row(F_C)
-                groups = (self._stacked(padded, stack, scale) for stack, _, scale in self._stacks)
+                groups = (self._stacked(F, stack, scale) for stack, _, scale in self._stacks)
             local = sum(map(nuclear_norm, groups))
         return local - (self.global_norm(F) if self.discriminant else 0.0)
 
@@ -335,11 +342,12 @@ class Objective:
         return rows if self._roots is None else self._roots * rows
 
     @staticmethod
-    def _stacked(padded: Any, stack: Any, scale: Any) -> Any:
+    def _stacked(F: Any, stack: Any, scale: Any) -> Any:
         """Rows of the groups of a stack, as they count."""
-        xp = array_namespace(padded)
-        rows = xp.take(padded, xp.reshape(stack, (-1,)), axis=0)
-        rows = rows if scale is None else scale * rows
+        xp = array_namespace(F)
+        rows = xp.take(F, xp.reshape(stack, (-1,)), axis=0)
+        if scale is not None:
+            rows *= scale
         # Products of plain matrices are faster.
         return rows if stack.shape[0] == 1 else xp.reshape(rows, (*stack.shape, rows.shape[1]))
 
@@ -376,6 +384,16 @@ class Objective:
         at = self._with_norms(F, value, gradient, norm, linear, curvature, self.lambda_d)
         return at._replace(value=float(at.value), exact=float(at.exact))
 
+    def add_norms(
+        self, gradient: Any, F: Any, norm: Norm, *, curvature: bool = False
+    ) -> ObjectiveValue:
+        """The nuclear terms alone, of scores of any number of columns.
+
+        Their gradient is added to ``gradient`` in place; the rest is as of :meth:`evaluate`.
+        """
+        at = self._with_norms(F, 0.0, gradient, norm, None, curvature, self.lambda_d)
+        return at._replace(value=float(at.value), exact=float(at.exact))
+
     def _replay(self, F: Any, mu: float, curvature: bool) -> ObjectiveValue:
         """The same as one graph: the GPU would wait for each of its many small kernels."""
 
@@ -404,17 +422,16 @@ class Objective:
         Values of a GPU stay there.
         """
         xp = array_namespace(F)
-        padded = self._with_zero_row(self._covered_scores(F))
         c = F.shape[1]
         stacked = xp.empty((self._ends[-1], c), dtype=F.dtype, device=self._device)
 
         def local_norm(stack: Any, heights: Any, scale: Any, end: int) -> NormValue:
             options: dict[str, Any] = {"curvature": True} if curvature else {}
-            if curvature and (stack.shape[0] > 1 or scale is not None):
+            if curvature and (stack.shape[0] > 1 or self._weighted):
                 options["heights"] = heights
-            at = norm(self._stacked(padded, stack, scale), **options)
+            at = norm(self._stacked(F, stack, scale), **options)
             slope = xp.reshape(at.gradient, (-1, c))
-            stacked[end - slope.shape[0] : end, :] = slope if scale is None else scale * slope
+            stacked[end - slope.shape[0] : end, :] = scale * slope if self._weighted else slope
             return at._replace(gradient=None)
 
         concave = self.discriminant and linear is None
@@ -423,13 +440,14 @@ class Objective:
             for stack, end in zip(self._stacks, self._ends, strict=True)
         ]
         if concave:
-            tasks.insert(0, partial(norm, self._scaled(F if self._everyone else padded[:-1, :])))
+            rows = F if self._everyone else self._covered_scores(F)
+            tasks.insert(0, partial(norm, self._scaled(rows)))
         with one_blas_thread():
             norms = run_all(tasks, self._workers)
         everyone = norms.pop(0) if concave else None
         total = self.groups.sum_back(stacked)
         tasks.clear()
-        stacked = padded = None  # what follows is the peak of a fit with many labels
+        stacked = rows = None  # what follows is the peak of a fit with many labels
         shared: tuple[Any, Any] = (0.0, 0.0)
         if everyone is not None:
             shared = everyone[:2]
@@ -457,10 +475,8 @@ class Objective:
 
     def _spread(self, rows: Any) -> Any:
         """Covered rows back to their places, zero rows elsewhere."""
-        return array_namespace(rows).take(self._with_zero_row(rows), self._place, axis=0)
-
-    def _with_zero_row(self, rows: Any) -> Any:
-        """Covered rows and a zero row, where fillers of stacks and uncovered rows point to."""
         xp = array_namespace(rows)
-        zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=self._device)
-        return xp.concat([rows, zero], axis=0)
+        if rows.shape[0] < self._place.shape[0]:
+            zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=self._device)
+            rows = xp.concat([rows, zero], axis=0)  # where uncovered rows point to
+        return xp.take(rows, self._place, axis=0)

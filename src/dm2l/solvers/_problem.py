@@ -12,6 +12,7 @@ from dm2l.arrays import (
     add_diagonal,
     check_finite,
     cholesky,
+    identity,
     invert_triangular,
     is_foreign,
     solve_triangular,
@@ -153,11 +154,44 @@ class Problem:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         F = self.features.scores(W)
-        at = self.objective.evaluate(F, norm, linear, curvature=curvature)
         shrunk = self.penalty * W
         ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
-        gradient = self.features.adjoint(at.gradient) + shrunk
+        if linear is None and W.shape[0] < W.shape[1] and self.lambda_d:
+            loss, residual = self.objective.loss(F)
+            F = None  # as large as all that follows
+            gradient = self.features.adjoint(residual) + shrunk
+            if not np.isfinite(loss):  # a trial far too long
+                return ObjectiveValue(loss, loss, gradient)
+            at = self._narrow(W, norm, curvature=curvature)
+            at = at._replace(value=loss + at.value, exact=loss + at.exact)
+            gradient += at.gradient
+        else:
+            at = self.objective.evaluate(F, norm, linear, curvature=curvature)
+            gradient = self.features.adjoint(at.gradient) + shrunk
         return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+
+    def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> ObjectiveValue:
+        """The nuclear terms where labels are more than features, with the gradient in ``W``.
+
+        With ``W' = QA`` the scores ``Phi A'`` have the same norms and as many columns as there are
+        features: an evaluation on delicious (983 labels, 500 features) takes half the time.
+        """
+        xp, size = self.xp, W.shape[0]
+        Q, A = xp.linalg.qr(W.T)
+        A = A.T
+        if curvature:  # a column of zeros bends as all labels do that the weights leave out
+            A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
+        G = self.features.scores(A)
+        slope = xp.zeros_like(G)
+        at = self.objective.add_norms(slope, G, norm, curvature=curvature)
+        gradient = self.features.adjoint(slope[:, :size]) @ Q.T
+        if not curvature:
+            return at._replace(gradient=gradient)
+        outside = at.curvature[size, size]
+        bend = at.curvature[:size, :size]
+        bend = Q @ (bend - outside * identity(bend)) @ Q.T
+        bend = add_diagonal(bend, xp.zeros_like(bend[:, 0]) + outside)
+        return at._replace(gradient=gradient, curvature=bend)
 
     def ridge(self, W: Any) -> float:
         """``alpha/2 ||W||^2``."""
