@@ -1,4 +1,4 @@
-"""Peak memory of a linear fit, against three times the size of X plus the n x c scores.
+"""Peak memory of a linear fit, against three times the size of X and of the n x c scores.
 
     python benchmarks/memory.py [--cases synthetic Arts] [--out FILE.json] [--quick]
 
@@ -75,7 +75,7 @@ def compare(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
         child("prepare", case, folder, arguments)
         found = {tool: json.loads(child(tool, case, folder, arguments)) for tool in TOOLS}
     sizes = found["arrays"]
-    allowed = 3 * sizes["X"] + sizes["scores"]
+    allowed = 3 * (sizes["X"] + sizes["scores"])
     peak = {tool: sizes["X"] + found[tool]["rise"] for tool in TOOLS}
     return {
         "case": case,

@@ -31,6 +31,9 @@ from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
 
 __all__ = ["Groups", "Objective", "ObjectiveValue"]
 
+# Columns up to which rows that fill up a stack cost less than a stack more.
+FEW = 64
+
 
 class ObjectiveValue(NormValue):
     """Smoothed value, exact value, and gradient of the smoothed value.
@@ -135,9 +138,9 @@ def _highest(rows: int, columns: int, padding: float) -> float:
     """Most rows of a group in a stack whose smallest has so many.
 
     The smallest of all cost less than the calls that would keep them apart, and so do some more
-    rows where the ``eigh`` is that of the columns.
+    rows where the ``eigh`` is that of few columns.
     """
-    if columns <= rows <= 10 * columns:
+    if columns <= rows <= 10 * columns and columns <= FEW:
         padding = max(padding, 2.0)
     return max(padding * rows, min(16, columns))
 
