@@ -3,8 +3,8 @@
     python benchmarks/over_ridge.py [--cases Arts delicious] [--cpu] [--out FILE.json]
 
 All contenders see the same X; Ridge gets holes filled with 0 because it takes none. "fit" is a fit
-without coupling, which Ridge has no part like, "whole" the estimator as it is. "gap" is how far J at
-the stop lies above the lowest J known, relative: that of a fit with ``tol=1e-8`` and so many
+without coupling, which Ridge has nothing like, "whole" the estimator as it is. "gap" is how far J
+at the stop lies above the lowest J known, relative: that of a fit with ``tol=1e-8`` and so many
 iterations as --iterations says.
 
 "bound" is the certificate. With the concave term linearised at the solution W, which it never lies

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from dm2l.arrays import (
 from dm2l.base import Selection
 from dm2l.coupling import learn_jointly, unseen_scores
 from dm2l.features import (
+    FEW_IN_GRAM,
     Features,
     check_ridge,
     column_variances,
@@ -487,7 +488,10 @@ class Fitting:
             Phi = feature_map.fit(X)
             plain = Phi is X and not published
             Phi = without_zeros(X) if plain else Phi
-            features = Features(Phi, bool(self.fit_intercept), feature_map.square, workers)
+            square = feature_map.square
+            if plain and Phi is not X and X.dtype == np.float64 and Phi.nnz > FEW_IN_GRAM * X.size:
+                square = partial(np.matmul, X.T, X)
+            features = Features(Phi, bool(self.fit_intercept), square, workers)
             if plain:
                 features = features.centre(in_place=scratch)
         ticks = None

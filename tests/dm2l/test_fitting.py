@@ -118,3 +118,22 @@ def test_a_column_far_from_zero_keeps_a_matrix_dense(far):
 def test_matrices_with_few_zeros_and_small_ones_stay_as_they_are():
     for X in (draw_words(share=0.3), draw_words(n=50), sp.csr_array(draw_words())):
         assert without_zeros(X) is X
+
+
+@pytest.mark.parametrize("share", [0.02, 0.07])
+@pytest.mark.parametrize(
+    ("dtype", "fit_intercept"), [(np.float64, True), (np.float64, False), (np.float32, True)]
+)
+def test_the_gram_matrix_of_zeros_is_that_of_centred_columns(share, dtype, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((700, 120)) < share, rng.uniform(0.5, 3.0, (700, 120)), 0.0)
+    X = X.astype(dtype)
+    T = np.sign(rng.standard_normal((700, 3))).astype(np.int8)
+    fitting = Fitting.of(DM2LClassifier(fit_intercept=fit_intercept))
+    prepared = fitting.prepare(X, T)
+    assert sp.issparse(prepared.features.Phi)
+    centred = X.astype(np.float64)
+    if fit_intercept:
+        centred = centred - centred.mean(axis=0)
+    found = prepared.gram[:120, :120]
+    np.testing.assert_allclose(found, centred.T @ centred, rtol=0, atol=1e-10 * found.max())
