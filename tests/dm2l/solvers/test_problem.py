@@ -115,3 +115,17 @@ def test_a_fit_of_more_labels_than_features_is_that_of_all_columns(rng, monkeypa
 
     monkeypatch.setattr(Problem, "evaluate", in_all_labels)
     assert narrow == pytest.approx(model.fit(X, Y).objective_, rel=1e-6)
+
+
+def test_fewer_columns_of_other_array_libraries_too(rng):
+    xp = pytest.importorskip("array_api_strict")
+    problem = make_problem(rng)
+    W = rng.standard_normal((N_FEATURES + 1, N_LABELS))
+    expected = problem.evaluate(W, SmoothNorm(0.05), curvature=True)
+    T = np.asarray(np.sign(problem.objective.targets), dtype=np.int8)
+    Phi = xp.asarray(problem.features.Phi)
+    other = Problem(Features(Phi, True), Objective(T, 0.7, like=Phi), 0.4)
+    found = other.evaluate(xp.asarray(W), SmoothNorm(0.05), curvature=True)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    np.testing.assert_allclose(np.asarray(found.gradient), expected.gradient, atol=1e-9)
+    np.testing.assert_allclose(np.asarray(found.curvature), expected.curvature, rtol=1e-4)
