@@ -15,6 +15,7 @@ from dm2l.arrays import (
     identity,
     invert_triangular,
     is_foreign,
+    is_on_cuda,
     solve_triangular,
 )
 from dm2l.features import Features
@@ -156,7 +157,8 @@ class Problem:
         F = self.features.scores(W)
         shrunk = self.penalty * W
         ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
-        if linear is None and W.shape[0] < W.shape[1] and self.lambda_d:
+        narrow = linear is None and W.shape[0] < W.shape[1] and self.lambda_d
+        if narrow and not is_on_cuda(W):  # where evaluations are recorded as graphs
             loss, residual = self.objective.loss(F)
             F = None  # as large as all that follows
             gradient = self.features.adjoint(residual) + shrunk
