@@ -417,12 +417,13 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 # Where a few rows bear no curve, a rate would be silent about what scores say.
                 curves = Calibrator("sigmoid")
                 seen = honest[:, learnt], T[:, learnt], own
-                self._curved = Later(partial(curves.fit, *seen, flat=False))
+                self._curved = Later.by(partial(curves.fit, *seen, flat=False))
             # A kernel matrix says of a row what it has to do with all others, in their order.
             pairwise = self.__sklearn_tags__().input_tags.pairwise
             order = None if pairwise else row_order(X, known)
             rows = TrainingRows.if_bent(X, T, honest, self._all_scores, order)
-            self._coupled = Later(partial(Coupling.fit, T, honest, self.threshold, order, rows))
+            couple = partial(Coupling.fit, T, honest, self.threshold, order, rows)
+            self._coupled = Later.by(couple)
 
     def _decide_by_ticks(self, held_out: Callable[[], NDArray[np.float64]], T: Signs) -> None:
         """Curves and thresholds, with what is unlabelled in part positive."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 
 class Later:
@@ -15,28 +15,38 @@ class Later:
 
     Parameters
     ----------
-    value : object or callable without arguments
-        The value, or what makes it.
+    value : object
+        The value, where it is there already. Whatever a file gives is never called.
 
     Examples
     --------
     >>> from dm2l.coupling import Later
-    >>> late = Later(lambda: print("made") or 3)
+    >>> late = Later.by(lambda: print("made") or 3)
     >>> late.value, late.value
     made
     (3, 3)
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_make", "_value")
 
-    def __init__(self, value: Any | Callable[[], Any]) -> None:
+    def __init__(self, value: Any) -> None:
+        self._make: Callable[[], Any] | None = None
         self._value = value
+
+    @classmethod
+    def by(cls, make: Callable[[], Any]) -> Self:
+        """A value that ``make`` will make."""
+        late = cls(None)
+        late._make = make
+        return late
 
     @property
     def value(self) -> Any:
         """The value. Threads that ask at once make it twice, the same."""
-        if callable(self._value):
-            self._value = self._value()
+        make = self._make
+        if make is not None:
+            self._value = make()
+            self._make = None
         return self._value
 
     def __reduce__(self) -> tuple[type[Later], tuple[Any]]:
