@@ -255,13 +255,16 @@ class _Together:
         self._left = set(range(count))
         self._asked: dict[int, Any] = {}
         self._answers: dict[int, Any] = {}
+        self._failure: BaseException | None = None
         self._changed = Condition()
 
     def solve(self, place: int, D: Any) -> Any:
         with self._changed:
             self._asked[place] = D
             self._answer()
-            self._changed.wait_for(lambda: place in self._answers)
+            self._changed.wait_for(lambda: place in self._answers or self._failure is not None)
+            if self._failure is not None:
+                raise self._failure
             return self._answers.pop(place)
 
     def leave(self, place: int) -> None:
@@ -270,10 +273,15 @@ class _Together:
             self._answer()
 
     def _answer(self) -> None:
-        if not self._asked or len(self._asked) < len(self._left):
+        if self._failure is not None or not self._asked or len(self._asked) < len(self._left):
             return
         places = sorted(self._asked)
-        solved = self._factor._solve(np.concatenate([self._asked[k] for k in places], axis=1))
+        try:
+            solved = self._factor._solve(np.concatenate([self._asked[k] for k in places], axis=1))
+        except BaseException as error:  # or the others would wait for ever
+            self._failure = error
+            self._changed.notify_all()
+            raise
         self._answers = dict(zip(places, np.split(solved, len(places), axis=1), strict=True))
         self._asked = {}
         self._changed.notify_all()

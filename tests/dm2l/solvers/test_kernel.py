@@ -214,6 +214,30 @@ def test_a_member_that_fails_does_not_keep_the_others_waiting(data):
         assert np.isfinite(answer.result(timeout=60)).all()
 
 
+def test_a_system_that_cannot_be_solved_ends_all_who_wait(data, monkeypatch):
+    problem = problem_of(*data, intercept=False)
+    factor = KernelPreconditioner(problem, keep=True)
+    D = np.ones((problem.features.n, 2))
+
+    def fail(D):
+        raise MemoryError("no room")
+
+    members = factor.members(3)
+    monkeypatch.setattr(factor, "_solve", fail)
+
+    def ask(member):
+        try:
+            return member._solve(D)
+        finally:
+            member.leave()
+
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(ask, member) for member in members]
+    for answer in asked:
+        with pytest.raises(MemoryError, match="no room"):
+            answer.result(timeout=1)
+
+
 def test_search_goes_on_in_double_precision_where_single_has_no_factor():
     X, Y = make_missing_multilabel(n_samples=80, n_features=5, random_state=0)
     X, Y = np.tile(X, (3, 1)), np.tile(Y, (3, 1))  # rows that are there more than once
