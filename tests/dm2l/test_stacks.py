@@ -128,6 +128,14 @@ def test_curvature_is_the_hessian_averaged_over_the_left_singular_vectors(n, c, 
     np.testing.assert_array_equal(found.gradient, plain.gradient)
 
 
+def test_curvature_of_many_labels_has_the_digits_of_single_precision():
+    Z = draw(np.random.default_rng(0), 40, 120, 30)
+    expected = curvature(Z, 0.05)
+    found = smooth_nuclear_norm(Z, 0.05, curvature=True).curvature
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    assert found.dtype == np.float64
+
+
 @pytest.mark.parametrize("mu", [0.5, 0.1])
 @pytest.mark.parametrize(("n", "c", "rank"), [(5, 4, 2), (3, 4, 3), (6, 3, 3)])
 def test_curvature_is_within_a_factor_of_two_of_second_differences(n, c, rank, mu):

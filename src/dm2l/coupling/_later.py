@@ -10,7 +10,7 @@ class Later:
     """A value that is made when it is first asked for; copies and files have it made.
 
     Most fits are of searches, cross-validations and bootstraps, which ask for scores alone. With
-    Arts, 3,000 rows, a linear fit takes 0.09 s, and what only :meth:`complete` and probabilities
+    Arts, 3,000 rows, a linear fit takes 0.09 s, and what only ``complete`` and probabilities
     need would add 0.4 s to each.
 
     Parameters

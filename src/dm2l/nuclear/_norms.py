@@ -11,6 +11,8 @@ from dm2l.arrays import add_diagonal, check_finite, is_on_cuda
 from dm2l.nuclear._products import norm_by_products
 from dm2l.nuclear._value import NormValue
 
+MANY = 100  # columns
+
 
 def nuclear_norm(Z: Any) -> float:
     """Sum of the singular values of ``Z``.
@@ -139,10 +141,12 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
     P = turn(vectors) @ Z64
     P *= xp.sqrt(weights)[..., None]
     # One product with its own transpose for the whole stack: one for each of its matrices took
-    # five times as long as all else where labels are many (617 labels in groups of 45 rows). In
-    # single precision, half of that again, which is plenty for a model.
-    P = xp.astype(xp.reshape(P, (-1, columns)), xp.float32)
-    H = xp.astype(P.T @ P, xp.float64)
+    # five times as long as all else where labels are many (617 labels in groups of 45 rows). There
+    # single precision, which is plenty for a model, takes half of that again.
+    P = xp.reshape(P, (-1, columns))
+    if columns > MANY:
+        P = xp.astype(P, xp.float32)
+    H = xp.astype(P.T @ P, xp.float64, copy=False)
     H *= -1.0
     H = add_diagonal(H, xp.zeros_like(H[:, 0]) + xp.sum(rest))
     return norm._replace(curvature=H)
