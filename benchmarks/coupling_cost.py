@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from fit import seconds
 from published import masked
 from record import write
 from threadpoolctl import threadpool_limits
@@ -50,12 +51,6 @@ def made_up(n: int, d: int, c: int, observed: float, seed: int = 0) -> tuple[Any
     scores += common @ rng.standard_normal((4, c)) / 2
     truth = (scores > rng.uniform(0, 2, size=c)).astype(np.float64)
     return X, np.where(rng.random((n, c)) < observed, truth, np.nan)
-
-
-def seconds(task: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    start = clock()
-    task()
-    return clock() - start
 
 
 def in_turn(

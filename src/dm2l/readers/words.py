@@ -270,6 +270,14 @@ def listed(marks: Any) -> list[Any]:
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
 
 
+def with_point(text: str, decimal: str) -> str:
+    """A number with another decimal sign as Python writes it.
+
+    A point then is none: 1.500 may well be a thousand and a half.
+    """
+    return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
+
+
 def as_number(text: str) -> float | None:
     """The number that a text is, if it is one."""
     try:

@@ -21,7 +21,7 @@ from dm2l.readers.csv_file import TEXT
 from dm2l.readers.cutoffs import cutoffs_of
 from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
-from dm2l.readers.words import Marks, as_number, commonest_pair
+from dm2l.readers.words import Marks, as_number, commonest_pair, with_point
 from dm2l.readers.xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
@@ -208,7 +208,7 @@ def _typed(cells: list[str], decimal: str = ".") -> list[Any]:
     """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
     values: list[Any] = []
     for cell in map(plain, cells):
-        point = cell if decimal == "." else cell.replace(".", "x").replace(decimal, ".")
+        point = with_point(cell, decimal)
         number = _NUMBER.fullmatch(point)
         values.append(cell or None if number is None else float(point) if number[1] else int(point))
     return values

@@ -12,7 +12,7 @@ import numpy as np
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
 from dm2l.readers.columns import check_distinct, match_columns
-from dm2l.readers.words import HOLES, truth
+from dm2l.readers.words import HOLES, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
@@ -244,11 +244,10 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
     pandas = require("pandas", "io")
     if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
         texts = as_text(column)
-        if decimal != ".":  # which then is none: 1.500 may well be a thousand and a half
-            to_point = str.maketrans({".": "x", decimal: "."})
+        if decimal != ".":
             written = [isinstance(value, str) for value in column.to_numpy(dtype=object)]
             pairs = zip(texts, written, strict=True)
-            texts = [text.translate(to_point) if spelt else text for text, spelt in pairs]
+            texts = [with_point(text, decimal) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
