@@ -371,8 +371,9 @@ def study() -> str:
     best = list(ranked["mean_ranks"])[:7]
     worst = max(ranked["wilcoxon_holm"].values())
     lines = [
-        f"{len(record['sets'])} sets, {len(record['by_rate'])} rates, seven measures: mean ranks "
-        f"of {len(ranked['mean_ranks'])} methods tuned by the same folds (p against "
+        f"{len(record['sets'])} sets, {len(record['by_rate'])} rates, seven measures, repetitions: "
+        f"{record['seeds']}; mean ranks of {len(ranked['mean_ranks'])} methods tuned by the same "
+        "folds (p against "
         f"`AutoClassifier` after Holm: at most {worst:.2g}; [all](docs/choosing.md#measured)).",
         "",
         "| | mean rank | " + " | ".join(SHOWN.values()) + " | seconds |",
