@@ -142,6 +142,8 @@ def _highest(rows: int, columns: int, padding: float) -> float:
     """
     if columns <= rows <= 10 * columns and columns <= FEW:
         padding = max(padding, 2.0)
+    if columns <= rows and padding > 2.0:  # of an accelerator, on which calls cost more
+        padding *= 2.0
     return max(padding * rows, min(16, columns))
 
 

@@ -89,14 +89,13 @@ def _polar(X: Any) -> Any:
     xp = array_namespace(X)
     norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
     X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
-    steps = _quintics(_LEAST)
+    steps, eye = _quintics(_LEAST), _eye(X)
     for start in range(0, len(steps), _AT_ONCE):
-        G, P = xp.matrix_transpose(X) @ X, None
+        G, S, P = xp.matrix_transpose(X) @ X, None, None
         for a, b, c in steps[start : start + _AT_ONCE]:
-            Q = _plus(G, G, G, b, c)  # the polynomial is a I + Q
-            P = a * _eye(Q) + Q if P is None else _plus(P, P, Q, a, 1.0)
-            half = _plus(G, Q, G, a, 1.0)
-            G = _plus(half, half, Q, a, 1.0)
+            G = G if S is None else S @ G @ S
+            S = _plus(G, G, G, b, c) + a * eye
+            P = S if P is None else P @ S
         X = X @ P
     return X
 

@@ -91,22 +91,37 @@ def score_paths(
             safe=safe,
             alphas=alphas,
         )
-        last = None
-        for a, place, W, seconds in _paths(fitting, prepared, alphas, lambdas):
-            start = time.perf_counter()
-            if W is not last:
-                W_given = prepared.features.to_original(W)
-                found = fitting.attributes(X, W_given, prepared.feature_map, selection)
-            part.seconds[a, place] = seconds + time.perf_counter() - start
-            if W is not last:
-                learnt = partial(fitting.scores, attributes=found, selection=selection)
-                scores = to_numpy(every_label(X_test, learnt, learnable, constant))
-                if prepared.ticks is not None:
-                    prior = prepared.ticks.prior.attributes(learnable, constant)
-                    scores = above_zero(scores, prior["class_prior_"])
-                score = metric(visible, scores)
-            part.scores[a, place], last = score, W
+        last, judged = None, []
+        # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
+        with ThreadPoolExecutor(1) as pool:
+            judge = pool.submit if is_foreign(X) else _Judged
+            for a, place, W, seconds in _paths(fitting, prepared, alphas, lambdas):
+                start = time.perf_counter()
+                if W is not last:
+                    W_given = prepared.features.to_original(W)
+                    found = fitting.attributes(X, W_given, prepared.feature_map, selection)
+                part.seconds[a, place] = seconds + time.perf_counter() - start
+                if W is not last:
+                    learnt = partial(fitting.scores, attributes=found, selection=selection)
+                    scores = to_numpy(every_label(X_test, learnt, learnable, constant))
+                    if prepared.ticks is not None:
+                        prior = prepared.ticks.prior.attributes(learnable, constant)
+                        scores = above_zero(scores, prior["class_prior_"])
+                    score, last = judge(metric, visible, scores), W
+                judged.append((a, place, score))
+        for a, place, score in judged:
+            part.scores[a, place] = score.result()
     return part
+
+
+class _Judged:
+    """A score that is there at once."""
+
+    def __init__(self, metric: Callable[..., float], *given: Any) -> None:
+        self._score = metric(*given)
+
+    def result(self) -> float:
+        return self._score
 
 
 class _Setting(NamedTuple):
@@ -127,12 +142,17 @@ def _paths(
             factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
             yield from _path(fitting, prepared, factor, a, alpha, lambdas)
         return
-    # A GPU gains little by float32, and loses digits in the inverse that it multiplies with.
-    foreign = is_foreign(prepared.features.example)
     few = prepared.features.n < MANY
     for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
         problem = prepared.problem(alphas[group[0]], 0.0)
-        for single in (fitting.tol >= 1e-5 and not foreign, False):
+        if is_foreign(prepared.features.example):
+            # A GPU gains little by float32, and loses digits in the inverse it multiplies with.
+            factor = prepared.preconditioner(problem)
+            for a in group:
+                yield from _path(fitting, prepared, factor, a, alphas[a], lambdas)
+            continue
+        work = _one_by_one if few else _together
+        for single in (fitting.tol >= 1e-5, False):
             try:
                 factor = prepared.preconditioner(problem, single=single)
             except np.linalg.LinAlgError:
@@ -140,7 +160,6 @@ def _paths(
                     raise
                 continue
             assert isinstance(factor, KernelPreconditioner)
-            work = _one_by_one if foreign or few else _together
             found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
             # A ranking needs few digits, unless the ridge is so small that few become none: the
             # last is the smallest, and its first weights are the largest.
