@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 
-from dm2l.arrays import take_rows, to_numpy
+from dm2l.arrays import like, namespace, take_rows, to_numpy
 
 Floats = NDArray[np.float64]
 # Numbers at a time: what is made of them stays in the cache, which is six times faster.
@@ -147,20 +148,23 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
     >>> len(np.unique(row_digests(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))))
     2
     """
-    X = X.tocsr() if sp.issparse(X) else to_numpy(X)
+    X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
+    keys = keys.view(np.int64)
     if sp.issparse(X):
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(X.data) * keys[X.indices])])
-        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # differences are right modulo 2^64
-    step, found = _BLOCK // X.shape[1] + 1, np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        np.einsum("ij,j->i", _mixed(X[part]), keys, out=found[part])
-    return found
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(_mixed(X.data) * keys[X.indices])])
+        found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # right modulo 2^64, like all sums here
+        return found.view(np.uint64)
+    # Where the rows are: a kernel matrix would take longer to leave a GPU than to be factorised.
+    step, keys = _BLOCK // X.shape[1] + 1, like(keys, X)
+    parts = [X[start : start + step] for start in range(0, X.shape[0], step)]
+    found = [to_numpy((_mixed(part) * keys).sum(-1)) for part in parts]
+    return np.concatenate([np.zeros(0, np.int64), *found]).view(np.uint64)
 
 
-def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _mixed(values: Any) -> Any:
     """The bits of numbers, those of round ones spread over all places; 0 stays 0."""
-    bits = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
-    bits = bits ^ (bits >> np.uint64(32))
-    return bits ^ (bits >> np.uint64(20))
+    xp = namespace(values)
+    bits = xp.asarray(values + 0.0, dtype=xp.float64, copy=None).view(xp.int64)
+    bits = bits ^ ((bits >> 32) & (2**32 - 1))
+    return bits ^ ((bits >> 20) & (2**44 - 1))

@@ -27,6 +27,12 @@ def test_digests_tell_rows_apart_whatever_holds_them(seed, dtype):
     assert len(np.unique(found)) == len(np.unique(X + 0.0, axis=0))
 
 
+def test_digests_of_tensors_are_those_of_arrays():
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    X = np.random.default_rng(0).normal(size=(50, 7)).round(1)
+    np.testing.assert_array_equal(row_digests(torch.asarray(X)), row_digests(X))
+
+
 def test_entries_that_are_as_they_were_get_their_honest_scores():
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(30, 4)), rng.integers(-1, 2, (30, 5))
