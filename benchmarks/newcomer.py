@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import resumable
+from record import write
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -30,6 +31,7 @@ from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
 from dm2l.metrics import label_auc
 from dm2l.tables import Wishes, fit_table, load_bundle, read_for, read_table, save_bundle
 
+RESULTS = Path(__file__).parent / "results" / "newcomer.json"
 SINGLE = {
     "rbf": lambda d: DM2LClassifier(kernel="rbf", gamma=10.0 / d, alpha=1.0),
     "tanimoto": lambda d: DM2LClassifier(kernel="tanimoto", alpha=0.3),
@@ -52,7 +54,7 @@ def split(path: str, seed: int) -> tuple[Any, ...]:
     return X[train], Y[train], X[test], Y[test]
 
 
-def write(path: Path, X: Any, Y: Any) -> None:
+def write_table(path: Path, X: Any, Y: Any) -> None:
     """A table with columns ``fp_*`` and ``tox_*``, blank where nobody looked."""
     bits = pd.DataFrame(X.astype(np.int8), columns=[f"fp_{j}" for j in range(X.shape[1])])
     labels = pd.DataFrame(Y, columns=[f"tox_{k}" for k in range(Y.shape[1])]).astype("Int8")
@@ -67,8 +69,8 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
         return {"auc": float(label_auc(Y_new, model.decision_function(X_new), holes="observed"))}
     with tempfile.TemporaryDirectory() as folder:
         table, new, output = (Path(folder, name) for name in ("t.csv", "new.csv", "m.dm2l"))
-        write(table, X, Y)
-        write(new, X_new, Y_new)
+        write_table(table, X, Y)
+        write_table(new, X_new, Y_new)
         start = time.perf_counter()
         model = fit_table(read_table(table, "tox_*"), Wishes(effort=method))
         if find_spec("skops"):  # without it trees have no file
@@ -83,32 +85,36 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
     return found | {"covered": bool(low <= auc <= high), "fit_seconds": round(seconds, 1)}
 
 
-def summary(rows: list[dict[str, Any]]) -> None:
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Means over splits, differences to the best single estimator, and coverage."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    mean = {m: np.mean([row["auc"] for row in rows if row["method"] == m]) for m in methods}
+    mean = {m: float(np.mean([row["auc"] for row in rows if row["method"] == m])) for m in methods}
     single = [m for m in methods if m in SINGLE]
     best = max(single, key=lambda m: mean[m]) if single else None
+    lines = []
     for method in methods:
         mine = [row for row in rows if row["method"] == method]
         line: dict[str, Any] = {"method": method, "splits": len(mine), "auc": mean[method]}
         if method not in SINGLE:
             line["covered"] = sum(row["covered"] for row in mine)
-            line["less the estimate"] = np.mean([row["auc"] - row["estimate"] for row in mine])
-            line["slowest fit"] = max(row["fit_seconds"] for row in mine)
+            line["less_estimate"] = float(np.mean([row["auc"] - row["estimate"] for row in mine]))
+            line["slowest_fit"] = max(row["fit_seconds"] for row in mine)
             if best is not None:
-                line[f"less {best}"] = mean[method] - mean[best]
+                line["best"], line["less_best"] = best, mean[method] - mean[best]
+        lines.append(line)
         print(json.dumps(line))
+    return lines
 
 
 def main() -> None:
-    parser = resumable.options(__doc__, "standard output", seeds=10)
+    parser = resumable.options(__doc__, RESULTS.name, seeds=10)
     parser.add_argument("table", help="Tox21.npz")
     parser.add_argument("--effort", nargs="+", default=["normal"])
     parser.add_argument("--methods", nargs="+", default=list(SINGLE))
     options = parser.parse_args()
     if options.summary:
-        summary(resumable.stored(options.out))
+        rows = resumable.stored(options.out)
+        write(RESULTS, {"methods": summary(rows), "splits": rows}, options.ran_on)
         return
     cells = [
         {"path": options.table, "seed": seed, "method": method}
