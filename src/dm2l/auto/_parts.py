@@ -277,10 +277,12 @@ def _forest(task: Task, name: str, trees: int) -> list[Part]:
         return []
     kind = RandomForestClassifier if name == "random forest" else ExtraTreesClassifier
     # Two rows a leaf: one gives probabilities of 0 and 1 (Tox21: AUC 0.808 and 0.821).
-    base = kind(trees, min_samples_leaf=2, random_state=task.seed, n_jobs=task.n_jobs)
+    base = kind(trees, min_samples_leaf=2, random_state=task.seed)
     share = task.effort.fold_trees / task.effort.trees
     few = clone(base).set_params(n_estimators=max(FEWEST_TREES, int(trees * share)))
-    model, in_folds = OneVsRestMasked(base), OneVsRestMasked(few)
+    # Labels in processes: trees in threads flood a user with scikit-learn's warnings, for threads
+    # share their filters.
+    model, in_folds = (OneVsRestMasked(each, n_jobs=task.n_jobs) for each in (base, few))
     return [Part(name, f"{trees} trees a label", model, "columns", True, in_folds)]
 
 
