@@ -154,6 +154,16 @@ def newcomer() -> str:
     )
 
 
+def cells() -> str:
+    record = load("cells")
+    sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
+    return (
+        f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the best "
+        f"figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
+        "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
+    )
+
+
 def published() -> str:
     lines = [
         "| | labels observed | full | thin | limit |",
@@ -387,10 +397,11 @@ def study() -> str:
     ranked, by = record["all"], record["by_measure"]
     best = list(ranked["mean_ranks"])[:7]
     worst = max(ranked["wilcoxon_holm"].values())
+    runs = record["repetitions"]
     lines = [
-        f"{len(record['sets'])} sets, {len(record['by_rate'])} rates, seven measures, repetitions: "
-        f"{record['seeds']}; mean ranks of {len(ranked['mean_ranks'])} methods tuned by the same "
-        "folds (p against "
+        f"{len(record['sets'])} sets at one to {len(record['by_rate'])} rates ({len(runs)} in all, "
+        f"{min(runs)} or {max(runs)} repetitions), seven measures: mean ranks of "
+        f"{len(ranked['mean_ranks'])} methods tuned by the same folds (p against "
         f"`AutoClassifier` after Holm: at most {worst:.2g}; [all](docs/choosing.md#measured)).",
         "",
         "| | mean rank | " + " | ".join(SHOWN.values()) + " | seconds |",
@@ -538,7 +549,7 @@ def doubtful() -> str:
 PAGES = {
     "README.md": {"coupled": coupled, "study": study, "fit": fit},
     "docs/benchmarks.md": {"arts": arts},
-    "docs/choosing.md": {"ranks": ranks, "newcomer": newcomer, "gains": gains},
+    "docs/choosing.md": {"ranks": ranks, "newcomer": newcomer, "cells": cells, "gains": gains},
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
     "docs/speed.md": {
         "speed": speed,

@@ -41,15 +41,20 @@ Table = dict[tuple[str, float, str], dict[str, float]]
 
 
 def means(rows: list[dict[str, Any]]) -> Table:
-    """Of repetitions, by set, rate and method."""
+    """Of the repetitions that all methods of a set and rate have, by set, rate and method."""
     last = {tuple(row[name] for name in KEY): row for row in rows}
+    have: dict[Any, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for data, rate, seed, method in last:
+        have[data, rate][method].add(seed)
+    common = {block: set.intersection(*methods.values()) for block, methods in have.items()}
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in last.values():
-        if "reason" not in row:
+        if "reason" not in row and row["seed"] in common[row["data"], row["rate"]]:
             groups[row["data"], row["rate"], row["method"]].append(row)
     columns = (*MEASURES, "seconds", "fit_seconds")
     return {
         key: {name: float(np.mean([row.get(name, np.nan) for row in found])) for name in columns}
+        | {"runs": len(found)}
         for key, found in groups.items()
     }
 
@@ -185,7 +190,7 @@ def main() -> None:
     record: dict[str, Any] = {
         "sets": list(dict.fromkeys(data for data, _ in full)),
         "other_sets": list(dict.fromkeys(b[0] for b in blocks if b not in full)),
-        "seeds": len({row["seed"] for row in rows}),
+        "repetitions": [int(table[*b, "auto"]["runs"]) for b in full],
         "all": compare(table, common, full, list(MEASURES)),
         "by_measure": {name: compare(table, common, full, [name]) for name in MEASURES},
         "by_rate": {
