@@ -158,8 +158,8 @@ def cells() -> str:
     record = load("cells")
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
-        f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the best "
-        f"figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
+        f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
+        f"best figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
         "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
     )
 
