@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from dm2l.labels import Signs
 from dm2l.metrics._rates import Array, Holes, check_holes, observation_rates
@@ -22,6 +22,8 @@ from dm2l.metrics._units import (
 FOLDS = 5
 # Standard deviations of a label's intercept and slope around those of all labels.
 SPREAD = np.array([2.0, 1.0])
+# A step of Newton this small is the last: the next would be its square.
+SETTLED = 1e-7
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
@@ -39,30 +41,47 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
     yes = (T > 0).astype(np.float64)
     overall = (W * yes).sum() / max(W.sum(), 1e-300)
     share = ((W * yes).sum(axis=0) + overall + 1e-3) / (W.sum(axis=0) + 1.0 + 2e-3)
+    # Holes weigh nothing: of each label the entries that do, filled up with some that do not.
+    seen = W > 0
+    most = int(seen.sum(axis=0).max(initial=0))
+    rows = np.argsort(~seen, axis=0, kind="stable")[:most]
+    near, W, yes = (np.take_along_axis(part, rows, axis=0).T.copy() for part in (Z, W, yes))
     curves = np.stack([logit(share), np.ones(T.shape[1])])
-    curves = _newton(curves, Z, W, yes, steps=10)
+    curves = _newton(curves, near, W, yes, steps=10)
     result = np.empty_like(Z)
     for fold in range(FOLDS):
-        mine = np.arange(len(T)) % FOLDS == fold
-        own = _newton(curves, Z[~mine], W[~mine], yes[~mine], steps=3)
-        result[mine] = expit(own[0] + own[1] * Z[mine])
+        others = W * (fold != rows.T % FOLDS)
+        own = _newton(curves, near, others, yes, steps=3)
+        result[fold::FOLDS] = _expit(own[0] + own[1] * Z[fold::FOLDS])
     return np.clip(result, 1e-4, 1 - 1e-4)
 
 
+def _expit(x: Array) -> Array:
+    """The logistic curve, in a third of the time that scipy's takes; absolute digits matter."""
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
+
+
 def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
-    """Steps of Newton for all labels side by side."""
-    total = W.sum(axis=0) + 1e-9
+    """Steps of Newton for all labels side by side; each has its entries in a row."""
+    total = W.sum(axis=1) + 1e-9
     prior = (1 / SPREAD**2)[:, None]
+    powers = np.stack([np.ones_like(Z), Z, Z * Z], axis=2)
     for _ in range(steps):
-        middle = np.average(curves, axis=1, weights=total)[:, None]
-        P = expit(curves[0] + curves[1] * Z)
-        off, curvature = W * (yes - P), W * P * (1 - P)
-        slope = np.stack([off.sum(axis=0), (off * Z).sum(axis=0)]) - prior * (curves - middle)
-        a, d = curvature.sum(axis=0) + prior[0], (curvature * Z * Z).sum(axis=0) + prior[1]
-        b = (curvature * Z).sum(axis=0)
+        middle = (curves @ total)[:, None] / total.sum()
+        P = _expit(curves[0][:, None] + curves[1][:, None] * Z)
+        off = W * (yes - P)
+        P *= 1 - P
+        P *= W
+        # The sums over entries, and over these times scores and their squares.
+        slope = (off[:, None, :] @ powers)[:, 0, :2].T - prior * (curves - middle)
+        a, b, d = (P[:, None, :] @ powers)[:, 0, :].T
+        a, d = a + prior[0], d + prior[1]
         step = np.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
         # Half a step too far is no harm; ten are, where scores separate the answers.
-        curves = curves + np.clip(step / (a * d - b * b), -1.0, 1.0)
+        step = np.clip(step / (a * d - b * b), -1.0, 1.0)
+        curves = curves + step
+        if np.abs(step).max(initial=0.0) < SETTLED:
+            break
     return curves
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from dm2l.metrics._units import MetricValue, Undefined, tie_runs
 ONLY_POSITIVES = 5
 # Tiny factors are moved away from 0, which they are divided by.
 TINY = 1e-9
+_gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 
 
 class Inverse(NamedTuple):
@@ -44,7 +45,7 @@ class Inverse(NamedTuple):
 
 def exact_inverse(n_labels: int) -> Inverse:
     """Gauss-Legendre nodes: no bias, but wild where rates are low and positives many."""
-    x, w = np.polynomial.legendre.leggauss((n_labels + 2) // 2)
+    x, w = _gauss((n_labels + 2) // 2)
     return Inverse((x + 1) / 2, w / 2)
 
 
@@ -97,7 +98,7 @@ class CompleteRows:
         if break_ties == self.break_ties:
             return self
         other = copy(self)
-        for name in ("order", "q", "ties", "positives", "negatives", "some_positive"):
+        for name in ("order", "q", "ties", "_tied", "positives", "negatives", "some_positive"):
             vars(other).pop(name, None)
         other.break_ties = break_ties
         return other
@@ -110,21 +111,27 @@ class CompleteRows:
 
     @cached_property
     def q(self) -> Array:
-        """Labels in the order of scores."""
-        return np.take_along_axis(self.labels, self.order, axis=1)
+        """Labels in the order of scores, column by column, for sums and products of rows."""
+        return np.asfortranarray(np.take_along_axis(self.labels, self.order, axis=1))
 
     @cached_property
     def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """First and last place of those that have the same score."""
         return tie_runs(np.take_along_axis(self.S, self.order, axis=1), self.break_ties)
 
+    @cached_property
+    def _tied(self) -> bool:
+        return bool((self.ties[0] != self.ties[1]).any())
+
     def from_(self, values: Array) -> Array:
         """Sums over labels that score at least as high."""
-        return np.take_along_axis(np.cumsum(values, axis=1), self.ties[1], axis=1)
+        sums = np.cumsum(values, axis=1)
+        return np.take_along_axis(sums, self.ties[1], axis=1) if self._tied else sums
 
     def above(self, values: Array) -> Array:
         """Sums over labels that score higher."""
-        return np.take_along_axis(np.cumsum(values, axis=1) - values, self.ties[0], axis=1)
+        sums = np.cumsum(values, axis=1) - values
+        return np.take_along_axis(sums, self.ties[0], axis=1) if self._tied else sums
 
     @cached_property
     def positives(self) -> Inverse:
@@ -157,7 +164,7 @@ class CompleteRows:
         """
         n, c = q.shape
         low = max(0.0, 1 - 2 * float(self.rates[side].mean())) if side.any() else 0.0
-        x = np.polynomial.legendre.leggauss(min(10 + c // 10, 24))[0]
+        x = _gauss(min(10 + c // 10, 24))[0]
         t = np.append(low + (1 - low) * (x + 1) / 2, 1.0)
         # How many there are of a kind, in rows and from a place of a row on.
         drawn = np.random.default_rng(0).random(plain.shape) < plain
@@ -300,7 +307,11 @@ def complete_rows(
 
 
 def _nonzero(f: Array) -> Array:
-    return np.where(np.abs(f) < TINY, TINY, f)
+    """``f``, a new array, in which nothing is zero."""
+    tiny = np.abs(f) < TINY
+    if tiny.any():
+        f[tiny] = TINY
+    return f
 
 
 def _factors(q: Array, t: float) -> tuple[Array, Array]:

@@ -68,17 +68,18 @@ def _from_mask(seen: NDArray[np.bool_]) -> Rates:
     expectation. Rows of which nothing is seen count for as many as the rates let expect: the
     others were never looked at and say nothing about the rates.
     """
-    empty = ~seen.any(axis=1)
-    n_some = int((~empty).sum())
+    counts, per_label = seen.sum(axis=1), seen.sum(axis=0)
+    empty = counts == 0
+    n_empty = int(empty.sum())
+    n_some, some = len(seen) - n_empty, counts[~empty]
     weight = 0.0
-    for _ in range(20):
-        total = n_some + weight * empty.sum()
-        label = seen.sum(axis=0) / total
-        strength = _strength(seen[~empty].sum(axis=1), weight * empty.sum(), label)
+    for _ in range(20 if n_empty else 1):
+        label = per_label / (n_some + weight * n_empty)
+        strength = _strength(some, weight * n_empty, label)
         before = np.concatenate([[0.0], np.cumsum(label)[:-1]])
         never = np.prod(1 - np.minimum(label / (1 + before * strength), 1))
         expected = n_some * never / max(1 - never, 1e-12)
-        weight = min(1.0, expected / max(empty.sum(), 1))
+        weight = min(1.0, expected / max(n_empty, 1))
     past: NDArray[np.int64] = np.cumsum(seen, axis=1) - seen
     factor = (1 + past * strength) / (1 + before * strength)
     entries = np.clip(label * factor, LOWEST, 1.0)
