@@ -228,7 +228,7 @@ def _path(
 
     The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
     of the weights times the bracket there: where that is within the tolerance the weights are kept,
-    the very same object.
+    the very same object, and so they are where the first look at them finds them good enough.
     """
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
@@ -245,7 +245,7 @@ def _path(
             max_iter=200 if precise else 10,
             start=start,
         )
-    enough = -np.inf  # lambda_d up to which the last weights will do
+    W, enough = None, -np.inf  # lambda_d up to which the last weights will do
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
         lambda_d = problem.objective.lambda_d
@@ -261,6 +261,7 @@ def _path(
                     max_iter=fitting.max_iter,
                     finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
                 )
+            if W is None or solution.n_evaluations > 1:
                 W = solution.W
                 V = preconditioner.to_variables(W)
             enough = _good_up_to(problem, solution, fitting.tol) if solution.converged else -np.inf

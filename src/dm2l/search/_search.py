@@ -123,8 +123,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
     discriminant: bool = True
     max_iter: int = 1000
     tol: float = 1e-5
-    search_tol: float = 1e-4
-    search_iter: int = 10
+    search_tol: float = 1e-3
+    search_iter: int = 5
     scoring: Any = None
     cv: Any = 5
     n_jobs: int | None = None
