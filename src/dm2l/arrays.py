@@ -291,6 +291,16 @@ def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
     return xp.linalg.solve(A, B)
 
 
+def mirror(L: Any) -> Any:
+    """A lower triangular matrix of numpy with its transpose above the diagonal, in place."""
+    for start in range(0, len(L), 256):
+        end = start + 256
+        L[:start, start:end] = L[start:end, :start].T
+        corner = L[start:end, start:end]
+        corner += np.tril(corner, -1).T
+    return L
+
+
 def invert_triangular(L: Any) -> Any:
     """Inverse of a lower triangular matrix, by halves, so that it is matrix products mostly."""
     n = L.shape[0]

@@ -77,8 +77,7 @@ def score_paths(
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
     visible = np.where(T_test == 0, np.nan, T_test > 0)
     selection = Selection.of(T)
-    learnable, constant, keep = selection
-    if not learnable.any():
+    if not selection.learnable.any():
         return part
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
@@ -87,7 +86,7 @@ def score_paths(
             X,
             T,
             selection.entries(entries),
-            scratch=not keep.all(),
+            scratch=not selection.keep.all(),
             safe=safe,
             alphas=alphas,
         )
@@ -95,23 +94,48 @@ def score_paths(
         # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
         with ThreadPoolExecutor(1) as pool:
             judge = pool.submit if is_foreign(X) else _Judged
-            for a, place, W, seconds in _paths(fitting, prepared, alphas, lambdas):
-                start = time.perf_counter()
-                if W is not last:
-                    W_given = prepared.features.to_original(W)
-                    found = fitting.attributes(X, W_given, prepared.feature_map, selection)
-                part.seconds[a, place] = seconds + time.perf_counter() - start
-                if W is not last:
-                    learnt = partial(fitting.scores, attributes=found, selection=selection)
-                    scores = to_numpy(every_label(X_test, learnt, learnable, constant))
-                    if prepared.ticks is not None:
-                        prior = prepared.ticks.prior.attributes(learnable, constant)
-                        scores = above_zero(scores, prior["class_prior_"])
-                    score, last = judge(metric, visible, scores), W
-                judged.append((a, place, score))
-        for a, place, score in judged:
-            part.scores[a, place] = score.result()
+            for batch in _paths(fitting, prepared, alphas, lambdas):
+                weights = [last, *(setting.W for setting in batch)]
+                fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
+                scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
+                for setting in batch:
+                    if setting.W is not last:
+                        mark, last = judge(metric, visible, next(scores)), setting.W
+                    judged.append((setting, mark))
+        for setting, mark in judged:
+            part.scores[setting.alpha, setting.place] = mark.result()
+            part.seconds[setting.alpha, setting.place] = setting.seconds
     return part
+
+
+def _scores(
+    fitting: Fitting,
+    prepared: Prepared,
+    X: Any,
+    X_test: Any,
+    selection: Selection,
+    weights: list[Any],
+) -> list[NDArray[np.float64]]:
+    """Test scores of several weights, as those of one model with so many times the labels.
+
+    One product with a kernel matrix takes half as long as one for each.
+    """
+    if not weights:
+        return []
+    k = len(weights)
+    several = Selection(
+        np.tile(selection.learnable, k), np.tile(selection.constant, k), selection.keep
+    )
+    W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
+    W_given = prepared.features.to_original(W)
+    found = fitting.attributes(X, W_given, prepared.feature_map, several)
+    learnt = partial(fitting.scores, attributes=found, selection=several)
+    scores = to_numpy(every_label(X_test, learnt, *several[:2]))
+    columns = np.split(scores, k, axis=1)
+    if prepared.ticks is None:
+        return columns
+    prior = prepared.ticks.prior.attributes(*selection[:2])
+    return [above_zero(part, prior["class_prior_"]) for part in columns]
 
 
 class _Judged:
@@ -135,12 +159,12 @@ class _Setting(NamedTuple):
 
 def _paths(
     fitting: Fitting, prepared: Prepared, alphas: list[float], lambdas: list[float]
-) -> Iterator[_Setting]:
-    """Weights of all settings, one ridge after the other."""
+) -> Iterator[list[_Setting]]:
+    """Weights of all settings, one ridge after the other, and some of them at a time."""
     if not isinstance(prepared.features, KernelScores):
         for a, alpha in enumerate(alphas):
             factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
-            yield from _path(fitting, prepared, factor, a, alpha, lambdas)
+            yield from ([one] for one in _path(fitting, prepared, factor, a, alpha, lambdas))
         return
     few = prepared.features.n < MANY
     for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
@@ -149,7 +173,8 @@ def _paths(
             # A GPU gains little by float32, and loses digits in the inverse it multiplies with.
             factor = prepared.preconditioner(problem)
             for a in group:
-                yield from _path(fitting, prepared, factor, a, alphas[a], lambdas)
+                path = _path(fitting, prepared, factor, a, alphas[a], lambdas)
+                yield from ([one] for one in path)
             continue
         work = _one_by_one if few else _together
         for single in (fitting.tol >= 1e-5, False):
@@ -166,7 +191,8 @@ def _paths(
             smallest = found[-len(lambdas)].W
             if not single or prepared.features.drift(smallest) <= DRIFT:
                 break
-        yield from found
+        for first in range(0, len(found), len(lambdas)):
+            yield found[first : first + len(lambdas)]
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
