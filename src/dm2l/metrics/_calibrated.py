@@ -22,8 +22,6 @@ from dm2l.metrics._units import (
 FOLDS = 5
 # Standard deviations of a label's intercept and slope around those of all labels.
 SPREAD = np.array([2.0, 1.0])
-# A step of Newton this small is the last: the next would be its square.
-SETTLED = 1e-7
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
@@ -78,10 +76,7 @@ def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
         a, d = a + prior[0], d + prior[1]
         step = np.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
         # Half a step too far is no harm; ten are, where scores separate the answers.
-        step = np.clip(step / (a * d - b * b), -1.0, 1.0)
-        curves = curves + step
-        if np.abs(step).max(initial=0.0) < SETTLED:
-            break
+        curves = curves + np.clip(step / (a * d - b * b), -1.0, 1.0)
     return curves
 
 
