@@ -19,13 +19,12 @@ from dm2l.arrays import is_foreign, to_numpy
 from dm2l.base import Selection, every_label
 from dm2l.fitting import Fitting, Prepared
 from dm2l.labels import Entries, Signs
+from dm2l.nuclear import SmoothNorm
 from dm2l.solvers import (
     KernelPreconditioner,
     KernelScores,
     Member,
     Preconditioner,
-    Problem,
-    Solution,
     conjugate_gradients,
     solve_lbfgs,
 )
@@ -40,6 +39,8 @@ PRECISE = 0.1
 DRIFT = 1e-3
 # Relative rounding of an objective.
 ROUNDING = 1e-12
+# Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
+FAR = 1e4
 # The factor of one ridge serves others that are so many times smaller: of four that span a factor
 # of 33 it costs a tenth more steps.
 ALIKE = 100.0
@@ -254,7 +255,8 @@ def _path(
 
     The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
     of the weights times the bracket there: where that is within the tolerance the weights are kept,
-    the very same object, and so they are where the first look at them finds them good enough.
+    the very same object, and so they are where the first look at them finds them good enough. That
+    look costs no evaluation: what the norms had a part in at the last ``lambda_d`` is reweighed.
     """
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
@@ -271,13 +273,17 @@ def _path(
             max_iter=200 if precise else 10,
             start=start,
         )
-    W, enough = None, -np.inf  # lambda_d up to which the last weights will do
+    W = plain = known = None
+    enough, last = -np.inf, 0.0  # lambda_d up to which the last weights will do, and theirs
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
         lambda_d = problem.objective.lambda_d
         if not lambda_d:
             W = preconditioner.to_weights(V)
         elif lambda_d > enough:
+            if known is not None and plain is not None:
+                near = lambda_d <= FAR * last
+                known = known.reweighed(plain, lambda_d / last) if near else None
             with one_blas_thread():
                 solution = solve_lbfgs(
                     problem,
@@ -286,20 +292,25 @@ def _path(
                     tol=fitting.tol,
                     max_iter=fitting.max_iter,
                     finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
+                    known=known,
                 )
-            if W is None or solution.n_evaluations > 1:
-                W = solution.W
+            if W is None or solution.n_evaluations > (known is None):
+                W, plain = solution.W, None
                 V = preconditioner.to_variables(W)
-            enough = _good_up_to(problem, solution, fitting.tol) if solution.converged else -np.inf
+            if plain is None:
+                plain = prepared.problem(alpha, 0.0).evaluate(W, SmoothNorm(0.0))
+            known, last = solution.known, lambda_d
+            enough = -np.inf
+            if solution.converged:
+                enough = _good_up_to(lambda_d, solution.objective, plain.value, fitting.tol)
         yield _Setting(a, int(place), W, time.perf_counter() - begin)
         begin = time.perf_counter()
 
 
-def _good_up_to(problem: Problem, solution: Solution, tol: float) -> float:
-    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum."""
-    plain = problem.objective.loss(problem.features.scores(solution.W))[0]
-    plain += problem.ridge(solution.W)
-    norms = max(solution.objective - plain, ROUNDING * solution.objective)
-    if norms <= 0:
-        return np.inf
-    return problem.lambda_d * (1 + tol * solution.objective / norms)
+def _good_up_to(lambda_d: float, objective: float, plain: float, tol: float) -> float:
+    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum.
+
+    ``plain`` is its objective without norms.
+    """
+    norms = max(objective - plain, ROUNDING * objective)
+    return lambda_d * (1 + tol * objective / norms) if norms > 0 else np.inf

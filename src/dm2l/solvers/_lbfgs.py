@@ -11,7 +11,8 @@ from array_api_compat import array_namespace, device
 
 from dm2l.arrays import identity, like, to_numpy
 from dm2l.nuclear import SmoothNorm
-from dm2l.solvers._problem import Minimand, Preconditioner, Report, Solution
+from dm2l.objective import ObjectiveValue
+from dm2l.solvers._problem import Known, Minimand, Preconditioner, Report, Solution
 
 # Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
 # starts from which more than FAR of the objective may be gained.
@@ -49,6 +50,7 @@ def solve_lbfgs(
     smoothing: float = SMOOTHING[1],
     finest: float = SMOOTHING[-1],
     report: Report | None = None,
+    known: Known | None = None,
 ) -> Solution:
     """Minimise the objective by L-BFGS with falling smoothing.
 
@@ -83,6 +85,8 @@ def solve_lbfgs(
         Where it ends at the latest.
     report : callable, default=None
         Called with the iteration and the exact objective.
+    known : Known, default=None
+        What is known at the start; of use where it was seen at the smoothing that is the first.
 
     Returns
     -------
@@ -94,7 +98,9 @@ def solve_lbfgs(
     ladder = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
     if not problem.lambda_d:
         ladder = ladder[-1:]
-    descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0])
+    if known is not None and known.smoothing != ladder[0]:
+        known = None
+    descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0], known)
     converged = descent.run(ladder, tol, max_iter)
     best = descent.result(tol)
     return Solution(
@@ -104,6 +110,7 @@ def solve_lbfgs(
         converged=converged,
         history=descent.history,
         n_evaluations=problem.n_evaluations - evaluations,
+        known=descent.known(best),
     )
 
 
@@ -115,6 +122,8 @@ class _Point:
     value: float
     exact: float
     gradient: Any
+    at: ObjectiveValue
+    mu: float
 
 
 class _Descent:
@@ -130,18 +139,19 @@ class _Descent:
         self._report = report
         self._memory = _Memory()
         self._model: Any = None
+        self._bent: ObjectiveValue | None = None
         self._length = 1.0
         self.history: list[float] = []
         self.n_iter = 0
 
-    def begin(self, V: Any, mu: float) -> None:
+    def begin(self, V: Any, mu: float, known: Known | None) -> None:
         """Evaluate at the start, or at that multiple of it which is best.
 
         Along ``t V`` the objective is ``J(0) - t p + t^2 q/2``, the nuclear norms being part of
         ``p``: value and slope at the start say all. Weights for a smaller ``lambda_d``, ridge
         among them, are too long, and where they are all wrong, ``t`` is 0.
         """
-        point = self._evaluate(V, mu, curvature=True)
+        point = self._evaluate(V, mu, curvature=True, known=known)
         self.history.append(point.exact)
         slope = self._inner(point.gradient, V)
         q = 2.0 * (slope - point.exact + self._problem.at_zero)
@@ -256,13 +266,24 @@ class _Descent:
                 return None
         return None
 
-    def _evaluate(self, V: Any, mu: float, curvature: bool) -> _Point:
-        W = self._preconditioner.to_weights(V)
-        at = self._problem.evaluate(W, SmoothNorm(mu), self._linear, curvature=curvature)
-        point = _Point(V, at.value, at.exact, self._preconditioner.to_gradient(at.gradient))
+    def known(self, point: _Point) -> Known | None:
+        """What was seen at a point, with the last curvature that was."""
+        if self._bent is None:
+            return None
+        seen = dict(zip(("value", "exact", "gradient"), point.at[:3], strict=True))
+        return Known(self._bent._replace(**seen), point.mu)
+
+    def _evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
+        if known is None:
+            W = self._preconditioner.to_weights(V)
+            at = self._problem.evaluate(W, SmoothNorm(mu), self._linear, curvature=curvature)
+        else:
+            at = known.at
+        gradient = self._preconditioner.to_gradient(at.gradient)
         if at.curvature is not None:
             self._set_model(at.curvature)
-        return point
+            self._bent = at._replace(gradient=None)
+        return _Point(V, at.value, at.exact, gradient, at, mu)
 
     def _set_model(self, curvature: Any) -> None:
         """Half the mean curvature: the global norm takes about the other half away again."""

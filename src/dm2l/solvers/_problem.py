@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -25,13 +25,29 @@ from dm2l.objective import Objective, ObjectiveValue
 Report = Callable[[int, float], None]
 
 
+class Known(NamedTuple):
+    """The objective and its gradient in the weights, as they were seen at one smoothing."""
+
+    at: ObjectiveValue
+    smoothing: float
+
+    def reweighed(self, plain: ObjectiveValue, ratio: float) -> Self:
+        """The same with norms that weigh so many times as much; ``plain`` has none."""
+        old = self.at
+        value, exact, gradient = (
+            without + ratio * (with_norms - without)
+            for with_norms, without in zip(old[:3], plain[:3], strict=True)
+        )
+        return self._replace(at=old._replace(value=value, exact=exact, gradient=gradient))
+
+
 @dataclass
 class Solution:
     """Weights, and how the solver got there.
 
     ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
     iteration. ``factor`` is the preconditioner and ``ridge`` the solution without norms that the
-    solver started from, where there were such.
+    solver started from, where there were such; ``known`` is what was seen at ``W``.
     """
 
     W: Any
@@ -42,6 +58,7 @@ class Solution:
     n_evaluations: int = 0
     factor: Preconditioner | None = None
     ridge: Any = None
+    known: Known | None = None
 
 
 class Minimand(Protocol):
