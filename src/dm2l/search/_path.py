@@ -269,7 +269,7 @@ def _path(
         V = conjugate_gradients(
             problem,
             preconditioner,
-            tol=PRECISE * fitting.tol**0.5 if precise else 0.1,
+            tol=PRECISE * fitting.tol**0.5 if precise else 0.03,
             max_iter=200 if precise else 10,
             start=start,
         )

@@ -23,7 +23,9 @@ from dm2l.solvers import (
     KernelProblem,
     KernelScores,
     Problem,
+    Preconditioner,
     conjugate_gradients,
+    solve_lbfgs,
 )
 from dm2l_oracles import leverages
 
@@ -47,6 +49,37 @@ def problem_of(X, T, intercept, alpha=0.3, lambda_d=0.5):
 def random_weights(problem, rng):
     rows = problem.features.n + problem.features.intercept
     return problem.from_original(rng.standard_normal((rows, problem.n_labels)))
+
+
+@pytest.mark.parametrize("in_scores", [True, False])
+def test_what_is_known_at_one_lambda_saves_an_evaluation_at_the_next(data, in_scores):
+    X, T = data
+    problem = problem_of(X, T, True, lambda_d=0.2)
+    factor = KernelPreconditioner(problem, keep=True)
+    if not in_scores:
+        problem = Problem(Features(X, True), Objective(T, 0.2), 0.3)
+        factor = Preconditioner(problem)
+    limits = {"tol": 1e-4, "max_iter": 50, "finest": 1e-2}
+    first = solve_lbfgs(problem, factor, conjugate_gradients(problem, factor), **limits)
+    V = factor.to_variables(first.W)
+
+    def other(lambda_d):
+        problem.objective.set_weight(lambda_d)
+        return type(problem)(problem.features, problem.objective, problem.alpha)
+
+    plain = other(0.0).evaluate(first.W, SmoothNorm(0.0))
+    known = first.known.reweighed(plain, 0.6 / 0.2)
+    fresh = other(0.6).evaluate(first.W, SmoothNorm(known.smoothing))
+    for found, expected in zip(known.at[:3], fresh[:3], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    looked = solve_lbfgs(other(0.6), factor, V, **limits)
+    saved = solve_lbfgs(other(0.6), factor, V, known=known, **limits)
+    assert saved.objective == pytest.approx(looked.objective, rel=2e-4)
+    assert saved.n_evaluations < looked.n_evaluations
+    # Seen at another smoothing it says nothing about the start.
+    useless = known._replace(smoothing=0.5)
+    ignored = solve_lbfgs(other(0.6), factor, V, known=useless, **limits)
+    np.testing.assert_array_equal(ignored.W, looked.W)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
