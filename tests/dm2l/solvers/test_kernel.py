@@ -22,8 +22,8 @@ from dm2l.solvers import (
     KernelPreconditioner,
     KernelProblem,
     KernelScores,
-    Problem,
     Preconditioner,
+    Problem,
     conjugate_gradients,
     solve_lbfgs,
 )
