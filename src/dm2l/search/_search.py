@@ -56,9 +56,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
         Kernel parameters to try. None: "scale" alone. Unused by linear and precomputed kernels.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
         As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
-    search_tol : float, default=1e-4
-        Relative tolerance of the objective during the search: a ranking of settings needs no more.
-    search_iter : int, default=10
+    search_tol : float, default=1e-3
+        Relative tolerance of the objective during the search: a choice of settings needs no more.
+    search_iter : int, default=5
         Most iterations a setting of the search gets on top of those of the settings before it.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
