@@ -68,6 +68,8 @@ def scores(model, X, Y, new, **weights):
 
 @pytest.mark.parametrize("model", LAWFUL, ids=str)
 def test_integer_weights_are_repeated_rows_and_zero_is_no_row(model):
+    if isinstance(model, DM2LClassifierCV):  # copies of a row lie in several folds: another choice
+        model = clone(model).set_params(lambda_ds=[0.3])
     X, Y = problem()
     weights = np.random.default_rng(0).integers(0, 4, len(X))
     found = scores(model, X, Y, X, sample_weight=weights)
