@@ -26,7 +26,10 @@ from dm2l import DM2LClassifierCV
 from dm2l.masks import hide_uniform
 
 EXACT = (1e-6, 100)
-EFFORTS = ((1e-4, 10), (1e-4, 7), (3e-4, 10), (3e-4, 7), (1e-3, 10), (1e-3, 7), (1e-3, 5), (1e-2, 3))
+EFFORTS = (
+    *((1e-4, 10), (1e-4, 7), (3e-4, 10), (3e-4, 7)),
+    *((1e-3, 10), (1e-3, 7), (1e-3, 5), (1e-2, 3)),
+)
 
 
 def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
