@@ -140,12 +140,11 @@ def _selected(estimator: Any, grid: dict[str, Any]) -> Pipeline:
     return Pipeline([("scale", UnitVarianceScaler()), ("search", search)])
 
 
-def _dm2l(
-    lambda_ds: tuple[float, ...], settings: dict[str, Any], scoring: Any = quality
-) -> Pipeline:
+def _dm2l(weights: tuple[float, ...], settings: dict[str, Any], scoring: Any = quality) -> Pipeline:
     """A search over the observed training labels, by five folds if the settings do not say."""
     # Scores of the final fit change in the fourth digit below this tolerance.
-    search = DM2LClassifierCV(lambda_ds, scoring=scoring, tol=1e-4, **{"cv": 5, **settings})
+    effort = {"tol": 1e-4, "search_tol": 1e-4, "search_iter": 10, "cv": 5}
+    search = DM2LClassifierCV(weights, scoring=scoring, **{**effort, **settings})
     return Pipeline([("scale", UnitVarianceScaler()), ("search", StagedSearch(search))])
 
 
