@@ -166,7 +166,8 @@ def search(clock: Clock, data: Any, gamma: float, device: str, quick: bool) -> d
     split = [(rows[: len(data["X"])], rows[len(data["X"]) :])]
     model = DM2LClassifierCV(kernel="rbf", cv=split, refit=False, **grid)
     spent = clock(lambda: model.fit(X, Y))
-    return {"grid": grid, "seconds": spent, "train_rows": len(data["X"])}
+    found = {"grid": grid, "seconds": spent, "train_rows": len(data["X"])}
+    return found | {"search_tol": model.search_tol}
 
 
 def eigh(clock: Clock, device: str, repeats: int) -> list[dict[str, Any]]:
