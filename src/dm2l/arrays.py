@@ -168,11 +168,20 @@ def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
     return _safe_indexing(array, columns, axis=1)
 
 
-def take_block(array: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
-    """Some rows and columns of a matrix, without all columns of these rows in between."""
+def take_block(
+    array: Any,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    scratch: NDArray[Any] | None = None,
+) -> Any:
+    """Some rows and columns of a matrix, without all columns of these rows in between.
+
+    A block of a numpy array is in ``scratch``, flat and of the same dtype, if that is given.
+    """
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
-    block = np.empty((len(rows), len(columns)), dtype=array.dtype)
+    scratch = np.empty(len(rows) * len(columns), array.dtype) if scratch is None else scratch
+    block = scratch[: len(rows) * len(columns)].reshape(len(rows), len(columns))
     for start in range(0, len(rows), 64):
         some = slice(start, start + 64)
         np.take(array[rows[some]], columns, axis=1, out=block[some], mode="wrap")

@@ -147,11 +147,15 @@ def every_label(
 
 
 def fold_inputs(
-    X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool
+    X: Any,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    pairwise: bool,
+    scratch: NDArray[Any] | None = None,
 ) -> tuple[Any, Any]:
-    """Inputs of the training and of the test rows of a fold."""
+    """Inputs of the training and of the test rows of a fold; the former may be in ``scratch``."""
     if pairwise:
-        return take_block(X, train, train), take_block(X, test, train)
+        return take_block(X, train, train, scratch), take_block(X, test, train)
     return take_rows(X, train), take_rows(X, test)
 
 

@@ -285,6 +285,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
         metric = scoring if callable(scoring) else get_judge(scoring)
         jobs = 1 if is_foreign(X) else self.n_jobs
+        scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
             fitting = Fitting.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
@@ -296,11 +297,15 @@ class DM2LClassifierCV(MissingLabelClassifier):
             # Features of a linear model cost little: rather prepare them twice than let a process
             # wait for the last fold.
             jobs_at_once = effective_n_jobs(jobs)
+            if fitting.pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+                # One fold after the other, in the same memory: new pages cost more than copies.
+                most = max(len(train) for train, _ in folds)
+                scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
             shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
             tasks = (
                 delayed(score_paths)(
                     fitting,
-                    *fold_inputs(inputs, *fold, fitting.pairwise),
+                    *fold_inputs(inputs, *fold, fitting.pairwise, scratch),
                     T[fold[0]],
                     T[fold[1]],
                     share,
