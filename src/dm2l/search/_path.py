@@ -41,6 +41,9 @@ DRIFT = 1e-3
 ROUNDING = 1e-12
 # Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
 FAR = 1e4
+# Weights of a path follow each other in steps of this factor, the first being FIRST; a larger step
+# has as many iterations as the steps that it leaves out.
+STEP, FIRST = 2.5, 1e-2
 # The factor of one ridge serves others that are so many times smaller: of four that span a factor
 # of 33 it costs a tenth more steps.
 ALIKE = 100.0
@@ -94,7 +97,7 @@ def score_paths(
         last, judged = None, []
         # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
         with ThreadPoolExecutor(1) as pool:
-            judge = pool.submit if is_foreign(X) else _Judged
+            judge = partial(pool.submit, _quietly, np.geterr()) if is_foreign(X) else _Judged
             for batch in _paths(fitting, prepared, alphas, lambdas):
                 weights = [last, *(setting.W for setting in batch)]
                 fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
@@ -102,7 +105,7 @@ def score_paths(
                 for setting in batch:
                     if setting.W is not last:
                         mark, last = judge(metric, visible, next(scores)), setting.W
-                    judged.append((setting, mark))
+                    judged.append((setting._replace(W=None), mark))  # of many, weights are much
         for setting, mark in judged:
             part.scores[setting.alpha, setting.place] = mark.result()
             part.seconds[setting.alpha, setting.place] = setting.seconds
@@ -137,6 +140,12 @@ def _scores(
         return columns
     prior = prepared.ticks.prior.attributes(*selection[:2])
     return [above_zero(part, prior["class_prior_"]) for part in columns]
+
+
+def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
+    """A score, with the errors of floating point treated as the caller treats them."""
+    with np.errstate(**errors):
+        return metric(*given)
 
 
 class _Judged:
@@ -290,7 +299,7 @@ def _path(
                     preconditioner,
                     V,
                     tol=fitting.tol,
-                    max_iter=fitting.max_iter,
+                    max_iter=fitting.max_iter * _steps(lambda_d, last),
                     finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
                     known=known,
                 )
@@ -305,6 +314,12 @@ def _path(
                 enough = _good_up_to(lambda_d, solution.objective, plain.value, fitting.tol)
         yield _Setting(a, int(place), W, time.perf_counter() - begin)
         begin = time.perf_counter()
+
+
+def _steps(lambda_d: float, last: float) -> int:
+    """How many steps of a usual path lead from the last ``lambda_d`` that was solved for."""
+    ratio = lambda_d / max(last, FIRST / STEP)
+    return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))
 
 
 def _good_up_to(lambda_d: float, objective: float, plain: float, tol: float) -> float:

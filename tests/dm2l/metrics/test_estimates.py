@@ -273,3 +273,13 @@ def test_few_rows_and_scores_of_any_size_are_judged(n, scale):
     for name, found in metrics.evaluate(hidden, scale * S).items():
         assert math.isnan(found.value) or 0 <= found.value <= 6, name
     assert math.isfinite(metrics.calibrated_log_loss(hidden, scale * S))
+
+
+def test_another_rule_for_ties_forgets_what_the_first_one_found():
+    rng = np.random.default_rng(0)
+    T = rng.integers(-1, 2, (60, 5)).astype(np.int8)
+    S = rng.integers(0, 2, (60, 5)).astype(float)
+    fresh = _complete.CompleteRows(T, S).precision()
+    first = _complete.CompleteRows(T, S, break_ties=True)
+    first.precision()
+    np.testing.assert_allclose(first.reordered(break_ties=False).precision(), fresh)
