@@ -77,7 +77,8 @@ class AutoClassifier(MissingLabelClassifier):
         Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
         together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``.
     n_jobs : int, default=None
-        Threads of forests, as joblib counts them; boosting and BLAS have their own.
+        Processes that fit forests, a label each, as joblib counts them; boosting and BLAS have
+        threads of their own.
     missing_label, absent_label
         As in :class:`dm2l.DM2LClassifier`.
     random_state : int, RandomState or None, default=None

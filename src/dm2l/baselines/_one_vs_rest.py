@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
@@ -148,7 +149,8 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         rows = [kept[use] for use in observed.T]
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)
-        fitted = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+        jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))  # none without a label
+        fitted = Parallel(n_jobs=jobs, verbose=self.verbose)(
             delayed(_fit_label)(
                 clone(self.estimator),
                 X,

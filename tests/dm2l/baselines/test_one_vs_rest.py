@@ -591,3 +591,9 @@ def test_progress_and_number_of_jobs_reach_joblib(data, capfd, n_jobs):
     out, err = capfd.readouterr()
     assert out == ""
     assert f"[Parallel(n_jobs={n_jobs})]" in err
+
+
+def test_no_more_jobs_than_labels_are_started(data, capfd):
+    X, Y, _ = data
+    OneVsRestMasked(Ridge(), n_jobs=5, verbose=10).fit(X, Y[:, :1])
+    assert "[Parallel(n_jobs=1)]" in capfd.readouterr().err

@@ -2,8 +2,11 @@
 
 import inspect
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import click
 import pytest
@@ -145,3 +148,41 @@ def test_an_unknown_command_is_refused():
     result = CliRunner().invoke(cli, ["bench"])
     assert result.exit_code == 2
     assert "No such command 'bench'" in result.output
+
+
+BUSY = """
+import time
+
+import dm2l.cli._commands
+from dm2l.cli import main
+from sklearn.utils.parallel import Parallel, delayed
+
+
+def work():
+    Parallel(n_jobs=2)(delayed(time.sleep)(0.0) for _ in range(2))
+    print("ready", flush=True)
+    Parallel(n_jobs=2)(delayed(time.sleep)(300.0) for _ in range(2))
+
+
+dm2l.cli._commands.cli = work
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups are POSIX's")
+def test_a_command_that_is_ended_leaves_no_process_behind():
+    command = [sys.executable, "-c", BUSY]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("processes are left")
