@@ -22,6 +22,8 @@ FAR = 2e-2
 # next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
 # smoothing prepares the singular values that vanish in the next.
 PATIENCE = 7e-6
+# An end that is seen at one smoothing counts where the last one ended within so many tolerances.
+NEARLY = 2.0
 # Pairs of steps and gradient changes that are remembered.
 MEMORY = 20
 # The curvature of the norms is looked at again after so many iterations.
@@ -59,7 +61,8 @@ def solve_lbfgs(
     ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
     When steps promise little, the next one is taken at a finer smoothing. What the slope of a
     step promises, added up over the steps to come at the pace of the last few, estimates how far
-    the minimum is: when that is below ``tol`` at two smoothings, or at the finest, it is found.
+    the minimum is: when that is below ``tol``, after it was nearly so at the last smoothing, or at
+    the finest one, it is found.
 
     Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
     it has learnt when the variables change, and lives on the host.
@@ -188,6 +191,7 @@ class _Descent:
                     return True  # slopes vanish in rounding
             if following is None:
                 level += 1
+                settled = pace.remaining() <= NEARLY * tol
                 pace.restart()
                 following = self._jump(point, direction, ladder[level])
             self._accept(following)
