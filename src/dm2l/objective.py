@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dm2l.arrays import Recorded, float64, is_on_cuda, to_numpy
 from dm2l.labels import Entries, Signs
 from dm2l.nuclear import Norm, NormValue, SmoothNorm, nuclear_norm, subgradient
-from dm2l.threads import WORTH_SHARING, one_blas_thread, run_all
+from dm2l.threads import WORTH_SHARING, one_blas_thread, run_each
 
 __all__ = ["Groups", "Objective", "ObjectiveValue"]
 
@@ -447,29 +447,38 @@ class Objective:
         if concave:
             rows = F if self._everyone else self._covered_scores(F)
             tasks.insert(0, partial(norm, self._scaled(rows)))
+        norms, bend = [], None
         with one_blas_thread():
-            norms = run_all(tasks, self._workers)
-        everyone = norms.pop(0) if concave else None
-        total = self.groups.sum_back(stacked)
+            found = run_each(tasks, self._workers)
+            everyone = next(found) if concave else None
+            for at in found:
+                norms.append(at[:2])
+                if curvature:
+                    bend = at.curvature if bend is None else bend + at.curvature
         tasks.clear()
-        stacked = rows = None  # what follows is the peak of a fit with many labels
         shared: tuple[Any, Any] = (0.0, 0.0)
+        slope = None
         if everyone is not None:
-            shared = everyone[:2]
-            if self._everyone:
-                gradient -= lambda_d * self._scaled(everyone.gradient)
-            else:
-                total -= self._scaled(everyone.gradient)
-            everyone = None
+            shared, slope = everyone[:2], self._scaled(everyone.gradient)
         elif self.discriminant:
             inner = xp.sum(linear * F, dtype=xp.float64)
             shared = inner, inner
             gradient -= lambda_d * linear
+        # What follows is the peak of a fit with many labels: each array goes when it has served.
+        everyone = rows = None
+        if slope is not None and self._everyone:
+            slope *= lambda_d
+            gradient -= slope
+            slope = None
+        total = self.groups.sum_back(stacked)
+        stacked = None
+        if slope is not None:
+            total -= slope
+            slope = None
         total *= lambda_d
         gradient += self._spread(total)
-        exact = value + lambda_d * (sum(n.exact for n in norms) - shared[1])
-        value = value + lambda_d * (sum(n.value for n in norms) - shared[0])
-        bend = sum((n.curvature for n in norms[1:]), norms[0].curvature) if curvature else None
+        exact = value + lambda_d * (sum(exact for _, exact in norms) - shared[1])
+        value = value + lambda_d * (sum(value for value, _ in norms) - shared[0])
         return ObjectiveValue(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:

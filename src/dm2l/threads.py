@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
@@ -18,6 +18,7 @@ __all__ = [
     "blas_threads",
     "one_blas_thread",
     "run_all",
+    "run_each",
 ]
 
 # Multiplications from which on more than one thread pays.
@@ -80,14 +81,19 @@ if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
-    """Results of all tasks, in their order, by so many threads.
+def run_each(tasks: Sequence[Callable[[], Any]], workers: int) -> Iterator[Any]:
+    """Results of all tasks, in their order and as they come, by so many threads.
 
     Products and decompositions of numpy arrays let other threads run.
     """
     if workers == 1 or len(tasks) == 1:
-        return [task() for task in tasks]
-    return list(_pool(workers).map(lambda task: task(), tasks))
+        return (task() for task in tasks)
+    return _pool(workers).map(lambda task: task(), tasks)
+
+
+def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
+    """Results of all tasks, in their order, by so many threads."""
+    return list(run_each(tasks, workers))
 
 
 def blas_thread_count() -> int:

@@ -97,7 +97,8 @@ def score_paths(
         last, judged = None, []
         # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
         with ThreadPoolExecutor(1) as pool:
-            judge = partial(pool.submit, _quietly, np.geterr()) if is_foreign(X) else _Judged
+            later = partial(pool.submit, partial(_quietly, np.geterr()))
+            judge = later if is_foreign(X) else _Judged
             for batch in _paths(fitting, prepared, alphas, lambdas):
                 weights = [last, *(setting.W for setting in batch)]
                 fresh = [W for before, W in itertools.pairwise(weights) if W is not before]

@@ -26,6 +26,7 @@ PATIENCE = 7e-6
 NEARLY = 2.0
 # Pairs of steps and gradient changes that are remembered.
 MEMORY = 20
+FEW = 8  # for which room is made at a time: most fits need less than all
 # The curvature of the norms is looked at again after so many iterations.
 REFRESH = 2
 # An iteration may lower the objective by this share of what the slope promises, or is shortened.
@@ -368,17 +369,20 @@ class _Memory:
         sy, ss, yy = (float(xp.vecdot(*pair)) for pair in ((met, y), (met, met), (y, y)))
         if not sy > 1e-10 * (ss * yy) ** 0.5:
             return
-        if not self._order:
-            self._steps, self._changes = (
-                xp.zeros((self._size, v.shape[0]), dtype=v.dtype, device=device(v)) for v in (s, y)
-            )
         full = len(self._order) == self._size
         slot = self._order.pop(0) if full else len(self._order)
         self._order.append(slot)
+        if not slot and not full:
+            self._steps, self._changes = _room(s, FEW), _room(y, FEW)
+        elif slot == self._steps.shape[0]:
+            more = min(FEW, self._size - slot)
+            self._steps = xp.concat([self._steps, _room(s, more)], axis=0)
+            self._changes = xp.concat([self._changes, _room(y, more)], axis=0)
         self._steps[slot, :] = s
         self._changes[slot, :] = y
         # Only products of a step with later changes are ever needed.
-        self._products[:, slot] = to_numpy(self._steps[:, : y.shape[0]] @ y)
+        products = to_numpy(self._steps[:, : y.shape[0]] @ y)
+        self._products[: len(products), slot] = products
 
     def direction(self, gradient: Any, precondition: Any) -> Any:
         """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
@@ -397,3 +401,10 @@ class _Memory:
         rest = np.diagonal(upper) * alpha - to_numpy(changes @ r[: g.shape[0]])[order]
         gamma = scipy.linalg.solve_triangular(upper, rest, trans="T")
         return -xp.reshape(r + like(gamma[back], g) @ steps, step.shape)
+
+
+def _room(vector: Any, rows: int) -> Any:
+    """For so many vectors like this one."""
+    xp = array_namespace(vector)
+    shape = (rows, vector.shape[0])
+    return xp.zeros(shape, dtype=vector.dtype, device=device(vector))
