@@ -2,7 +2,7 @@
 
 Ridge, kernel width and weight of the norms belong to the labels' noise and the features' scale,
 not to the number of rows, so a sample tells them. Masked ridge, which costs little, chooses kernel
-and ridge; then a path chooses the weight of the norms.
+and width; then paths, one a ridge, choose the weight of the norms and the ridge together.
 """
 
 from __future__ import annotations
@@ -106,9 +106,13 @@ def ridge_settings(sample: Sample, kernel: str, gammas: Sequence[float] | None) 
 
 
 def with_norms(sample: Sample, found: Setting) -> Setting:
-    """The best weight of the norms with these settings."""
+    """The best weight of the norms, and ridge beside it, with this kernel.
+
+    Norms and ridge shrink both: the ridge that is best without norms leaves them less to do than
+    they could, so the two are chosen together.
+    """
     gammas = None if found.gamma is None else [found.gamma]
-    return _search(sample, found.kernel, gammas, [found.alpha], LAMBDAS)
+    return _search(sample, found.kernel, gammas, None, LAMBDAS)
 
 
 def _search(

@@ -1,4 +1,4 @@
-"""How settings are judged, against scipy and scikit-learn."""
+"""How settings are judged, against scipy and scikit-learn, and which are looked at."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,9 @@ from scipy.stats import pearsonr
 from sklearn.metrics import roc_auc_score
 
 from dm2l.auto import _tuning
-from dm2l.auto._tuning import skill
+from dm2l.auto._tuning import LAMBDAS, Sample, ridge_settings, skill, with_norms
+from dm2l.datasets import make_missing_multilabel
+from dm2l.search import DM2LClassifierCV
 
 
 def test_skill_is_half_correlation_and_half_auc_by_what_labels_can_say():
@@ -40,3 +42,31 @@ def test_holes_and_labels_of_one_class_have_no_say():
     other[:9] = 1e3
     assert skill(Y, other) == pytest.approx(skill(Y, scores))
     assert skill(Y, np.ones_like(Y)) == 0
+
+
+@pytest.fixture
+def sample():
+    X, Y = make_missing_multilabel(n_samples=150, random_state=0)
+    T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1)).astype(np.int8)
+    return Sample(X, T, np.arange(150) % 5)
+
+
+@pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
+def test_norms_and_ridge_are_chosen_together(sample, kernel, gammas):
+    found = ridge_settings(sample, kernel, gammas)
+    assert found.lambda_d == 0
+    best = with_norms(sample, found._replace(alpha=1e9))
+    assert best.gamma == found.gamma
+    assert best.alpha < 1e9
+    Y = np.where(sample.T == 0, np.nan, sample.T > 0)
+    search = DM2LClassifierCV(
+        LAMBDAS,
+        gammas=None if gammas is None else [found.gamma],
+        kernel=kernel,
+        scoring=skill,
+        cv=sample.splits(),
+        refit=False,
+        coupling=None,
+    ).fit(sample.X, Y)
+    assert best.skill == pytest.approx(search.cv_results_["mean_test_score"].max())
+    assert best.skill >= found.skill
