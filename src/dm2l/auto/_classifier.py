@@ -237,6 +237,7 @@ class AutoClassifier(MissingLabelClassifier):
         self._clock = task.clock
         weighing, coupling = WEIGHED * np.count_nonzero(T), COUPLED * T.shape[1] ** 3
         task.clock.plan(weighing + coupling)
+        task.clock.owed = weighing + coupling
         parts, scores, board = try_all(task)
         shares = np.array([part.shares for part in parts])
         fold = task.fold

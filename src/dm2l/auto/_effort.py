@@ -78,6 +78,14 @@ class Clock:
         Seconds that may pass.
     tell : callable or None
         Gets a line about each step.
+
+    Attributes
+    ----------
+    binding : bool
+        Whether the limit stops what is being done.
+    owed : float
+        Estimated seconds of what has to be done after the parts were tried: the stack, and those
+        that have a say fitted to all rows. Trees that end at the limit would end the fit beyond it.
     """
 
     def __init__(self, limit: float | None, tell: Tell | None) -> None:
@@ -87,6 +95,7 @@ class Clock:
         self._planned = self._done = self._step = 0.0
         self._shown: tuple[float, float] | None = None  # when, and how much was left
         self.binding = False
+        self.owed = 0.0
 
     @property
     def passed(self) -> float:
@@ -111,12 +120,12 @@ class Clock:
         self._done += self._step
 
     def room(self, seconds: float) -> bool:
-        """Whether work that was estimated so can be done in time."""
-        return self.passed + seconds * self._pace() <= self.limit
+        """Whether work that was estimated so can be done in time, and what is owed after it."""
+        return self.passed + (seconds + self.owed) * self._pace() <= self.limit
 
     def check(self) -> None:
-        """Stop a part that the limit has overtaken, unless it is the first."""
-        if self.binding and self.passed > self.limit:
+        """Stop a part that leaves no time for what is owed, unless it is the first."""
+        if self.binding and not self.room(0.0):
             raise OutOfTimeError
 
     def _pace(self) -> float:

@@ -43,6 +43,7 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
     for number, candidate in enumerate(wanted):
         start = task.clock.passed
         found: list[Part] = []
+        owed = task.clock.owed
         if number and not task.clock.room(candidate.seconds):
             skipped.append((candidate.name, "", "no time left"))
         else:
@@ -55,18 +56,22 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
                 task.clock.begin(a_fit / max(len(found), 1))
                 for part in found:
                     helps = partial(_helps, task, [*parts, part], scores)
+                    task.clock.owed = owed + a_fit / len(found)  # its last fit, if it stays
                     try:
                         held = part.held_out(task, helps if race and parts else None)
                     except NoGainError:
+                        task.clock.owed = owed
                         skipped.append((part.name, part.settings, GAINLESS))
                         task.clock.plan(-a_fit * (fits - TRIAL) / len(found))
                         continue
                     parts, scores = [*parts, part], [*scores, held]
+                    owed = task.clock.owed
                     _add(board, part.name, part.settings, seconds=task.clock.passed - start)
                     start = task.clock.passed
                 if not found:
                     skipped.append((candidate.name, "", "too many labels and rows for trees"))
             except OutOfTimeError:
+                task.clock.owed = owed
                 found = [part for part in found if part in parts]
                 skipped.append((candidate.name, "", "the time limit came first"))
         if not found:

@@ -262,6 +262,43 @@ def test_costs_say_which_parts_fit_in():
     assert not clock.room(50.0)
 
 
+def test_what_is_owed_after_the_parts_is_part_of_the_limit():
+    clock = _effort.Clock(10.0, None)
+    clock.plan(10.0)
+    clock.owed, clock.binding = 4.0, True
+    assert clock.room(5.0)
+    assert not clock.room(7.0)
+    clock.check()
+    clock.begin(8.0)
+    clock.tick()
+    clock.start -= 8.0
+    with pytest.raises(_effort.OutOfTimeError):
+        clock.check()
+
+
+def test_parts_that_stay_owe_their_last_fit_and_others_nothing(few_trees, data, monkeypatch):
+    X, Y = data
+    owed = []
+    say = _effort.Clock.say
+
+    def note(clock, line):
+        owed.append((line, clock.owed))
+        say(clock, line)
+
+    monkeypatch.setattr(_effort.Clock, "say", note)
+    AutoClassifier(random_state=0).fit(X, Y)
+    folds = [seconds for line, seconds in owed if "fold 1 of" in line]
+    assert folds == sorted(folds)
+    assert len(set(folds)) == len(folds)
+    assert dict(owed)["weighing the parts"] == folds[-1]
+    monkeypatch.setattr(_leaderboard, "TRIAL", 1)
+    monkeypatch.setattr(_parts, "TRIAL", 1)
+    monkeypatch.setattr(_leaderboard, "_helps", lambda *_: False)
+    owed.clear()
+    AutoClassifier(random_state=0).fit(X, Y)
+    assert dict(owed)["weighing the parts"] == folds[0]
+
+
 def test_a_small_part_that_took_longer_than_planned_rules_nothing_out():
     clock = _effort.Clock(120.0, None)
     clock.plan(100.0)
