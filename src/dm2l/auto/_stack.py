@@ -26,6 +26,10 @@ Floats = NDArray[np.float64]
 # In units of the log-likelihood: how firmly a label is held to what all labels share, and all
 # labels to equal weights.
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
+# Of the slope that all labels share, what a label has at least. Held-out scores that do not rise with
+# its answers, by chance as a rule, make a curve flat, not rows equal: their order stays (Arts, linear
+# model, 30 % of the labels: label AUC 0.661 without, 0.669 with).
+FLATTEST = 0.01
 # A share of trees of 0 or 1 stands for less than certainty.
 SURE = 0.005
 # Entries of a fit; more cost time and gain nothing.
@@ -95,7 +99,8 @@ class Stack:
         slope, offset = np.zeros((m, c)), np.zeros((m, c))
         for j in range(m):
             held = Held(np.ones(1), rate, 0.1, HELD_SLOPE, 0.1)
-            slope[j : j + 1], offset[j], _ = fit_held(Entries(Z[j : j + 1], t, count, says), held)
+            own, offset[j], common = fit_held(Entries(Z[j : j + 1], t, count, says), held)
+            slope[j] = np.maximum(own[0], FLATTEST * common[0])
         L = offset[:, label] + slope[:, label] * Z
         held = Held(np.full(m, 1 / m), np.zeros(c), HELD_COMMON, HELD_WEIGHT, 3.0)
         own, intercept, common = fit_held(Entries(L, t, count, says), held)

@@ -79,6 +79,16 @@ def test_a_rare_label_borrows_the_weights_of_the_others(held_out):
     assert own[2] < 0.1
 
 
+def test_a_label_that_held_out_scores_tell_wrongly_keeps_the_order_of_rows(held_out):
+    scores, T = held_out
+    odd = scores[:1].copy()
+    odd[:, :, 2] *= -1
+    stack = Stack.fit(odd, T, SHARES[:1])
+    eta = stack.log_odds(odd)[:, 2]
+    assert (np.argsort(eta) == np.argsort(odd[0, :, 2])).all()
+    assert np.ptp(eta) < 0.2  # and says next to nothing
+
+
 def test_without_rows_to_hold_out_a_least_squares_score_is_a_probability():
     scores = np.array([[[-1.0, 0.0, 0.5]]])
     p = expit(Stack.plain(3).log_odds(scores))
