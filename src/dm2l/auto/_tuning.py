@@ -2,7 +2,7 @@
 
 Ridge, kernel width and weight of the norms belong to the labels' noise and the features' scale,
 not to the number of rows, so a sample tells them. Masked ridge, which costs little, chooses kernel
-and width; then paths, one a ridge, choose the weight of the norms and the ridge together.
+and ridge; then two paths choose the weight of the norms.
 """
 
 from __future__ import annotations
@@ -106,13 +106,14 @@ def ridge_settings(sample: Sample, kernel: str, gammas: Sequence[float] | None) 
 
 
 def with_norms(sample: Sample, found: Setting) -> Setting:
-    """The best weight of the norms, and ridge beside it, with this kernel.
+    """The best weight of the norms with this kernel, and whether a larger ridge goes with it.
 
-    Norms and ridge shrink both: the ridge that is best without norms leaves them less to do than
-    they could, so the two are chosen together.
+    Where norms help, more shrinkage does as a rule: on Social and Tox21 the two together have 0.005
+    more label AUC than one after the other. A smaller ridge gains nothing more and takes many more
+    steps (SIDER: 11 seconds a fit, not 2).
     """
     gammas = None if found.gamma is None else [found.gamma]
-    return _search(sample, found.kernel, gammas, None, LAMBDAS)
+    return _search(sample, found.kernel, gammas, [found.alpha, 3 * found.alpha], LAMBDAS)
 
 
 def _search(

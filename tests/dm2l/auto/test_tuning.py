@@ -52,21 +52,22 @@ def sample():
 
 
 @pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
-def test_norms_and_ridge_are_chosen_together(sample, kernel, gammas):
+def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
     found = ridge_settings(sample, kernel, gammas)
     assert found.lambda_d == 0
-    best = with_norms(sample, found._replace(alpha=1e9))
-    assert best.gamma == found.gamma
-    assert best.alpha < 1e9
-    Y = np.where(sample.T == 0, np.nan, sample.T > 0)
+    best = with_norms(sample, found)
     search = DM2LClassifierCV(
         LAMBDAS,
-        gammas=None if gammas is None else [found.gamma],
+        [found.alpha, 3 * found.alpha],
+        None if gammas is None else [found.gamma],
         kernel=kernel,
         scoring=skill,
         cv=sample.splits(),
         refit=False,
         coupling=None,
-    ).fit(sample.X, Y)
+    ).fit(sample.X, np.where(sample.T == 0, np.nan, sample.T > 0))
     assert best.skill == pytest.approx(search.cv_results_["mean_test_score"].max())
     assert best.skill >= found.skill
+    assert (best.alpha, best.gamma) in [(found.alpha, found.gamma), (3 * found.alpha, found.gamma)]
+    small = found.alpha / 1000
+    assert with_norms(sample, found._replace(alpha=small)).alpha == pytest.approx(3 * small)
