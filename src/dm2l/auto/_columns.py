@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,7 +41,10 @@ class Columns:
             elif column is None:
                 found.append(_values(X[:, j]))
             elif j in wanted or not _is_numeric(column, name):
-                found.append(_values(_plain(column)))
+                plain = _plain(column)
+                if j not in wanted:
+                    _warn_of_texts(plain, name)
+                found.append(_values(plain))
             else:
                 found.append(None)
         return cls(found)
@@ -93,6 +97,21 @@ def _is_numeric(column: Any, name: Any) -> bool:
             "since) or leave it out."
         )
     return False
+
+
+def _warn_of_texts(column: NDArray[Any], name: Any) -> None:
+    """Tell of a column that says little as a category: sentences, or numbers among other signs."""
+    values = [value for value in column if value is not None]
+    distinct = len({_key(value) for value in values})
+    if distinct > max(MOST_VALUES, len(values) // 2):
+        warnings.warn(
+            f"Column {name!r} of X has {distinct} different values in {len(values)} rows, for "
+            f"example {str(values[0])[:40]!r}, and is read as a category. For texts, dates and "
+            "numbers that are spelt in words, use dm2l.tables.make_table_pipeline(X, "
+            "AutoClassifier()), or leave the column out.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _plain(column: Any) -> NDArray[Any]:

@@ -1,5 +1,7 @@
 """From a user's table to features."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,3 +91,15 @@ def test_other_numbers_of_a_sparse_matrix_are_divided_by_the_largest():
 def test_one_slip_of_a_decimal_point_does_not_decide_distances():
     found, _ = features(np.random.default_rng(0).normal(size=(50, 2)))
     assert found.transform(np.array([[1e9, 0.0]])).max() == 10
+
+
+def test_a_column_of_texts_is_read_as_a_category_with_a_warning_that_names_it():
+    rng = np.random.default_rng(0)
+    notes = [f"seen on day {day}, {rng.random():.3f}" for day in range(300)]
+    frame = pd.DataFrame({"mass": rng.random(300), "notes": notes})
+    with pytest.warns(UserWarning, match=r"'notes' of X has 300 .* 'seen on day 0.*make_table_pip"):
+        Columns.of(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Columns.of(frame, ["notes"])  # as asked
+        Columns.of(frame.assign(notes=[f"ward {day % 250}" for day in range(300)])[::2])
