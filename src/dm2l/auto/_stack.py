@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 # In units of the log-likelihood: how firmly a label is held to what all labels share, and all
 # labels to equal weights.
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
-# Of the slope that all labels share, what a label has at least. Held-out scores that do not rise with
-# its answers, by chance as a rule, make a curve flat, not rows equal: their order stays (Arts, linear
-# model, 30 % of the labels: label AUC 0.661 without, 0.669 with).
+# Of the slope that all labels share, what a label has at least. Held-out scores that do not rise
+# with its answers, by chance as a rule, make a curve flat, not rows equal: their order stays (Arts,
+# linear model, 30 % of the labels: label AUC 0.661 without, 0.669 with).
 FLATTEST = 0.01
 # A share of trees of 0 or 1 stands for less than certainty.
 SURE = 0.005
