@@ -222,8 +222,8 @@ def search_linear() -> Fitted:
 def search_rbf() -> Fitted:
     X, Y = synthetic(100, seed=16)
     grid = [0.0, 0.2], [0.1, 1.0], [0.02, "scale"]
-    # From 0 to 0.2 are five steps of a path, which had ten iterations together.
-    effort = EFFORT | {"search_iter": 2}
+    # From 0 to 0.2 are two steps of a path, which had ten iterations together.
+    effort = EFFORT | {"search_iter": 5}
     model = DM2LClassifierCV(*grid, kernel="rbf", cv=3, scoring=BY_OBSERVED, **effort)
     return model.fit(X, Y), X
 

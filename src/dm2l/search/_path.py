@@ -41,9 +41,9 @@ DRIFT = 1e-3
 ROUNDING = 1e-12
 # Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
 FAR = 1e4
-# Weights of a path follow each other in steps of this factor, the first being FIRST; a larger step
-# has as many iterations as the steps that it leaves out.
-STEP, FIRST = 2.5, 1e-2
+# Weights of a path follow each other in steps of this factor at most, the first being FIRST; a
+# larger step has as many iterations as the steps that it leaves out.
+STEP, FIRST = 10.0, 0.1
 # The factor of one ridge serves others that are so many times smaller: of four that span a factor
 # of 33 it costs a tenth more steps.
 ALIKE = 100.0

@@ -60,7 +60,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         Relative tolerance of the objective during the search: a choice of settings needs no more.
     search_iter : int, default=5
         Most iterations a setting of the search gets on top of those of the settings before it;
-        where ``lambda_d`` rises by more than 2.5 times, so many for each such factor.
+        where ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         not observed) and scores that is larger for better scores. None is "average_precision",
