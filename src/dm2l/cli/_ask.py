@@ -23,6 +23,7 @@ from dm2l.tables import (
     complete_table,
     explain_model,
     load_bundle,
+    prediction_warnings,
     read_cells,
     suggest_entries,
     suggest_rows,
@@ -208,7 +209,7 @@ def predict_command(
             columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
             columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
-    shared.warn(warnings)
+    shared.warn([*warnings, *prediction_warnings(model.classifier, model.label_names)])
     if as_json:
         positive = answer.positive.sum(axis=0)
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))

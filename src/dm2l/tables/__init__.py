@@ -41,6 +41,7 @@ from dm2l.tables._suggestion import suggested as suggested
 from dm2l.tables._suggestion import table_values as table_values
 from dm2l.tables._suggestion import values_and_learning as values_and_learning
 from dm2l.tables._table import Table, table_from_frame
+from dm2l.tables._unlearnt import prediction_warnings as prediction_warnings
 
 __all__ = [
     "Answer",

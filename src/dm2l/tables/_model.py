@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dm2l.arrays import take_rows
 from dm2l.auto import AutoClassifier
+from dm2l.labels import ConstantLabelWarning
 from dm2l.readers.columns import LabelNames
 from dm2l.readers.words import Words
 from dm2l.tables._groups import row_groups
@@ -28,6 +30,7 @@ from dm2l.tables._preparation import (
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
+from dm2l.tables._unlearnt import fit_warnings
 
 SAMPLE = 200  # rows that a model remembers for explanations
 
@@ -277,9 +280,13 @@ def fit_table(
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
         estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)
-    pipeline, settings = fit_pipeline(
-        inputs, uses, Y, wishes, label_names=names, groups=together, tell=tell
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantLabelWarning)  # said below, in a table's words
+        pipeline, settings = fit_pipeline(
+            inputs, uses, Y, wishes, label_names=names, groups=together, tell=tell
+        )
+    for line in fit_warnings(pipeline[-1], names):
+        warnings.warn(line, ConstantLabelWarning, stacklevel=2)
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
     sample = None
     if isinstance(classifier, AutoClassifier):

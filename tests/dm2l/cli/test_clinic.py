@@ -1,0 +1,88 @@
+"""A clinic's table: yes, no and blank in most labels, ticks in one, codes, copies of rows."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dm2l import ConstantLabelWarning
+from dm2l.cli._commands import cli
+from dm2l.tables import (
+    Wishes,
+    complete_table,
+    fit_table,
+    table_from_frame,
+)
+
+N_ROWS = 120
+FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "3")
+QUICK = (*FIXED, "--estimate-folds", "0")
+
+
+def run(*arguments, code=0):
+    """What a command prints, standard output and standard error together, on one line."""
+    old = "mix_stderr" in inspect.signature(CliRunner).parameters
+    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    found = runner.invoke(cli, [str(part) for part in arguments])
+    assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
+    return " ".join((found.stdout + found.stderr).split())
+
+
+def clinic(tick="yes"):
+    """Visits; ``dx_parasite`` has ticks alone."""
+    rng = np.random.RandomState(0)
+    age, weight = rng.uniform(1, 15, N_ROWS).round(2), rng.uniform(2, 40, N_ROWS).round(3)
+    frame = pd.DataFrame({"age": age, "weight": weight, "species": ["dog", "cat"] * (N_ROWS // 2)})
+    for name, yes in (("dx_teeth", age > 8), ("dx_obese", weight > 20), ("dx_ear", age < 5)):
+        frame[name] = np.where(rng.uniform(size=N_ROWS) < 0.3, "", np.where(yes, "yes", "no"))
+    # People write as they like.
+    frame.loc[frame.index[::11], "dx_ear"] = frame["dx_ear"][::11].str.upper() + " "
+    frame["dx_parasite"] = np.where(rng.uniform(size=N_ROWS) < 0.1, tick, "")
+    return frame
+
+
+@pytest.fixture
+def visits(tmp_path):
+    path = tmp_path / "visits.csv"
+    clinic().to_csv(path, index=False)
+    return path
+
+
+# ------------------------------------------------------------------- labels with one answer
+
+
+def test_blanks_of_a_label_with_one_answer_stay_blank_and_that_is_said(visits, tmp_path):
+    model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
+    said = run("fit", visits, "--labels", "dx_*", *QUICK, "-o", model)
+    assert said.count("label 'dx_parasite' cannot be learnt, since no entry says no") == 1
+    assert "--blank unlabelled" in said
+    before = pd.read_csv(visits, dtype=str)
+    n_blank = before["dx_parasite"].isna().sum()
+    said = run("complete", model, visits, "-o", out)
+    assert f"'dx_parasite': {n_blank} blanks stay blank, since no entry says no" in said
+    assert "--blank unlabelled" in said
+    after = pd.read_csv(out, dtype=str)
+    pd.testing.assert_series_equal(after["dx_parasite"], before["dx_parasite"])
+    assert after["dx_parasite__probability"].isna().all()
+    assert after["dx_teeth"].notna().all()
+    said = run("predict", model, visits, "-o", tmp_path / "p.csv")
+    assert "'dx_parasite': the same in every row" in said
+
+
+@pytest.mark.parametrize(
+    ("cells", "lack"), [("no", "no entry says yes"), (None, "nothing is observed")]
+)
+def test_what_is_lacking_is_said_of_every_label_with_one_answer(cells, lack):
+    frame = clinic().drop(columns="dx_parasite").assign(dx_rare=cells)
+    frame.loc[::2, "dx_rare"] = None
+    table = table_from_frame(frame, "dx_*")
+    with pytest.warns(ConstantLabelWarning, match=f"'dx_rare' cannot be learnt, since {lack}"):
+        model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    for bound in (None, 0.5):
+        found = complete_table(model, table, max_wrong=bound)
+        assert not found.filled[:, 3].any()
+        assert np.isnan(found.probabilities[found.holes[:, 3], 3]).all()
+        assert lack in found.warnings[-1]
+    assert found.filled[:, :3].any()
