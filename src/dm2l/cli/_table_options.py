@@ -99,6 +99,17 @@ def _kind(
     return found
 
 
+def _positive(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """Positive values by labels; "*" is all of them."""
+    found: dict[str, list[str]] = {}
+    for text in values:
+        label, _, value = text.rpartition("=")
+        found.setdefault(label or "*", []).append(value if label else text)
+    return found
+
+
 def _separator(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     separator = "\t" if value == "\\t" else value
     try:
@@ -149,9 +160,11 @@ word_options = _options(
     click.option(
         "--positive",
         multiple=True,
-        metavar="VALUE",
+        callback=_positive,
+        metavar="[LABEL=]VALUE",
         help="What a positive label is called, where it is not 1, yes, true, active, positive or "
-        "+: --positive 2 of labels that are 1 and 2. The model remembers it.",
+        "+: --positive 2 of labels that are 1 and 2, --positive dx_flea=seen of one label, or of a "
+        "pattern of labels, alone. The model remembers it.",
     ),
     click.option(
         "--cutoff",

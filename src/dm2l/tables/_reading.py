@@ -54,7 +54,7 @@ def read_table(
         the file says so itself.
     missing : scalar or iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
-    positive : scalar or list, default=None
+    positive : scalar, list or mapping, default=None
         What a positive label is called, as in :func:`dm2l.readers.read_csv`.
     cutoffs : str or list of str, default=()
         Numbers from which on a label is a yes, as in :func:`dm2l.readers.read_csv`.

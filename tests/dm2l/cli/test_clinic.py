@@ -13,6 +13,8 @@ from dm2l.tables import (
     Wishes,
     complete_table,
     fit_table,
+    load_bundle,
+    read_for,
     table_from_frame,
 )
 
@@ -86,3 +88,35 @@ def test_what_is_lacking_is_said_of_every_label_with_one_answer(cells, lack):
         assert np.isnan(found.probabilities[found.holes[:, 3], 3]).all()
         assert lack in found.warnings[-1]
     assert found.filled[:, :3].any()
+
+
+# ------------------------------------------------------------------- what a yes is called
+
+
+@pytest.mark.parametrize("tick", ["x", "found"])
+def test_one_label_may_have_a_yes_of_its_own(tmp_path, tick):
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.dm2l", "o.csv"))
+    frame = clinic(tick)
+    frame.to_csv(path, index=False)
+    told = () if tick == "x" else ("--positive", "dx_para*=found")
+    options = ("--labels", "dx_*", "--blank", "unlabelled", *told, *QUICK)
+    run("fit", path, *options, "-o", model)
+    run("complete", model, path, "-o", out)
+    filled = pd.read_csv(out, dtype=str)
+    assert set(filled["dx_teeth"]) == {"yes", "no"}
+    assert (filled["dx_parasite"][frame["dx_parasite"] == tick] == tick).all()
+    assert set(filled["dx_parasite"]) <= {tick, "0"}
+    # The model remembers it, also beside an answer of the other kind.
+    filled.loc[filled["dx_parasite"] != tick, "dx_parasite"] = "0"
+    filled.to_csv(path, index=False)
+    Y = read_for(load_bundle(model), path).Y
+    np.testing.assert_array_equal(Y[:, 3] == 1, filled["dx_parasite"] == tick)
+    np.testing.assert_array_equal(Y[:, 0] == 1, filled["dx_teeth"] == "yes")
+
+
+def test_a_value_without_a_label_is_that_of_all_others(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2, 3], "a": [1, 2, None], "b": ["old", None, "new"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--positive", "2", "--positive", "b=new")
+    said = run("inspect", tmp_path / "t.csv", "--labels", "a,b", *words, "--json")
+    assert said.count('"positive": 1, "negative": 1') == 2
