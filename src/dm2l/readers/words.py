@@ -21,6 +21,7 @@ __all__ = [
     "Words",
     "commonest_pair",
     "label_targets",
+    "tick_or_truth",
     "truth",
 ]
 
@@ -60,6 +61,11 @@ def truth(text: str) -> float | None:
 
 def _is_tick(text: str) -> bool:
     return text.strip().casefold() in _TICKS
+
+
+def tick_or_truth(text: str) -> float | None:
+    """What a word says in a column that may have been ticked."""
+    return 1.0 if _is_tick(text) else truth(text)
 
 
 class Marks:

@@ -120,3 +120,20 @@ def test_a_value_without_a_label_is_that_of_all_others(tmp_path):
     words = ("--positive", "2", "--positive", "b=new")
     said = run("inspect", tmp_path / "t.csv", "--labels", "a,b", *words, "--json")
     assert said.count('"positive": 1, "negative": 1') == 2
+
+
+# ------------------------------------------------------------------- columns
+
+
+def test_forgotten_labels_are_named_however_they_are_spelt(visits, tmp_path):
+    frame = pd.read_csv(visits, dtype=str)
+    frame["dx_full"], frame["indoors"] = (
+        ["yes", "No"] * (N_ROWS // 2),
+        ["no", "yes"] * (N_ROWS // 2),
+    )
+    frame.to_csv(visits, index=False)
+    for command in (("inspect",), ("fit", *QUICK, "-o", tmp_path / "m.dm2l")):
+        said = run(command[0], visits, "--labels", "dx_teeth,dx_obese", *command[1:])
+        assert "2 columns look like labels too" in said
+        assert "(dx_ear, dx_full)" in said
+    assert "look like" not in run("inspect", visits, "--labels", "dx_*")
