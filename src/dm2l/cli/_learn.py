@@ -54,7 +54,7 @@ def inspect_command(
     """
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, **reading)
+        table = shared.open_table(path, labels, kinds, drop, **reading)
         tell(f"looking at {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, kinds=kinds, drop=drop)
     if as_json:
@@ -159,7 +159,7 @@ def fit_command(
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
         model = fit_table(
             table,
             wishes,
@@ -296,7 +296,7 @@ def evaluate_command(
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
         found = evaluate_table(
             table,
             wishes,

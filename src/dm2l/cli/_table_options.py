@@ -189,7 +189,7 @@ feature_options = _options(
         "--drop",
         multiple=True,
         metavar="COLUMN",
-        help="A column, or pattern of columns, to leave out.",
+        help="A column, or pattern of columns, to leave out, of the labels too.",
     ),
 )
 groups_option = click.option(
@@ -269,7 +269,13 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
 
 
 def open_table(
-    path: Path, labels: Iterable[str], kinds: dict[str, str], *, blank: str = "", **reading: Any
+    path: Path,
+    labels: Iterable[str],
+    kinds: dict[str, str],
+    drop: Iterable[str] = (),
+    *,
+    blank: str = "",
+    **reading: Any,
 ) -> Table:
     """Read a table whose label columns the caller has named; ``blank`` may say that it is a no."""
     names = list(labels)
@@ -279,7 +285,7 @@ def open_table(
             "--labels 'tox_*'."
         )
     as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    table = read_table(path, names or None, as_text=as_text, **reading)
+    table = read_table(path, names or None, as_text=as_text, drop=list(drop), **reading)
     return replace(table, Y=np.nan_to_num(table.Y)) if blank == "no" else table
 
 

@@ -137,3 +137,21 @@ def test_forgotten_labels_are_named_however_they_are_spelt(visits, tmp_path):
         assert "2 columns look like labels too" in said
         assert "(dx_ear, dx_full)" in said
     assert "look like" not in run("inspect", visits, "--labels", "dx_*")
+
+
+def test_a_label_that_is_dropped_is_neither_label_nor_feature(visits, tmp_path):
+    model = tmp_path / "m.dm2l"
+    dropped = ("--labels", "dx_*", "--drop", "dx_p*")
+    said = run("inspect", visits, *dropped)
+    assert "column 'dx_parasite' is left out: as asked" in said
+    run("fit", visits, *dropped, *QUICK, "-o", model)
+    found = load_bundle(model)
+    assert found.label_names == ["dx_teeth", "dx_obese", "dx_ear"]
+    assert not any("parasite" in feature.name for feature in found.features)
+    assert "no column 'dx_q'" in run("inspect", visits, *dropped, "--drop", "dx_q", code=2)
+    said = run("inspect", visits, "--labels", "dx_e*", "--drop", "dx_ear", code=2)
+    assert "every label is to be dropped" in said
+    said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_ear", code=2)
+    assert "'dx_ear' is named as a label and to be dropped" in said
+    said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_*")
+    assert "of which 1 are labels" in said
