@@ -19,6 +19,7 @@ __all__ = [
     "LabelReader",
     "Marks",
     "Words",
+    "are_codes",
     "commonest_pair",
     "label_targets",
     "tick_or_truth",
@@ -42,6 +43,7 @@ PAIRS = (
 _WORDS = {word: 1.0 - side for pair in PAIRS[2:6] for side, word in enumerate(pair)}
 # What people tick with; a yes in a column that has nothing else.
 _TICKS = frozenset({"x", "*", "✓", "✔", "☑"})
+_MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
 _SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
 
 
@@ -319,6 +321,18 @@ def listed(marks: Any) -> list[Any]:
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Whether texts are whole numerals with leading zeros: postcodes, keys.
+
+    All are as long as each other, or many have zeros: one 07 among numbers is a number.
+    """
+    found = [text.strip() for text in texts]
+    if not all(text.isdecimal() for text in found):
+        return False
+    zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
+    return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
 
 
 def with_point(text: str, decimal: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
 from dm2l.readers.columns import check_distinct, match_columns
-from dm2l.readers.words import HOLES, truth, with_point
+from dm2l.readers.words import HOLES, are_codes, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
@@ -74,8 +74,8 @@ def column_kinds(
 
     Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
     of the rows up to 200) is a category; with many, of several words each, it is free text.
-    Molecules as SMILES become fingerprints where RDKit is installed. Dates, identifiers, constants
-    and empty columns are left out.
+    Numerals with leading zeros are codes, and thus text. Molecules as SMILES become fingerprints
+    where RDKit is installed. Dates, identifiers, constants and empty columns are left out.
 
     Parameters
     ----------
@@ -165,6 +165,22 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
     if all(truth(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
+    if are_codes(set(present)):
+        return _as_codes(_guess_words(name, present), min(present))
+    found = _guess_numbers(name, column, texts, decimal)
+    if found is not None:
+        return found
+    if _are_smiles(name, present):
+        if has_rdkit():
+            return ColumnUse(name, "smiles")
+        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
+    return _guess_words(name, present)
+
+
+def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUse | None:
+    """What a column of text is whose values are numbers or dates; None for any other."""
+    present = texts[texts != ""]
+    n_rows = len(present)
     numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
@@ -174,10 +190,12 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "unusable", reason)
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
         return _date(name)
-    if _are_smiles(name, present):
-        if has_rdkit():
-            return ColumnUse(name, "smiles")
-        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
+    return None
+
+
+def _guess_words(name: str, present: Any) -> ColumnUse:
+    """What a column is whose values are words."""
+    n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
@@ -194,6 +212,14 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     return ColumnUse(
         name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
     )
+
+
+def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
+    """The same with the reason why numerals are no numbers."""
+    why = f"codes with leading zeros such as {first[:40]!r}, not numbers"
+    if not use.used:
+        return replace(use, reason=f"{why}; {use.reason}")
+    return replace(use, note="; ".join(filter(None, (why, use.note))))
 
 
 def _are_smiles(name: str, texts: Any) -> bool:

@@ -147,7 +147,10 @@ def read_table(
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
-    return split_columns(path, file.frame(text), names, chosen, answers, **text_form)
+    frame = file.frame(text)
+    codes = file.codes(frame, text)
+    frame[list(codes.columns)] = codes
+    return split_columns(path, frame, names, chosen, answers, **text_form)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:

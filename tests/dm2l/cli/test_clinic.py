@@ -155,3 +155,26 @@ def test_a_label_that_is_dropped_is_neither_label_nor_feature(visits, tmp_path):
     assert "'dx_ear' is named as a label and to be dropped" in said
     said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_*")
     assert "of which 1 are labels" in said
+
+
+@pytest.mark.parametrize("quote", [False, True])
+def test_numerals_with_leading_zeros_are_codes(tmp_path, quote):
+    path, model = tmp_path / "t.csv", tmp_path / "m.dm2l"
+    frame = clinic()
+    frame.insert(0, "postcode", np.resize(["01067", "10115", "04109", ""], N_ROWS))
+    frame.insert(1, "patient_no", [f"{7 * i:05d}" for i in range(N_ROWS)])
+    frame.insert(2, "hours", [*range(N_ROWS - 1), "07"])  # one slip makes no codes
+    frame.to_csv(path, index=False, quoting=1 if quote else 0)
+    options = ("--labels", "dx_*")
+    said = run("inspect", path, *options)
+    assert "'postcode': codes with leading zeros such as '01067', not numbers" in said
+    assert "'patient_no' is left out: codes with leading zeros such as '00000'" in said
+    run("fit", path, *options, *QUICK, "-o", model)
+    found = load_bundle(model)
+    kinds = {use.name: use.kind for use in found.uses}
+    assert [kinds[name] for name in ("postcode", "patient_no")] == ["category", "identifier"]
+    assert kinds["hours"] in ("numeric", "identifier")
+    assert "postcode=01067" in [feature.name for feature in found.features]
+    assert read_for(found, path).frame["postcode"][0] == "01067"
+    run("fit", path, *options, *QUICK, "-o", model, "--kind", "postcode=numeric", "--force")
+    assert {use.name: use.kind for use in load_bundle(model).uses}["postcode"] == "numeric"
