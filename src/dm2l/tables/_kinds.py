@@ -12,7 +12,7 @@ import numpy as np
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
 from dm2l.readers.columns import check_distinct, match_columns
-from dm2l.readers.words import HOLES, are_codes, truth, with_point
+from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
@@ -139,11 +139,11 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     if len(present) == 0:
         return ColumnUse(name, "empty", "no values")
     if types.is_bool_dtype(dtype):
-        return _unless_constant(ColumnUse(name, "boolean"), column)
+        return _unless_one_value(ColumnUse(name, "boolean"), column)
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         if _counts_rows(name, column):
             return ColumnUse(name, "identifier", "a different number in every row")
-        return _unless_constant(ColumnUse(name, "numeric"), column)
+        return _unless_one_value(ColumnUse(name, "numeric"), column)
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return _date(name)
     values = present.to_numpy(dtype=object)
@@ -162,7 +162,11 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if n_rows == 0:
         return ColumnUse(name, "empty", "no values")
     if different == 1:
-        return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
+        # A word that is neither yes nor no is a category, of which blank is another.
+        kind = "category" if tick_or_truth(present[0]) is None else "boolean"
+        return _unless_constant(
+            ColumnUse(name, kind), repr(present[0][:40]), len(texts) - n_rows, len(texts)
+        )
     if all(truth(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
     if are_codes(set(present)):
@@ -283,7 +287,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
 
 def as_booleans(column: Any) -> Any:
     """A column as 1 and 0; NaN where it says neither."""
-    answers = (truth(text) for text in as_text(column))
+    answers = (tick_or_truth(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 
@@ -297,11 +301,18 @@ def _counts_rows(name: str, column: Any) -> bool:
     return bool((np.diff(np.sort(numbers)) == 1).all()) or _NAMED_ID.fullmatch(name) is not None
 
 
-def _unless_constant(use: ColumnUse, column: Any) -> ColumnUse:
+def _unless_one_value(use: ColumnUse, column: Any) -> ColumnUse:
     values = column.dropna().unique()
-    if len(values) == 1:
-        return ColumnUse(use.name, "constant", f"always {values[0]}")
-    return use
+    if len(values) > 1:
+        return use
+    return _unless_constant(use, str(values[0]), int(column.isna().sum()), len(column))
+
+
+def _unless_constant(use: ColumnUse, value: str, blanks: int, rows: int) -> ColumnUse:
+    """A column of one value: where many rows are blank, that is what it says."""
+    if blanks <= DIRTY * rows:
+        return ColumnUse(use.name, "constant", f"always {value}")
+    return replace(use, note=f"always {value} or blank; used for which of the two it is")
 
 
 def _date(name: str) -> ColumnUse:

@@ -134,8 +134,8 @@ def test_forgotten_labels_are_named_however_they_are_spelt(visits, tmp_path):
     frame.to_csv(visits, index=False)
     for command in (("inspect",), ("fit", *QUICK, "-o", tmp_path / "m.dm2l")):
         said = run(command[0], visits, "--labels", "dx_teeth,dx_obese", *command[1:])
-        assert "2 columns look like labels too" in said
-        assert "(dx_ear, dx_full)" in said
+        assert "3 columns look like labels too" in said
+        assert "(dx_ear, dx_parasite, dx_full)" in said
     assert "look like" not in run("inspect", visits, "--labels", "dx_*")
 
 
@@ -178,3 +178,17 @@ def test_numerals_with_leading_zeros_are_codes(tmp_path, quote):
     assert read_for(found, path).frame["postcode"][0] == "01067"
     run("fit", path, *options, *QUICK, "-o", model, "--kind", "postcode=numeric", "--force")
     assert {use.name: use.kind for use in load_bundle(model).uses}["postcode"] == "numeric"
+
+
+@pytest.mark.parametrize("mark", ["x", "seen", "1"])
+@pytest.mark.parametrize("options", [QUICK, ("--effort", "quick")])
+def test_whether_a_column_is_blank_is_what_it_says(tmp_path, mark, options):
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.dm2l", "p.csv"))
+    ill = np.random.default_rng(1).uniform(size=N_ROWS) < 0.5
+    frame = clinic()[["age", "dx_teeth"]].assign(shaved=np.where(ill, mark, ""))
+    frame["dx_teeth"] = np.where(np.arange(N_ROWS) % 5 == 0, "", np.where(ill, "yes", "no"))
+    frame.to_csv(path, index=False)
+    said = run("fit", path, "--labels", "dx_teeth", *options, "-o", model)
+    assert "or blank; used for which of the two it is" in said
+    run("predict", model, path, "-o", out)
+    assert ((pd.read_csv(out)["dx_teeth"] == "yes") == ill).all()
