@@ -15,7 +15,7 @@ from dm2l.labels import Cooccurrence, Implication, Spectrum
 from dm2l.readers.words import tick_or_truth
 from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
-from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
+from dm2l.tables._kinds import ColumnUse, as_text, check_told, column_kinds
 from dm2l.tables._preparation import typed_frame, unread_rows
 from dm2l.tables._table import Table
 
@@ -167,6 +167,7 @@ def inspect_table(
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
+        check_told(uses, kinds, table.frame, table.decimal)
     counts = [
         LabelCount(name, int(yes), int(no), len(Y) - int(yes + no))
         for name, yes, no in zip(

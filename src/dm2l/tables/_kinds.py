@@ -11,11 +11,13 @@ import numpy as np
 
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
-from dm2l.readers.columns import check_distinct, match_columns
+from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
 from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
+# What the values of a kind are.
+_VALUES = {"numeric": "a number", "boolean": "yes or no"}
 # Different values that a category may have, whatever the number of rows, and at most.
 FEW, MOST = 20, 200
 # The share of values in a column of numbers that may be something else ("<0.5", "n.d.").
@@ -126,11 +128,51 @@ def column_kinds(
             uses.append(ColumnUse(name, "dropped", "as asked"))
         else:
             column, told = frame.iloc[:, j], name in wanted
-            use = ColumnUse(name, wanted[name]) if told else _guess(name, column, decimal)
+            use = (
+                _told(name, wanted[name], column, decimal)
+                if told
+                else _guess(name, column, decimal)
+            )
             if use.kind == "smiles":
                 use = replace(use, note=unread_note(as_text(column), as_molecules(column)))
             uses.append(use)
     return uses
+
+
+def _told(name: str, kind: str, column: Any, decimal: str) -> ColumnUse:
+    """A column of a kind that somebody has said, with values that are not of it."""
+    if kind not in _VALUES:
+        return ColumnUse(name, kind)
+    texts, odd = _not_of(kind, column, decimal)
+    return ColumnUse(name, kind, note=_odd_values(texts, odd, _VALUES[kind]))
+
+
+def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
+    """A column as text, and rows whose value is no number, or neither yes nor no."""
+    if kind == "boolean" and column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
+        return (), []  # bits, of which there may be thousands of columns
+    values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+    lost = np.isnan(values)
+    if not lost.any():
+        return (), []
+    texts = as_text(column)
+    return texts, np.flatnonzero(lost & (texts != "")).tolist()
+
+
+def check_told(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
+    """Refuse kinds that were said of columns which hold no value of that kind.
+
+    Not a part of :func:`column_kinds`: the rows of a fold may well have none.
+    """
+    for use in uses if kinds else ():
+        if use.kind not in _VALUES or not use.note:
+            continue
+        texts, odd = _not_of(use.kind, frame[use.name], decimal)
+        if odd and len(odd) == (texts != "").sum():
+            raise ColumnRequestError(
+                f"Column {use.name!r} cannot be {use.kind}: none of its values is "
+                f"{_VALUES[use.kind]}; the first is {texts[odd[0]][:40]!r} in row {odd[0] + 1}."
+            )
 
 
 def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
@@ -320,9 +362,9 @@ def _date(name: str) -> ColumnUse:
     return ColumnUse(name, "date", reason)
 
 
-def _odd_values(texts: Any, odd: list[int]) -> str:
+def _odd_values(texts: Any, odd: list[int], what: str = "a number") -> str:
     if not odd:
         return ""
-    what = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
+    first = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
     more = "" if len(odd) == 1 else f" and {len(odd) - 1} more"
-    return f"not a number: {what}{more}; taken as missing"
+    return f"not {what}: {first}{more}; taken as missing"

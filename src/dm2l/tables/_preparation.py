@@ -23,6 +23,7 @@ from dm2l.tables._kinds import (
     as_molecules,
     as_numbers,
     as_text,
+    check_told,
     column_kinds,
     unread_note,
 )
@@ -158,6 +159,7 @@ def table_inputs(
     column = group_column(table, groups)
     drop = [*drop, column] if column is not None and column not in drop else drop
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
+    check_told(uses, kinds, table.frame, table.decimal)
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
     return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
 

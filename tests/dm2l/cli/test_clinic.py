@@ -192,3 +192,17 @@ def test_whether_a_column_is_blank_is_what_it_says(tmp_path, mark, options):
     assert "or blank; used for which of the two it is" in said
     run("predict", model, path, "-o", out)
     assert ((pd.read_csv(out)["dx_teeth"] == "yes") == ill).all()
+
+
+@pytest.mark.parametrize(("kind", "words"), [("numeric", "a number"), ("boolean", "yes or no")])
+def test_a_kind_that_no_value_is_of_is_refused(visits, tmp_path, kind, words):
+    for command in (("inspect",), ("fit", *QUICK, "-o", tmp_path / "m.dm2l"), ("evaluate", *FIXED)):
+        asked = (command[0], visits, "--labels", "dx_*", *command[1:], "--kind", f"species={kind}")
+        said = run(*asked, code=2)
+        assert f"'species' cannot be {kind}: none of its values is {words}" in said
+        assert "'dog' in row 1" in said
+    frame = pd.read_csv(visits, dtype=str)
+    frame.loc[5, "species"] = "1"
+    frame.to_csv(visits, index=False)
+    said = run("inspect", visits, "--labels", "dx_*", "--kind", f"species={kind}")
+    assert f"'species': not {words}: 'dog' in row 1 and {N_ROWS - 2} more" in said
