@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
@@ -244,7 +245,8 @@ def effort_option(default: str) -> Command:
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
         show_default=True,
-        help="What is tried without --kernel, --lambda-d, --alpha and --scoring: quick has a "
+        help="What is tried without --kernel, --lambda-d, --alpha, --scoring and --blank "
+        "unlabelled: quick has a "
         "linear and a kernel model, normal trees as well, best more of everything.",
     )
 
@@ -262,7 +264,14 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
         "seed",
         "calibration",
     )
-    return Wishes(**{name: options.pop(name) for name in names if name in options})
+    wishes = Wishes(**{name: options.pop(name) for name in names if name in options})
+    source = click.get_current_context().get_parameter_source("effort")
+    if source is ParameterSource.COMMANDLINE and not wishes.automatic:
+        what = (
+            "--blank unlabelled" if wishes.ticks else "--kernel, --lambda-d, --alpha or --scoring"
+        )
+        warn([f"--effort has no say with {what}: there is one DM2L model"])
+    return wishes
 
 
 # --------------------------------------------------------------------------------------- tables

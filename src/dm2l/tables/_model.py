@@ -193,6 +193,12 @@ def fill_holes(
     classifier: Any, X: Any, Y: NDArray[np.float64], max_wrong: float | None = None
 ) -> Filled:
     """Fill the holes of ``Y`` from prepared features and the known labels of each row."""
+    if max_wrong is not None and getattr(classifier, "absent_label", None) == "unlabelled":
+        raise ValueError(
+            "A bound on wrong answers takes known no's, by which wrong ones are counted. This "
+            "model was fitted with --blank unlabelled, and knows none: complete without the "
+            "bound, or fit with --blank missing where some entries say no."
+        )
     if max_wrong is not None and not hasattr(classifier, "label_covariance_"):
         raise ValueError(
             "A bound on wrong answers takes a model that couples labels, which this one does not: "

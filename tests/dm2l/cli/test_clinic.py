@@ -206,3 +206,18 @@ def test_a_kind_that_no_value_is_of_is_refused(visits, tmp_path, kind, words):
     frame.to_csv(visits, index=False)
     said = run("inspect", visits, "--labels", "dx_*", "--kind", f"species={kind}")
     assert f"'species': not {words}: 'dog' in row 1 and {N_ROWS - 2} more" in said
+
+
+# ------------------------------------------------------------------- what is said
+
+
+def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
+    model = tmp_path / "m.dm2l"
+    options = ("--labels", "dx_*", "--blank", "unlabelled", "--estimate-folds", 0, "--folds", 2)
+    said = run("fit", visits, *options, "--effort", "best", "-o", model)
+    assert "--effort has no say with --blank unlabelled" in said
+    assert "--effort" not in run("fit", visits, *options, "-o", model, "--force")
+    said = run("complete", model, visits, "-o", tmp_path / "o.csv", "--max-wrong", "5%", code=1)
+    assert "takes known no's" in said
+    assert "--blank unlabelled" in said
+    assert "this version" not in said
