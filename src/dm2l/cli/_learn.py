@@ -19,6 +19,7 @@ from dm2l.tables import (
     TableEvaluation,
     TableModel,
     column_warnings,
+    duplicate_warnings,
     evaluate_table,
     fit_table,
     inspect_table,
@@ -173,7 +174,8 @@ def fit_command(
         tell("writing the model")
         save_bundle(model, output)
     uses = model.uses or []
-    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses)])
+    copies = duplicate_warnings(table, model.uses) if groups is None else []
+    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies])
     if as_json:
         shared.echo_json(
             {

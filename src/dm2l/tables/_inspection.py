@@ -340,6 +340,11 @@ def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     ]
 
 
+def duplicate_warnings(table: Table, uses: list[ColumnUse] | None) -> list[str]:
+    """What to say of a table whose rows are there more than once."""
+    return _duplicate_warnings(_duplicates(table, uses), table.n_rows)
+
+
 def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
     """Rows that are there more than once."""
     if n_duplicates < 0.01 * n_rows or not n_duplicates:

@@ -221,3 +221,13 @@ def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     assert "takes known no's" in said
     assert "--blank unlabelled" in said
     assert "this version" not in said
+
+
+def test_fit_warns_of_copies_unless_groups_keep_them_together(visits, tmp_path):
+    frame = pd.read_csv(visits, dtype=str)
+    pd.concat([frame, frame[:9]]).to_csv(visits, index=False)
+    fit = ("fit", visits, "--labels", "dx_*", *QUICK, "-o", tmp_path / "m.dm2l", "--force")
+    said = run(*fit)
+    assert "9 rows repeat the features of an earlier one" in said
+    assert "--groups duplicates" in said
+    assert "repeat" not in run(*fit, "--groups", "duplicates")
