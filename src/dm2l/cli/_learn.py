@@ -199,7 +199,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen = model.settings
     if chosen is None:
-        _show_parts(model.classifier.leaderboard_)
+        _show_parts(Console(), model.classifier.leaderboard_)
     else:
         score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
         say(
@@ -240,7 +240,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         say(f"{len(estimate.labels) - LABELS} more labels: --json has all.")
 
 
-def _show_parts(board: dict[str, list[Any]]) -> None:
+def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     grid = Grid("model", "settings", title="what was tried")
     for heading in ("AUC", "log-loss", "weight", "AUC it\nbrings", "seconds"):
         grid.add_column(heading, justify="right")
@@ -249,8 +249,10 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
     ):
         seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
         numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
-        grid.add_row(row["model"], escape(row["settings"] or row["note"]), *numbers, seconds)
-    Console().print(grid)
+        # A part that was given up has nothing but dashes, and says why.
+        about = "; ".join(filter(None, (row["settings"], row["note"])))
+        grid.add_row(row["model"], escape(about), *numbers, seconds)
+    console.print(grid)
 
 
 @click.command("evaluate")

@@ -1,14 +1,18 @@
 """A clinic's table: yes, no and blank in most labels, ticks in one, codes, copies of rows."""
 
 import inspect
+import io
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from dm2l import ConstantLabelWarning
+from dm2l.auto._leaderboard import GAINLESS
 from dm2l.cli._commands import cli
+from dm2l.cli._learn import _show_parts
 from dm2l.tables import (
     Wishes,
     complete_table,
@@ -231,3 +235,12 @@ def test_fit_warns_of_copies_unless_groups_keep_them_together(visits, tmp_path):
     assert "9 rows repeat the features of an earlier one" in said
     assert "--groups duplicates" in said
     assert "repeat" not in run(*fit, "--groups", "duplicates")
+
+
+def test_a_part_that_was_given_up_says_why():
+    board = {name: [np.nan] for name in ("label_auc", "log_loss", "weight", "auc_gain", "seconds")}
+    board |= {"model": ["boosted trees"], "settings": ["depth 6"], "note": [GAINLESS]}
+    file = io.StringIO()
+    _show_parts(Console(file=file, width=120), board)
+    shown = " ".join(file.getvalue().replace("│", " ").split())
+    assert f"depth 6; {GAINLESS}" in shown
