@@ -145,10 +145,10 @@ def complete_command(
             f"{count['look']:12}"
         )
     if max_wrong is not None:
+        share = f"; of the filled {completion.expected_wrong:.2%} are expected to be wrong"
         say(
-            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left; of the filled "
-            f"{completion.expected_wrong:.2%} are expected to be wrong, asked for at most "
-            f"{100 * max_wrong:.4g}%."
+            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left"
+            f"{share if n_filled else ''}, asked for at most {100 * max_wrong:.4g}%."
         )
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
 

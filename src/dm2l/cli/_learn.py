@@ -14,6 +14,7 @@ from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import printable, say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
+    AUTOMATIC,
     MEASURES,
     Inspection,
     TableEvaluation,
@@ -290,10 +291,10 @@ def evaluate_command(
 ) -> None:
     """Hide some observed labels of TABLE, fill them in from the rest, and say how well that went.
 
-    DM2L, which goes by the features and the known labels of a row as complete does, stands beside
-    the same model by features alone, ridge on the observed labels, and ridge that takes every hole
-    for a no. All settings are chosen from the labels that were left. Below each mean is its 95 %
-    confidence interval over the repetitions.
+    The automatic model, or DM2L with --kernel and its kin, goes by the features and the known
+    labels of a row as complete does. Beside it stand the same model by features alone, ridge on the
+    observed labels, and ridge that takes every hole for a no. All settings are chosen from the
+    labels that were left. Below each mean is its 95 % confidence interval over the repetitions.
 
     Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
     """
@@ -329,11 +330,13 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
         cells = [_shown(values[key]) for values in found.methods.values()]
         grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
     console.print(grid)
+    ours = next(iter(found.methods))
+    ours = "the automatic model" if ours == AUTOMATIC else ours
     for name, gains in found.gains.items():
         gain = gains["label_average_precision"]
         sure = "surely" if gain.low > 0 or gain.high < 0 else "not surely"
         console.print(
-            f"Average precision of DM2L less that of {name!r}: {gain.mean:+.3f} "
+            f"Average precision of {ours} less that of {name!r}: {gain.mean:+.3f} "
             f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure} different.",
             markup=False,
             highlight=False,

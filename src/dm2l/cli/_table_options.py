@@ -19,8 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.readers.columns import ColumnRequestError
-from dm2l.readers.csv_file import check_encoding, check_separator
+from dm2l.readers.csv_file import TEXT, check_encoding, check_separator
+from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
+from dm2l.readers.xlsx_file import EXCEL
 from dm2l.tables import (
     KINDS,
     MATRIX_FORMATS,
@@ -39,6 +41,7 @@ Command = Callable[..., Any]
 # ------------------------------------------------------------------------------------- arguments
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
 _NEW = click.Path(dir_okay=False, path_type=Path)
 
 table_argument = click.argument("path", metavar="TABLE", type=_FILE)
@@ -302,6 +305,11 @@ def open_both(
     model_path: Path, path: Path, *, labels: bool = True, **reading: Any
 ) -> tuple[TableModel, Table]:
     """Load a model and read a table for it."""
+    if form(model_path) in _TABLES and form(path) not in _TABLES:
+        raise click.UsageError(
+            f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
+            f"{click.get_current_context().info_name} {path.name} {model_path.name}."
+        )
     model = load_bundle(model_path)
     return model, read_for(model, path, labels=labels, **reading)
 

@@ -6,6 +6,7 @@ from dm2l.tables._batch import choose_batch as choose_batch
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
+from dm2l.tables._evaluation import AUTOMATIC as AUTOMATIC
 from dm2l.tables._evaluation import LabelQuality, TableEvaluation, evaluate_table
 from dm2l.tables._explanation import Explanation, explain_model
 from dm2l.tables._explanation import column_weights as column_weights

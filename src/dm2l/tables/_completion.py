@@ -116,6 +116,9 @@ def complete_table(
     untold = holes & ~learnt(model.classifier)
     left, p = found.left | untold, np.where(untold, np.nan, found.probabilities)
     near = holes & (np.abs(p - 0.5) <= margin)
+    if max_wrong is not None and holes.any() and left[holes].all():
+        least = model.least_wrong(inputs, table.Y)
+        warnings = [*warnings, _out_of_reach(max_wrong, least)]
     return Completion(
         label_names=table.label_names,
         holes=holes,
@@ -126,3 +129,11 @@ def complete_table(
         left=left if left.any() or max_wrong is not None else None,
         expected_wrong=found.expected_wrong,
     )
+
+
+def _out_of_reach(max_wrong: float, least: float) -> str:
+    nothing = f"no hole can be filled with at most {100 * max_wrong:.4g}% wrong answers"
+    if least >= 1:
+        return nothing
+    # Rounded up: what is said can be asked for.
+    return f"{nothing}; {np.ceil(1e4 * least) / 100:.4g}% is the least with which some can"

@@ -30,7 +30,7 @@ from dm2l.tables._preparation import (
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
-from dm2l.tables._unlearnt import fit_warnings
+from dm2l.tables._unlearnt import fit_warnings, learnt
 
 SAMPLE = 200  # rows that a model remembers for explanations
 
@@ -174,6 +174,10 @@ class TableModel:
         """Rows of what :meth:`inputs` has returned that have no molecule, and get no answer."""
         return unread_rows(inputs, self.uses)
 
+    def least_wrong(self, inputs: Any, Y: NDArray[np.float64]) -> float:
+        """The smallest ``max_wrong`` with which :meth:`fill` would fill anything."""
+        return least_wrong(self.classifier, self.pipeline[:-1].transform(inputs), Y)
+
     def fill(self, inputs: Any, Y: NDArray[np.float64], max_wrong: float | None = None) -> Filled:
         """Fill the holes of ``Y``, rows of which are those of what :meth:`inputs` has returned.
 
@@ -187,6 +191,14 @@ class TableModel:
         holes = unread[:, None] & np.isnan(Y)
         p = np.where(holes, np.nan, found.probabilities)
         return Filled(p, found.positive & ~holes, found.left | holes, found.expected_wrong)
+
+
+def least_wrong(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
+    """The smallest share of wrong answers with which any hole of ``Y`` could be filled."""
+    p = np.array(classifier.complete(X, Y, method="predict_proba"))
+    positive = np.asarray(classifier.complete(X, Y)) == 1
+    holes = np.isnan(Y) & learnt(classifier)
+    return float(classifier._coupling.promise.least(np.where(positive, p, 1 - p), holes))
 
 
 def fill_holes(

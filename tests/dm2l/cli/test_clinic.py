@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -244,3 +245,39 @@ def test_a_part_that_was_given_up_says_why():
     _show_parts(Console(file=file, width=120), board)
     shown = " ".join(file.getvalue().replace("│", " ").split())
     assert f"depth 6; {GAINLESS}" in shown
+
+
+def test_arguments_that_are_swapped_are_recognised(visits, tmp_path):
+    model = tmp_path / "m.dm2l"
+    run("fit", visits, "--labels", "dx_*", *QUICK, "-o", model)
+    for command in ("complete", "predict", "suggest", "audit"):
+        said = run(command, visits, model, "-o", tmp_path / "o.csv", code=2)
+        assert f"look swapped: MODEL comes first, then TABLE, as in dm2l {command} m.dm2l" in said
+
+
+def test_a_column_of_groups_is_no_feature_for_a_reason_of_its_own(visits, tmp_path):
+    grouped = ("--groups", "species", "--labels", "dx_*", "-o", tmp_path / "m.dm2l")
+    said = run("fit", visits, *grouped, *QUICK)
+    assert "column 'species' is left out: keeps groups of rows together" in said
+
+
+def test_evaluate_names_what_it_measures(visits):
+    options = ("--labels", "dx_teeth,dx_obese", "--repetitions", 2)
+    said = run("evaluate", visits, *options, "--effort", "quick")
+    assert "automatic" in said
+    assert "Average precision of the automatic model less that of 'masked ridge'" in said
+    assert "DM2L" not in said
+    assert "Average precision of DM2L less" in run("evaluate", visits, *options, *FIXED)
+
+
+def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
+    model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
+    run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
+    said = run("complete", model, visits, "-o", out, "--max-wrong", "0.01%")
+    found = re.search(r"at most 0.01% wrong answers; ([0-9.]+)% is the least", said)
+    assert "of the filled" not in said
+    least = float(found[1])
+    bounds = (("--max-wrong", f"{least:g}%"), ("--max-wrong", f"{least - 0.02:g}%"))
+    enough, less = (run("complete", model, visits, "-o", out, "--force", *one) for one in bounds)
+    assert "is the least" not in enough
+    assert "is the least" in less
