@@ -23,6 +23,7 @@ from dm2l.tables import (
     complete_table,
     explain_model,
     load_bundle,
+    prediction_warnings,
     read_cells,
     suggest_entries,
     suggest_rows,
@@ -144,10 +145,10 @@ def complete_command(
             f"{count['look']:12}"
         )
     if max_wrong is not None:
+        share = f"; of the filled {completion.expected_wrong:.2%} are expected to be wrong"
         say(
-            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left; of the filled "
-            f"{completion.expected_wrong:.2%} are expected to be wrong, asked for at most "
-            f"{100 * max_wrong:.4g}%."
+            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left"
+            f"{share if n_filled else ''}, asked for at most {100 * max_wrong:.4g}%."
         )
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
 
@@ -208,7 +209,7 @@ def predict_command(
             columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
             columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
-    shared.warn(warnings)
+    shared.warn([*warnings, *prediction_warnings(model.classifier, model.label_names)])
     if as_json:
         positive = answer.positive.sum(axis=0)
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))

@@ -14,11 +14,13 @@ from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import printable, say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
+    AUTOMATIC,
     MEASURES,
     Inspection,
     TableEvaluation,
     TableModel,
     column_warnings,
+    duplicate_warnings,
     evaluate_table,
     fit_table,
     inspect_table,
@@ -54,7 +56,7 @@ def inspect_command(
     """
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, **reading)
+        table = shared.open_table(path, labels, kinds, drop, **reading)
         tell(f"looking at {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, kinds=kinds, drop=drop)
     if as_json:
@@ -159,7 +161,7 @@ def fit_command(
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
         model = fit_table(
             table,
             wishes,
@@ -173,7 +175,8 @@ def fit_command(
         tell("writing the model")
         save_bundle(model, output)
     uses = model.uses or []
-    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses)])
+    copies = duplicate_warnings(table, model.uses) if groups is None else []
+    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies])
     if as_json:
         shared.echo_json(
             {
@@ -197,7 +200,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen = model.settings
     if chosen is None:
-        _show_parts(model.classifier.leaderboard_)
+        _show_parts(Console(), model.classifier.leaderboard_)
     else:
         score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
         say(
@@ -238,7 +241,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         say(f"{len(estimate.labels) - LABELS} more labels: --json has all.")
 
 
-def _show_parts(board: dict[str, list[Any]]) -> None:
+def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     grid = Grid("model", "settings", title="what was tried")
     for heading in ("AUC", "log-loss", "weight", "AUC it\nbrings", "seconds"):
         grid.add_column(heading, justify="right")
@@ -247,8 +250,10 @@ def _show_parts(board: dict[str, list[Any]]) -> None:
     ):
         seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
         numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
-        grid.add_row(row["model"], escape(row["settings"] or row["note"]), *numbers, seconds)
-    Console().print(grid)
+        # A part that was given up has nothing but dashes, and says why.
+        about = "; ".join(filter(None, (row["settings"], row["note"])))
+        grid.add_row(row["model"], escape(about), *numbers, seconds)
+    console.print(grid)
 
 
 @click.command("evaluate")
@@ -286,17 +291,17 @@ def evaluate_command(
 ) -> None:
     """Hide some observed labels of TABLE, fill them in from the rest, and say how well that went.
 
-    DM2L, which goes by the features and the known labels of a row as complete does, stands beside
-    the same model by features alone, ridge on the observed labels, and ridge that takes every hole
-    for a no. All settings are chosen from the labels that were left. Below each mean is its 95 %
-    confidence interval over the repetitions.
+    The automatic model, or DM2L with --kernel and its kin, goes by the features and the known
+    labels of a row as complete does. Beside it stand the same model by features alone, ridge on the
+    observed labels, and ridge that takes every hole for a no. All settings are chosen from the
+    labels that were left. Below each mean is its 95 % confidence interval over the repetitions.
 
     Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
     """
     wishes = shared.wishes_of(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
         found = evaluate_table(
             table,
             wishes,
@@ -325,11 +330,13 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
         cells = [_shown(values[key]) for values in found.methods.values()]
         grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
     console.print(grid)
+    ours = next(iter(found.methods))
+    ours = "the automatic model" if ours == AUTOMATIC else ours
     for name, gains in found.gains.items():
         gain = gains["label_average_precision"]
         sure = "surely" if gain.low > 0 or gain.high < 0 else "not surely"
         console.print(
-            f"Average precision of DM2L less that of {name!r}: {gain.mean:+.3f} "
+            f"Average precision of {ours} less that of {name!r}: {gain.mean:+.3f} "
             f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure} different.",
             markup=False,
             highlight=False,

@@ -13,13 +13,16 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.readers.columns import ColumnRequestError
-from dm2l.readers.csv_file import check_encoding, check_separator
+from dm2l.readers.csv_file import TEXT, check_encoding, check_separator
+from dm2l.readers.parquet_file import PARQUET
 from dm2l.readers.unpacking import form
+from dm2l.readers.xlsx_file import EXCEL
 from dm2l.tables import (
     KINDS,
     MATRIX_FORMATS,
@@ -38,6 +41,7 @@ Command = Callable[..., Any]
 # ------------------------------------------------------------------------------------- arguments
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
 _NEW = click.Path(dir_okay=False, path_type=Path)
 
 table_argument = click.argument("path", metavar="TABLE", type=_FILE)
@@ -99,6 +103,17 @@ def _kind(
     return found
 
 
+def _positive(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """Positive values by labels; "*" is all of them."""
+    found: dict[str, list[str]] = {}
+    for text in values:
+        label, _, value = text.rpartition("=")
+        found.setdefault(label or "*", []).append(value if label else text)
+    return found
+
+
 def _separator(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     separator = "\t" if value == "\\t" else value
     try:
@@ -149,9 +164,11 @@ word_options = _options(
     click.option(
         "--positive",
         multiple=True,
-        metavar="VALUE",
+        callback=_positive,
+        metavar="[LABEL=]VALUE",
         help="What a positive label is called, where it is not 1, yes, true, active, positive or "
-        "+: --positive 2 of labels that are 1 and 2. The model remembers it.",
+        "+: --positive 2 of labels that are 1 and 2, --positive dx_flea=seen of one label, or of a "
+        "pattern of labels, alone. The model remembers it.",
     ),
     click.option(
         "--cutoff",
@@ -176,7 +193,7 @@ feature_options = _options(
         "--drop",
         multiple=True,
         metavar="COLUMN",
-        help="A column, or pattern of columns, to leave out.",
+        help="A column, or pattern of columns, to leave out, of the labels too.",
     ),
 )
 groups_option = click.option(
@@ -231,7 +248,8 @@ def effort_option(default: str) -> Command:
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
         show_default=True,
-        help="What is tried without --kernel, --lambda-d, --alpha and --scoring: quick has a "
+        help="What is tried without --kernel, --lambda-d, --alpha, --scoring and --blank "
+        "unlabelled: quick has a "
         "linear and a kernel model, normal trees as well, best more of everything.",
     )
 
@@ -249,14 +267,27 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
         "seed",
         "calibration",
     )
-    return Wishes(**{name: options.pop(name) for name in names if name in options})
+    wishes = Wishes(**{name: options.pop(name) for name in names if name in options})
+    source = click.get_current_context().get_parameter_source("effort")
+    if source is ParameterSource.COMMANDLINE and not wishes.automatic:
+        what = (
+            "--blank unlabelled" if wishes.ticks else "--kernel, --lambda-d, --alpha or --scoring"
+        )
+        warn([f"--effort has no say with {what}: there is one DM2L model"])
+    return wishes
 
 
 # --------------------------------------------------------------------------------------- tables
 
 
 def open_table(
-    path: Path, labels: Iterable[str], kinds: dict[str, str], *, blank: str = "", **reading: Any
+    path: Path,
+    labels: Iterable[str],
+    kinds: dict[str, str],
+    drop: Iterable[str] = (),
+    *,
+    blank: str = "",
+    **reading: Any,
 ) -> Table:
     """Read a table whose label columns the caller has named; ``blank`` may say that it is a no."""
     names = list(labels)
@@ -266,7 +297,7 @@ def open_table(
             "--labels 'tox_*'."
         )
     as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    table = read_table(path, names or None, as_text=as_text, **reading)
+    table = read_table(path, names or None, as_text=as_text, drop=list(drop), **reading)
     return replace(table, Y=np.nan_to_num(table.Y)) if blank == "no" else table
 
 
@@ -274,6 +305,11 @@ def open_both(
     model_path: Path, path: Path, *, labels: bool = True, **reading: Any
 ) -> tuple[TableModel, Table]:
     """Load a model and read a table for it."""
+    if form(model_path) in _TABLES and form(path) not in _TABLES:
+        raise click.UsageError(
+            f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
+            f"{click.get_current_context().info_name} {path.name} {model_path.name}."
+        )
     model = load_bundle(model_path)
     return model, read_for(model, path, labels=labels, **reading)
 

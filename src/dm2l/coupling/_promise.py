@@ -130,16 +130,47 @@ class Promise:
         else:
             parts = [([0, 1], holes, max_wrong)]
         for sides, here, level in parts:
-            values, times = np.unique(confidence[here], return_counts=True)
-            mistakes = np.sum([self._mistakes(k, values) for k in sides], axis=0)
-            filled = np.cumsum(times[::-1])[::-1]
-            scale = int(here.sum()) / (int(self.n[sides].sum()) + 1.0)
-            bound = scale * (1.0 + mistakes + np.sqrt(mistakes))
+            values, filled, wrong, bound = self._bounds(confidence[here], sides)
             good = np.flatnonzero(bound <= level * filled)
             if len(good) and self.n[sides].sum():
                 chosen |= here & (confidence >= values[good[0]])
-                expected += scale * (1.0 + float(mistakes[good[0]]))
+                expected += float(wrong[good[0]])
         return chosen, expected / max(int(chosen.sum()), 1)
+
+    def least(self, confidence: Floats, holes: NDArray[np.bool_]) -> float:
+        """The smallest share ``max_wrong`` with which :meth:`choose` fills a hole; 1 if none does.
+
+        Parameters
+        ----------
+        confidence : ndarray of shape (n, c)
+            Probability that the decision is right.
+        holes : ndarray of bool, shape (n, c)
+            Where decisions would go.
+
+        Returns
+        -------
+        float
+        """
+        if not holes.any() or not self.n.sum():
+            return 1.0
+        _, filled, _, bound = self._bounds(confidence[holes], [0, 1])
+        return float(min(1.0, (bound / filled).min()))
+
+    def _bounds(self, confidence: Floats, sides: list[int]) -> tuple[Floats, Any, Floats, Floats]:
+        """Confidences from which on holes could be filled: how many, and how many wrong ones.
+
+        These are expected, and with the root; the latter is what a share bounds.
+        """
+        values, times = np.unique(confidence, return_counts=True)
+        mistakes = np.sum([self._mistakes(k, values) for k in sides], axis=0)
+        filled = np.cumsum(times[::-1])[::-1]
+        scale = len(confidence) / (int(self.n[sides].sum()) + 1.0)
+        return (
+            values,
+            filled,
+            scale * (1.0 + mistakes),
+            scale * (1.0 + mistakes + np.sqrt(mistakes)),
+        )
 
     def _mistakes(self, side: int, confidence: Floats) -> Floats:
         """Number of mistakes that are at least so confident."""

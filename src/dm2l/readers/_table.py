@@ -44,9 +44,10 @@ def read_csv(
     missing : scalar or list, default=None
         Further marks of a label that was not observed, such as ``-1`` or ``"unknown"``. Blanks,
         ``?``, NA, NaN, null and none always are.
-    positive : scalar or list, default=None
+    positive : scalar, list or mapping, default=None
         What a positive label is called, where it is not one of the words below; each label then
-        has that and one other value: ``positive=2`` of labels that are 1 and 2.
+        has that and one other value: ``positive=2`` of labels that are 1 and 2. A mapping says it
+        of some labels, by name or pattern: ``positive={"dx_parasite": "found"}``.
     cutoffs : str or list of str, default=()
         Labels that are numbers on a scale, and which side of a number is a yes: ``"fold_*>=2"``,
         with ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the
@@ -68,7 +69,8 @@ def read_csv(
         ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
         float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
         keys of :func:`~dm2l.datasets.load_dataset` are None. Labels are 0/1, -1/+1, yes/no,
-        true/false, active/inactive, positive/negative or +/-, in any case.
+        true/false, active/inactive, positive/negative or +/-, in any case, or ticks (x, *, ✓)
+        and nothing else.
 
     Raises
     ------

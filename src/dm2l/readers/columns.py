@@ -17,6 +17,7 @@ __all__ = [
     "check_distinct",
     "choose_labels",
     "fits",
+    "labels_without",
     "match_columns",
     "split_columns",
 ]
@@ -108,6 +109,33 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
         last = choose_labels(names, int(one), where) if number else []
         found.update(dict.fromkeys(last or match_columns(names, [one], where)))
     return list(found)
+
+
+def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
+    """Positions of the label columns less those that are dropped.
+
+    What is said of a column by its own name counts: ``tox_a,tox_b`` stay labels where ``tox_*`` is
+    dropped.
+    """
+    chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
+    told = _by_name(names, labels)
+    both = sorted(told & _by_name(names, drop))
+    if both:
+        raise ColumnRequestError(f"{where}: {both[0]!r} is named as a label and to be dropped.")
+    left = [j for j in chosen if names[j] in told or j not in dropped]
+    if not left:
+        raise ColumnRequestError(f"{where}: every label is to be dropped; none is left.")
+    return left
+
+
+def _by_name(names: Sequence[str], asked: Any) -> set[str]:
+    """Columns that are asked for by their very names."""
+    known = set(names)
+    texts = [asked] if isinstance(asked, str) else asked if np.iterable(asked) else []
+    found: set[str] = set()
+    for text in map(str, texts):
+        found |= {text} if text in known else known.intersection(map(str.strip, text.split(",")))
+    return found
 
 
 def split_columns(

@@ -7,18 +7,20 @@ import csv
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dm2l.extras import require
 from dm2l.files import DataFileError, reading
 from dm2l.readers.cells import plain, records
 from dm2l.readers.columns import check_distinct
 from dm2l.readers.unpacking import form, open_text, open_unpacked
-from dm2l.readers.words import HOLES
+from dm2l.readers.words import HOLES, are_codes
 
 __all__ = ["TEXT", "CsvFile", "check_encoding", "check_separator"]
 
@@ -101,6 +103,18 @@ class CsvFile:
         self._whole = True
         return frame
 
+    def codes(self, frame: Any, skip: Collection[str]) -> Any:
+        """Columns of :meth:`frame` that became numbers and are codes such as 01067, as text."""
+        edge = rf'["\s{re.escape(self.separator)}]'
+        zeros = re.compile(rf"(?:^|{edge})0\d+(?:{edge}|$)")
+        whole = [name for name in self.names if name not in skip and _whole(frame[name])]
+        with self._text() as lines:
+            # Nearly all files have none, and need not be read again.
+            if not whole or not any(zeros.search(line) for line in lines):
+                return frame[[]]
+        texts = self.frame(dict.fromkeys(whole, str), usecols=whole)
+        return texts[[name for name in whole if are_codes(texts[name].dropna().unique())]]
+
     def frames(self, rows: int, text: Mapping[str, Any], columns: list[str]) -> Iterator[Any]:
         """The same for so many rows at a time."""
         options = self._options(text) | {"low_memory": True}
@@ -176,6 +190,14 @@ class CsvFile:
         with self._text() as lines:
             found = set(number.findall(lines.read(_BEGINNING)))
         return "," if found == {","} else "."
+
+
+def _whole(column: Any) -> bool:
+    """Whether a column holds whole numbers, and perhaps blanks."""
+    if column.dtype.kind == "f":
+        values = column.to_numpy()
+        return bool(((values == np.round(values)) | np.isnan(values)).all())
+    return column.dtype.kind in "iu"
 
 
 class CsvRows:

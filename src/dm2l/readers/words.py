@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.files import DataFileError
+from dm2l.readers.columns import match_columns
 from dm2l.readers.cutoffs import cutoffs_of, undecided
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "LabelReader",
     "Marks",
     "Words",
+    "are_codes",
     "commonest_pair",
     "label_targets",
+    "tick_or_truth",
     "truth",
 ]
 
@@ -38,6 +41,9 @@ PAIRS = (
     ("+", "-"),
 )
 _WORDS = {word: 1.0 - side for pair in PAIRS[2:6] for side, word in enumerate(pair)}
+# What people tick with; a yes in a column that has nothing else.
+_TICKS = frozenset({"x", "*", "✓", "✔", "☑"})
+_MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
 _SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
 
 
@@ -53,6 +59,15 @@ def truth(text: str) -> float | None:
         return _WORDS[word]
     value = as_number(word)
     return value if value in (-1.0, 0.0, 1.0) and "_" not in word else None
+
+
+def _is_tick(text: str) -> bool:
+    return text.strip().casefold() in _TICKS
+
+
+def tick_or_truth(text: str) -> float | None:
+    """What a word says in a column that may have been ticked."""
+    return 1.0 if _is_tick(text) else truth(text)
 
 
 class Marks:
@@ -72,10 +87,11 @@ class Marks:
 class Words:
     """How labels are read that have a positive value of their own or a cutoff.
 
-    ``written`` is yes and no of labels, as their column writes them most often.
+    ``positive`` has values by names or patterns of labels, ``"*"`` for all. ``written`` is yes and
+    no of labels, as their column writes them most often.
     """
 
-    positive: tuple[str, ...] = ()
+    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cutoffs: tuple[str, ...] = ()
     written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -111,8 +127,9 @@ class LabelReader:
 
     -1 is a no like 0, but a table that uses both is ambiguous: one of them may well mean that
     nobody looked. ``missing`` are further marks of a label that was not observed; with
-    ``positive``, a label has that and one other value; with ``cutoffs``, numbers on one side are a
-    yes. ``written`` is yes and no of labels in an earlier table.
+    ``positive``, a label has that and one other value, all labels or those that a mapping names;
+    with ``cutoffs``, numbers on one side are a yes. ``written`` is yes and no of labels in an
+    earlier table. A column of ``x`` and blanks, and nothing else, has been ticked: x is a yes.
     """
 
     def __init__(
@@ -128,16 +145,18 @@ class LabelReader:
     ) -> None:
         self._names, self._where, self._decimal = names, where, decimal
         self._missing = Marks(listed(missing))
-        values = tuple(map(str, listed(positive)))
-        self._positive = Marks(values, holes=False) if values else None
+        asked = _by_label(positive)
+        self._positive = _positives_of(names, asked, where)
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
         self._cutoffs = cutoffs_of(names, cutoffs, where)
-        self._asked = Words(values, cutoffs)
+        self._asked = Words(asked, cutoffs)
         known = {j: written[name] for j, name in enumerate(names) if written and name in written}
         self._others = {j: pair[1] for j, pair in known.items()}  # the other value of a column
         self._known = known
         self._counts: dict[int, tuple[Counter[str], Counter[str]]] = {}  # words of yes and of no
         self._signs: set[int] = set()  # columns with a +, in which - is a no
+        # Columns in which a tick is a yes, and whether nothing else may stand there.
+        self._ticks = {j: False for j, pair in known.items() if _is_tick(pair[0])}
         self._numbers: dict[float, tuple[int, int]] = {}  # where 0 and -1 first occurred
         self._rows = 0
 
@@ -153,6 +172,7 @@ class LabelReader:
             texts = [str(value) for value in distinct]
             if "+" in map(str.strip, texts):
                 self._signs.add(j)
+            self._see_ticks(j, texts)
             said = np.array([self._say(text, j, codes, k) for k, text in enumerate(texts)])
             if len(said):
                 values[:, j] = np.where(codes < 0, np.nan, said[codes])
@@ -167,11 +187,19 @@ class LabelReader:
     def words(self) -> Words:
         """How labels were read, and how they write yes and no."""
         found = {j: commonest_pair(*counts) for j, counts in self._counts.items()}
-        if self._positive is not None:  # a value that was not seen could be any
-            found = {j: p for j, p in found.items() if all(self._counts[j])}
+        # Beside a positive value one that was not seen could be any.
+        found = {j: p for j, p in found.items() if j not in self._positive or all(self._counts[j])}
         pairs = self._known | {j: pair for j, pair in found.items() if pair is not None}
         pairs |= {j: cutoff.words for j, cutoff in self._cutoffs.items()}
         return replace(self._asked, written={self._names[j]: pairs[j] for j in sorted(pairs)})
+
+    def _see_ticks(self, j: int, texts: Sequence[str]) -> None:
+        """Whether a column has ticks, and has had nothing else in earlier rows."""
+        if j in self._positive or j in self._cutoffs or any(self._counts.get(j, ())):
+            return
+        said = [text for text in texts if text not in self._missing]
+        if said and all(map(_is_tick, said)):
+            self._ticks.setdefault(j, True)
 
     def _count(
         self, j: int, texts: list[str], said: NDArray[np.float64], times: NDArray[np.intp]
@@ -190,8 +218,8 @@ class LabelReader:
                 row = self._row(codes, k)
                 raise undecided(self._where, self._names[j], text, row, self._cutoffs[j])
             return said
-        if self._positive is not None:
-            if text in self._positive:
+        if j in self._positive:
+            if text in self._positive[j]:
                 return 1.0
             if text in Marks([self._others.setdefault(j, text.strip())], holes=False):
                 return 0.0
@@ -205,6 +233,10 @@ class LabelReader:
             )
         sign = j in self._signs and text.strip() in ("+", "-")
         answer = float(text.strip() == "+") if sign else truth(text)
+        if j in self._ticks and _is_tick(text):
+            answer = 1.0
+        elif self._ticks.get(j):
+            answer = None
         if answer is None:
             raise DataFileError(
                 self._where,
@@ -212,8 +244,8 @@ class LabelReader:
                 f"{self._row(codes, k)}",
                 way_out=f"{_SPELLINGS}, blank where nobody looked. Name a mark of missing entries "
                 "with --missing (missing= in Python), the positive value of another pair with "
-                "--positive (positive=), the side of a number that counts as yes with --cutoff "
-                "(cutoffs=), or leave the column out of the labels.",
+                "--positive LABEL=VALUE (positive=), the side of a number that counts as yes with "
+                "--cutoff (cutoffs=), or leave the column out of the labels.",
             )
         if answer <= 0 and as_number(text) is not None:
             self._numbers.setdefault(answer, (self._row(codes, k), j))
@@ -222,6 +254,27 @@ class LabelReader:
     def _row(self, codes: NDArray[Any], k: int) -> int:
         """The first row with a value, from 1."""
         return self._rows + 1 + int(np.argmax(codes == k))
+
+
+def _by_label(positive: Any) -> dict[str, tuple[str, ...]]:
+    """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
+    if not isinstance(positive, Mapping):
+        positive = {"*": positive} if listed(positive) else {}
+    return {str(label): tuple(map(str, listed(values))) for label, values in positive.items()}
+
+
+def _positives_of(
+    names: Sequence[str], asked: Mapping[str, tuple[str, ...]], where: str
+) -> dict[int, Marks]:
+    """Positive values of label columns by their places."""
+    found: dict[int, Marks] = {}
+    labels = f"{where}, among its labels,"
+    # Patterns first: what is said of a label by its own name counts.
+    for label, values in sorted(asked.items(), key=lambda item: (item[0] in names, item[0] != "*")):
+        everywhere = label == "*"
+        meant = range(len(names)) if everywhere else match_columns(names, label, labels)
+        found.update(dict.fromkeys(meant, Marks(values, holes=False)))
+    return found
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
@@ -268,6 +321,18 @@ def listed(marks: Any) -> list[Any]:
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Whether texts are whole numerals with leading zeros: postcodes, keys.
+
+    All are as long as each other, or many have zeros: one 07 among numbers is a number.
+    """
+    found = [text.strip() for text in texts]
+    if not all(text.isdecimal() for text in found):
+        return False
+    zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
+    return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
 
 
 def with_point(text: str, decimal: str) -> str:

@@ -6,6 +6,7 @@ from dm2l.tables._batch import choose_batch as choose_batch
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import MARGIN as MARGIN
 from dm2l.tables._completion import Completion, complete_table
+from dm2l.tables._evaluation import AUTOMATIC as AUTOMATIC
 from dm2l.tables._evaluation import LabelQuality, TableEvaluation, evaluate_table
 from dm2l.tables._explanation import Explanation, explain_model
 from dm2l.tables._explanation import column_weights as column_weights
@@ -13,6 +14,7 @@ from dm2l.tables._filled import check_form as check_form
 from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import Inspection, LabelCount, Ranks, inspect_table
 from dm2l.tables._inspection import column_warnings as column_warnings
+from dm2l.tables._inspection import duplicate_warnings as duplicate_warnings
 from dm2l.tables._inspection import label_like_warnings as label_like_warnings
 from dm2l.tables._kinds import KINDS as KINDS
 from dm2l.tables._kinds import ColumnUse, column_kinds
@@ -41,6 +43,7 @@ from dm2l.tables._suggestion import suggested as suggested
 from dm2l.tables._suggestion import table_values as table_values
 from dm2l.tables._suggestion import values_and_learning as values_and_learning
 from dm2l.tables._table import Table, table_from_frame
+from dm2l.tables._unlearnt import prediction_warnings as prediction_warnings
 
 __all__ = [
     "Answer",

@@ -74,7 +74,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
         "label_names": list(model.label_names),
         "missing": list(model.missing),
         "words": {
-            "positive": list(model.words.positive),
+            "positive": _positive_record(model.words),
             "cutoffs": list(model.words.cutoffs),
             "written": {label: list(pair) for label, pair in model.words.written.items()},
         },
@@ -159,7 +159,7 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
         ),
         missing=record["missing"],
         words=Words(
-            tuple(words["positive"]),
+            _positive(words["positive"]),
             tuple(words["cutoffs"]),
             {label: (yes, no) for label, (yes, no) in words["written"].items()},
         ),
@@ -241,12 +241,30 @@ def _words(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == _USUAL.keys()
-        and _texts(value["positive"])
+        and _positives(value["positive"])
         and _texts(value["cutoffs"])
         and isinstance(value["written"], dict)
         and _texts(list(value["written"]))
         and all(_texts(pair) and len(pair) == 2 for pair in value["written"].values())
     )
+
+
+def _positive_record(words: Words) -> dict[str, list[str]] | list[str]:
+    """Positive values by labels; a list of those of all labels, as in older files, will do."""
+    by_label = {label: list(values) for label, values in words.positive.items()}
+    return by_label.get("*", []) if by_label.keys() <= {"*"} else by_label
+
+
+def _positive(value: Any) -> dict[str, tuple[str, ...]]:
+    if isinstance(value, list):
+        return {"*": tuple(value)} if value else {}
+    return {label: tuple(values) for label, values in value.items()}
+
+
+def _positives(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _texts(list(value)) and all(map(_texts, value.values()))
+    return _texts(value)
 
 
 def _names(value: Any) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dm2l.tables._html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._model import TableModel
 from dm2l.tables._table import Table
+from dm2l.tables._unlearnt import completion_warnings, learnt
 
 MARGIN = 0.2
 
@@ -30,8 +31,8 @@ class Completion:
     warnings : list of str
         What was odd about the table.
     left : ndarray of bool of shape (n_rows, n_labels) or None
-        Holes that are not filled, because too many answers would be wrong or the row has no
-        molecule that can be read; None for none.
+        Holes that are not filled, because too many answers would be wrong, the row has no molecule
+        that can be read, or one answer alone was ever seen of the label; None for none.
     expected_wrong : float
         Share of wrong ones to expect among the filled; NaN if nothing was promised.
     """
@@ -73,6 +74,9 @@ def complete_table(
 ) -> Completion:
     """Decide the holes of a table by its features and by what each row already knows.
 
+    Holes of a label of which one answer alone was seen when the model was fitted are left, with a
+    warning: nothing tells its yes from its no.
+
     Parameters
     ----------
     model : TableModel
@@ -109,14 +113,27 @@ def complete_table(
     inputs, warnings = model.inputs(table)
     found = model.fill(inputs, table.Y, max_wrong)
     holes = np.isnan(table.Y)
-    near = holes & (np.abs(found.probabilities - 0.5) <= margin)
+    untold = holes & ~learnt(model.classifier)
+    left, p = found.left | untold, np.where(untold, np.nan, found.probabilities)
+    near = holes & (np.abs(p - 0.5) <= margin)
+    if max_wrong is not None and holes.any() and left[holes].all():
+        least = model.least_wrong(inputs, table.Y)
+        warnings = [*warnings, _out_of_reach(max_wrong, least)]
     return Completion(
         label_names=table.label_names,
         holes=holes,
-        positive=found.positive,
-        look=near if max_wrong is None else found.left,
-        probabilities=found.probabilities,
-        warnings=warnings,
-        left=found.left if found.left.any() or max_wrong is not None else None,
+        positive=found.positive & ~untold,
+        look=near if max_wrong is None else left,
+        probabilities=p,
+        warnings=[*warnings, *completion_warnings(model.classifier, table.label_names, holes)],
+        left=left if left.any() or max_wrong is not None else None,
         expected_wrong=found.expected_wrong,
     )
+
+
+def _out_of_reach(max_wrong: float, least: float) -> str:
+    nothing = f"no hole can be filled with at most {100 * max_wrong:.4g}% wrong answers"
+    if least >= 1:
+        return nothing
+    # Rounded up: what is said can be asked for.
+    return f"{nothing}; {np.ceil(1e4 * least) / 100:.4g}% is the least with which some can"

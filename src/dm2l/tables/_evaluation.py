@@ -31,6 +31,7 @@ from dm2l.tables._table import Table
 
 # The first two are one fit: with and without what the row's known labels say about its holes.
 COUPLED, ALONE = "DM2L", "features alone"
+AUTOMATIC = "automatic"  # what the first is called where it is no DM2L, or not that alone
 METHODS = (COUPLED, ALONE, "masked ridge", "holes are negatives")
 
 
@@ -61,9 +62,9 @@ class TableEvaluation:
     n_hidden : int
         Labels hidden each time.
     methods : dict of str to dict of str to Interval
-        Measures of each method.
+        Measures of each method; "automatic", or "DM2L" where settings of it are fixed, comes first.
     gains : dict of str to dict of str to Interval
-        DM2L less each other one, on the same hidden labels.
+        The first less each other one, on the same hidden labels.
     labels : list of LabelQuality
         One for each label.
     settings : list of Settings or None
@@ -81,12 +82,13 @@ class TableEvaluation:
 
     def _repr_html_(self) -> str:
         rows: list[list[Cell]] = []
+        ours = next(iter(self.methods), "")
         for key, words, up in MEASURES:
             for name, values in self.methods.items():
                 value = values[key]
                 sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
-                bar = Bar(((value.mean, YES if name == COUPLED else OPEN),), f"{value.mean:.3f}")
-                first = f"{words} {'↑' if up else '↓'}" if name == COUPLED else ""
+                bar = Bar(((value.mean, YES if name == ours else OPEN),), f"{value.mean:.3f}")
+                first = f"{words} {'↑' if up else '↓'}" if name == ours else ""
                 rows.append([first, name, value.mean, sure, bar])
         by_label: list[list[Cell]] = []
         for label in self.labels:
@@ -114,11 +116,12 @@ def evaluate_table(
     """Hide observed labels, fill them in from the rest, and measure.
 
     Each repetition hides the same share of the positives and of the negatives of every label.
-    Settings are chosen from what is left, for each method alike: DM2L, which fills a hole by the
-    features and the known labels of its row as :func:`complete_table` does; the same fit by
-    features alone; ridge on the observed labels (``lambda_d = 0``); the same ridge on a table whose
-    holes are written as negatives. The last two go by features alone as well. DM2L ranks by the
-    probabilities that would be written, the others by scores.
+    Settings are chosen from what is left, for each method alike: the automatic model, or DM2L where
+    settings of it are fixed, which fills a hole by the features and the known labels of its row as
+    :func:`complete_table` does; the same fit by features alone; ridge on the observed labels
+    (``lambda_d = 0``); the same ridge on a table whose holes are written as negatives. The last two
+    go by features alone as well. The first ranks by the probabilities that would be written, the
+    others by scores.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ def evaluate_table(
     Returns
     -------
     TableEvaluation
-        Means and confidence intervals, of the methods and of the gains of DM2L over the others.
+        Means and confidence intervals, of the methods and of gains of the first over the others.
 
     Examples
     --------
@@ -165,6 +168,8 @@ def evaluate_table(
     aucs, hidden_counts, chosen = [], [], []
     # Of what is not ticked nobody knows whether a yes is wrong.
     unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if wishes.ticks else {}
+    ours = AUTOMATIC if wishes.automatic else COUPLED
+    called = {name: ours if name == COUPLED else name for name in METHODS}
     for repetition in range(repetitions):
         left, hidden = keep_back(observed, hide, wishes.seed + repetition, together)
         check_learnable(
@@ -176,7 +181,7 @@ def evaluate_table(
             if name == ALONE:
                 continue
             if tell is not None:
-                tell(f"repetition {repetition + 1} of {repetitions}: {name}")
+                tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == "holes are negatives" else left
             ridge = replace(wishes, lambda_d=0.0, coupling=None)
             fixed = wishes if name == COUPLED else ridge
@@ -206,7 +211,7 @@ def evaluate_table(
         hide=hide,
         repetitions=repetitions,
         n_hidden=int((stacked[0] == 1 if wishes.ticks else ~np.isnan(stacked[0])).sum()),
-        methods={name: intervals(values, hide) for name, values in measured.items()},
+        methods={called[name]: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
         labels=[
             LabelQuality(

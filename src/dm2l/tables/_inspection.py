@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
 from dm2l.labels import Cooccurrence, Implication, Spectrum
-from dm2l.readers.words import truth
+from dm2l.readers.words import tick_or_truth
 from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
-from dm2l.tables._kinds import ColumnUse, as_text, column_kinds
+from dm2l.tables._kinds import ColumnUse, as_text, check_told, column_kinds
 from dm2l.tables._preparation import typed_frame, unread_rows
 from dm2l.tables._table import Table
 
@@ -23,6 +24,9 @@ _GROUPS = 30  # labels drawn to look at, where there are more
 _DRAWS = 10  # random groups to compare with
 _MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
 _TICKS = 20  # times as many yes as no, from which on a label counts as ticked
+_SPELLINGS = 30  # yes, Yes, YES, ...: values that a column of answers may have
+_LIKE = 12  # columns that look like labels, and are named
+_PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
 _ALIKE = 10  # rows in which a column says the same as a label before it means anything
 
 
@@ -163,6 +167,7 @@ def inspect_table(
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
+        check_told(uses, kinds, table.frame, table.decimal)
     counts = [
         LabelCount(name, int(yes), int(no), len(Y) - int(yes + no))
         for name, yes, no in zip(
@@ -302,26 +307,42 @@ def _signs(column: Any) -> Iterator[NDArray[np.float64]]:
 
 
 def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Features that look like labels which nobody has named: yes or no, with holes."""
-    like = []
+    """Features that look like labels which nobody has named.
+
+    They say yes or no and have holes; or, named like a label, they say yes or no.
+    """
+    prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
+    akin, like = [], []
     for use in uses:
-        if use.kind not in ("numeric", "boolean") or not table.frame[use.name].isna().any():
+        if use.kind not in ("numeric", "boolean"):
             continue
-        values = {str(value).strip() for value in table.frame[use.name].dropna().unique()}
-        if len(values) == 2 and all(truth(value) in (0.0, 1.0) for value in values):
+        values = table.frame[use.name].drop_duplicates()
+        if len(values) > _SPELLINGS:
+            continue
+        texts = as_text(values)
+        answers = {tick_or_truth(text) for text in texts if text}
+        if answers and answers <= {0.0, 1.0} and use.name.startswith(prefixes):
+            akin.append(use.name)
+        elif answers == {0.0, 1.0} and "" in texts:
             like.append(use.name)
+    like = akin + like
     if not like:
         return []
-    names = ", ".join(like[:3]) + (", ..." if len(like) > 3 else "")
+    names = ", ".join(like[:_LIKE]) + (", ..." if len(like) > _LIKE else "")
     n, look = (
         len(like),
         "column looks like a label" if len(like) == 1 else "columns look like labels",
     )
     return [
-        f"{n} {look} too, with yes, no and holes, and {'is' if n == 1 else 'are'} used to predict "
-        f"({names}): name {'it' if n == 1 else 'them'} with --labels, or leave "
+        f"{n} {look} too, with yes, no and holes or by name, and {'is' if n == 1 else 'are'} used "
+        f"to predict ({names}): name {'it' if n == 1 else 'them'} with --labels, or leave "
         f"{'it' if n == 1 else 'them'} out with --drop"
     ]
+
+
+def duplicate_warnings(table: Table, uses: list[ColumnUse] | None) -> list[str]:
+    """What to say of a table whose rows are there more than once."""
+    return _duplicate_warnings(_duplicates(table, uses), table.n_rows)
 
 
 def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:

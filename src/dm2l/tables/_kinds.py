@@ -11,11 +11,13 @@ import numpy as np
 
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
-from dm2l.readers.columns import check_distinct, match_columns
-from dm2l.readers.words import HOLES, truth, with_point
+from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
+from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
+# What the values of a kind are.
+_VALUES = {"numeric": "a number", "boolean": "yes or no"}
 # Different values that a category may have, whatever the number of rows, and at most.
 FEW, MOST = 20, 200
 # The share of values in a column of numbers that may be something else ("<0.5", "n.d.").
@@ -74,8 +76,8 @@ def column_kinds(
 
     Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
     of the rows up to 200) is a category; with many, of several words each, it is free text.
-    Molecules as SMILES become fingerprints where RDKit is installed. Dates, identifiers, constants
-    and empty columns are left out.
+    Numerals with leading zeros are codes, and thus text. Molecules as SMILES become fingerprints
+    where RDKit is installed. Dates, identifiers, constants and empty columns are left out.
 
     Parameters
     ----------
@@ -126,11 +128,51 @@ def column_kinds(
             uses.append(ColumnUse(name, "dropped", "as asked"))
         else:
             column, told = frame.iloc[:, j], name in wanted
-            use = ColumnUse(name, wanted[name]) if told else _guess(name, column, decimal)
+            use = (
+                _told(name, wanted[name], column, decimal)
+                if told
+                else _guess(name, column, decimal)
+            )
             if use.kind == "smiles":
                 use = replace(use, note=unread_note(as_text(column), as_molecules(column)))
             uses.append(use)
     return uses
+
+
+def _told(name: str, kind: str, column: Any, decimal: str) -> ColumnUse:
+    """A column of a kind that somebody has said, with values that are not of it."""
+    if kind not in _VALUES:
+        return ColumnUse(name, kind)
+    texts, odd = _not_of(kind, column, decimal)
+    return ColumnUse(name, kind, note=_odd_values(texts, odd, _VALUES[kind]))
+
+
+def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
+    """A column as text, and rows whose value is no number, or neither yes nor no."""
+    if kind == "boolean" and column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
+        return (), []  # bits, of which there may be thousands of columns
+    values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+    lost = np.isnan(values)
+    if not lost.any():
+        return (), []
+    texts = as_text(column)
+    return texts, np.flatnonzero(lost & (texts != "")).tolist()
+
+
+def check_told(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
+    """Refuse kinds that were said of columns which hold no value of that kind.
+
+    Not a part of :func:`column_kinds`: the rows of a fold may well have none.
+    """
+    for use in uses if kinds else ():
+        if use.kind not in _VALUES or not use.note:
+            continue
+        texts, odd = _not_of(use.kind, frame[use.name], decimal)
+        if odd and len(odd) == (texts != "").sum():
+            raise ColumnRequestError(
+                f"Column {use.name!r} cannot be {use.kind}: none of its values is "
+                f"{_VALUES[use.kind]}; the first is {texts[odd[0]][:40]!r} in row {odd[0] + 1}."
+            )
 
 
 def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
@@ -139,11 +181,11 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     if len(present) == 0:
         return ColumnUse(name, "empty", "no values")
     if types.is_bool_dtype(dtype):
-        return _unless_constant(ColumnUse(name, "boolean"), column)
+        return _unless_one_value(ColumnUse(name, "boolean"), column)
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         if _counts_rows(name, column):
             return ColumnUse(name, "identifier", "a different number in every row")
-        return _unless_constant(ColumnUse(name, "numeric"), column)
+        return _unless_one_value(ColumnUse(name, "numeric"), column)
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         return _date(name)
     values = present.to_numpy(dtype=object)
@@ -162,9 +204,29 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if n_rows == 0:
         return ColumnUse(name, "empty", "no values")
     if different == 1:
-        return ColumnUse(name, "constant", f"always {present[0][:40]!r}")
+        # A word that is neither yes nor no is a category, of which blank is another.
+        kind = "category" if tick_or_truth(present[0]) is None else "boolean"
+        return _unless_constant(
+            ColumnUse(name, kind), repr(present[0][:40]), len(texts) - n_rows, len(texts)
+        )
     if all(truth(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
+    if are_codes(set(present)):
+        return _as_codes(_guess_words(name, present), min(present))
+    found = _guess_numbers(name, column, texts, decimal)
+    if found is not None:
+        return found
+    if _are_smiles(name, present):
+        if has_rdkit():
+            return ColumnUse(name, "smiles")
+        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
+    return _guess_words(name, present)
+
+
+def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUse | None:
+    """What a column of text is whose values are numbers or dates; None for any other."""
+    present = texts[texts != ""]
+    n_rows = len(present)
     numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
@@ -174,10 +236,12 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "unusable", reason)
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
         return _date(name)
-    if _are_smiles(name, present):
-        if has_rdkit():
-            return ColumnUse(name, "smiles")
-        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
+    return None
+
+
+def _guess_words(name: str, present: Any) -> ColumnUse:
+    """What a column is whose values are words."""
+    n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
@@ -194,6 +258,14 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     return ColumnUse(
         name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
     )
+
+
+def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
+    """The same with the reason why numerals are no numbers."""
+    why = f"codes with leading zeros such as {first[:40]!r}, not numbers"
+    if not use.used:
+        return replace(use, reason=f"{why}; {use.reason}")
+    return replace(use, note="; ".join(filter(None, (why, use.note))))
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
@@ -257,7 +329,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
 
 def as_booleans(column: Any) -> Any:
     """A column as 1 and 0; NaN where it says neither."""
-    answers = (truth(text) for text in as_text(column))
+    answers = (tick_or_truth(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 
@@ -271,11 +343,18 @@ def _counts_rows(name: str, column: Any) -> bool:
     return bool((np.diff(np.sort(numbers)) == 1).all()) or _NAMED_ID.fullmatch(name) is not None
 
 
-def _unless_constant(use: ColumnUse, column: Any) -> ColumnUse:
+def _unless_one_value(use: ColumnUse, column: Any) -> ColumnUse:
     values = column.dropna().unique()
-    if len(values) == 1:
-        return ColumnUse(use.name, "constant", f"always {values[0]}")
-    return use
+    if len(values) > 1:
+        return use
+    return _unless_constant(use, str(values[0]), int(column.isna().sum()), len(column))
+
+
+def _unless_constant(use: ColumnUse, value: str, blanks: int, rows: int) -> ColumnUse:
+    """A column of one value: where many rows are blank, that is what it says."""
+    if blanks <= DIRTY * rows:
+        return ColumnUse(use.name, "constant", f"always {value}")
+    return replace(use, note=f"always {value} or blank; used for which of the two it is")
 
 
 def _date(name: str) -> ColumnUse:
@@ -283,9 +362,9 @@ def _date(name: str) -> ColumnUse:
     return ColumnUse(name, "date", reason)
 
 
-def _odd_values(texts: Any, odd: list[int]) -> str:
+def _odd_values(texts: Any, odd: list[int], what: str = "a number") -> str:
     if not odd:
         return ""
-    what = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
+    first = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
     more = "" if len(odd) == 1 else f" and {len(odd) - 1} more"
-    return f"not a number: {what}{more}; taken as missing"
+    return f"not {what}: {first}{more}; taken as missing"

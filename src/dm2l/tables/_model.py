@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from dm2l.arrays import take_rows
 from dm2l.auto import AutoClassifier
+from dm2l.labels import ConstantLabelWarning
 from dm2l.readers.columns import LabelNames
 from dm2l.readers.words import Words
 from dm2l.tables._groups import row_groups
@@ -28,6 +30,7 @@ from dm2l.tables._preparation import (
 from dm2l.tables._reading import read_table
 from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
+from dm2l.tables._unlearnt import fit_warnings, learnt
 
 SAMPLE = 200  # rows that a model remembers for explanations
 
@@ -171,6 +174,10 @@ class TableModel:
         """Rows of what :meth:`inputs` has returned that have no molecule, and get no answer."""
         return unread_rows(inputs, self.uses)
 
+    def least_wrong(self, inputs: Any, Y: NDArray[np.float64]) -> float:
+        """The smallest ``max_wrong`` with which :meth:`fill` would fill anything."""
+        return least_wrong(self.classifier, self.pipeline[:-1].transform(inputs), Y)
+
     def fill(self, inputs: Any, Y: NDArray[np.float64], max_wrong: float | None = None) -> Filled:
         """Fill the holes of ``Y``, rows of which are those of what :meth:`inputs` has returned.
 
@@ -186,10 +193,24 @@ class TableModel:
         return Filled(p, found.positive & ~holes, found.left | holes, found.expected_wrong)
 
 
+def least_wrong(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
+    """The smallest share of wrong answers with which any hole of ``Y`` could be filled."""
+    p = np.array(classifier.complete(X, Y, method="predict_proba"))
+    positive = np.asarray(classifier.complete(X, Y)) == 1
+    holes = np.isnan(Y) & learnt(classifier)
+    return float(classifier._coupling.promise.least(np.where(positive, p, 1 - p), holes))
+
+
 def fill_holes(
     classifier: Any, X: Any, Y: NDArray[np.float64], max_wrong: float | None = None
 ) -> Filled:
     """Fill the holes of ``Y`` from prepared features and the known labels of each row."""
+    if max_wrong is not None and getattr(classifier, "absent_label", None) == "unlabelled":
+        raise ValueError(
+            "A bound on wrong answers takes known no's, by which wrong ones are counted. This "
+            "model was fitted with --blank unlabelled, and knows none: complete without the "
+            "bound, or fit with --blank missing where some entries say no."
+        )
     if max_wrong is not None and not hasattr(classifier, "label_covariance_"):
         raise ValueError(
             "A bound on wrong answers takes a model that couples labels, which this one does not: "
@@ -277,9 +298,13 @@ def fit_table(
     names, estimate = table.label_names, None
     if estimate_folds and not wishes.automatic:
         estimate = estimate_rows(inputs, uses, Y, wishes, estimate_folds, names, together, tell)
-    pipeline, settings = fit_pipeline(
-        inputs, uses, Y, wishes, label_names=names, groups=together, tell=tell
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantLabelWarning)  # said below, in a table's words
+        pipeline, settings = fit_pipeline(
+            inputs, uses, Y, wishes, label_names=names, groups=together, tell=tell
+        )
+    for line in fit_warnings(pipeline[-1], names):
+        warnings.warn(line, ConstantLabelWarning, stacklevel=2)
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
     sample = None
     if isinstance(classifier, AutoClassifier):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from dm2l.tables._kinds import (
     as_molecules,
     as_numbers,
     as_text,
+    check_told,
     column_kinds,
     unread_note,
 )
@@ -30,6 +32,8 @@ from dm2l.tables._table import Table
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
+
+_TOGETHER = "keeps groups of rows together"
 
 _FORMS = {
     "boolean": as_booleans,
@@ -158,6 +162,8 @@ def table_inputs(
     column = group_column(table, groups)
     drop = [*drop, column] if column is not None and column not in drop else drop
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
+    check_told(uses, kinds, table.frame, table.decimal)
+    uses = [replace(use, reason=_TOGETHER) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
     return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
 

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from dm2l.extras import require
 from dm2l.files import damaged
 from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.readers.columns import check_distinct, choose_labels, fits
+from dm2l.readers.columns import check_distinct, choose_labels, fits, labels_without
 from dm2l.readers.csv_file import TEXT, CsvFile
 from dm2l.readers.parquet_file import PARQUET, read_frame
 from dm2l.readers.unpacking import form, open_unpacked
@@ -33,6 +33,7 @@ def read_table(
     cutoffs: str | Iterable[str] = (),
     written: Mapping[str, tuple[str, str]] | None = None,
     as_text: Collection[str] = (),
+    drop: str | Iterable[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str = "utf-8",
@@ -54,7 +55,7 @@ def read_table(
         the file says so itself.
     missing : scalar or iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
-    positive : scalar or list, default=None
+    positive : scalar, list or mapping, default=None
         What a positive label is called, as in :func:`dm2l.readers.read_csv`.
     cutoffs : str or list of str, default=()
         Numbers from which on a label is a yes, as in :func:`dm2l.readers.read_csv`.
@@ -62,6 +63,10 @@ def read_table(
         Yes and no of labels with a positive value, as another table has written them.
     as_text : collection of str, default=()
         Columns, or patterns of columns, that are taken as text even if they hold numbers only.
+    drop : str or list of str, default=()
+        Columns of a .csv, .tsv, .parquet or .xlsx file that are no labels even if a pattern in
+        ``labels`` means them; :func:`fit_table` takes the same, so that they are no features
+        either.
     separator : str, default=None
         The character that separates columns of a text file; None goes by the header.
     decimal : str, default=None
@@ -131,18 +136,21 @@ def read_table(
     if suffix in (*PARQUET, *EXCEL):
         frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
         names = list(frame.columns)
-        chosen = [] if labels is None else choose_labels(names, labels, str(path))
+        chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
         return split_columns(path, frame, names, chosen, answers, decimal=decimal or ".")
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
     names = file.names
-    chosen = [] if labels is None else choose_labels(names, labels, str(path))
+    chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
-    return split_columns(path, file.frame(text), names, chosen, answers, **text_form)
+    frame = file.frame(text)
+    codes = file.codes(frame, text)
+    frame[list(codes.columns)] = codes
+    return split_columns(path, frame, names, chosen, answers, **text_form)
 
 
 def read_source(path: Path, encoding: str) -> tuple[str, str]:

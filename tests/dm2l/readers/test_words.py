@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from dm2l.cli._learn import inspect_command
 from dm2l.files import DataFileError
 from dm2l.readers import read_csv, read_parquet
-from dm2l.readers.columns import choose_labels, match_columns
+from dm2l.readers.columns import ColumnRequestError, choose_labels, match_columns
 from dm2l.readers.words import LabelReader
 from dm2l.scale import RowBlocks
 from dm2l.tables import (
@@ -55,6 +55,8 @@ def readings(path, **options):
         ("2 1 2.0  1", {"positive": 2}),
         ("hit dud HIT ? dud", {"positive": "Hit"}),
         ("hit dud hit 9 dud", {"positive": "hit", "missing": [9]}),
+        ("hit dud HIT ? dud", {"positive": {"y": "hit"}}),
+        ("2 1 2.0  1", {"positive": {"*": [3], "y*": "hit", "y": 2}}),
     ],
 )
 def test_every_reader_reads_the_same_words(tmp_path, words, options):
@@ -71,6 +73,8 @@ def test_every_reader_reads_the_same_words(tmp_path, words, options):
         ("1 0 - 1", {}, "'y' holds '-' in row 3"),  # no, or that nobody looked
         ("1 2 1 2", {}, "'y' holds '2' in row 2.*positive="),
         ("1 2 2 3", {"positive": 2}, "'y' holds '3' in row 4 beside '1'"),
+        ("1 0 x 1", {}, "'y' holds 'x' in row 3.*positive="),
+        ("x x 0 0", {}, "'y' holds '(x' in row 1|0' in row 3).*positive="),
         ("1 0 0 -1", {}, "'y' holds 0 in row 2, label 'y' holds -1 in row 4"),
     ],
 )
@@ -83,6 +87,19 @@ def test_every_reader_counts_rows_from_1_below_the_header(tmp_path, words, optio
             read(path, "y", **options)
     with pytest.raises(DataFileError, match=message):
         next(makers)
+
+
+@pytest.mark.parametrize("words", ["x  X ", "* ? * NA", "✓  ✔ none"])
+def test_ticks_and_nothing_else_say_yes(tmp_path, words):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"1,{word}\n" for word in words.split(" ")), "utf-8")
+    for found in readings(path):
+        np.testing.assert_array_equal(found, [1, NAN, 1, NAN])
+
+
+def test_a_positive_value_of_a_label_that_is_not_there_is_refused():
+    with pytest.raises(ColumnRequestError, match="among its labels, has no column 'z'"):
+        LabelReader(["y"], "t.csv", positive={"z": "x"})
 
 
 def test_rows_go_on_counting_from_block_to_block():
