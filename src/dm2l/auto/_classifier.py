@@ -264,7 +264,6 @@ class AutoClassifier(MissingLabelClassifier):
         task.clock.tick()
         task.clock.begin((task.clock.ahead - coupling) / len(models))
         for part in models:
-            task.clock.say(f"{part.name}: fitting to all rows")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 part.fit(task)

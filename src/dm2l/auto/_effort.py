@@ -11,6 +11,9 @@ from dm2l.memory import available_memory
 
 Tell = Callable[[str], None]
 
+# Seconds without a word while labels are fitted one by one.
+SILENCE = 5.0
+
 
 class OutOfTimeError(Exception):
     """Raised inside a part that the time limit does not leave room for."""
@@ -169,3 +172,31 @@ def bytes_free(memory: float | None) -> float:
         return float(memory)
     free = available_memory()
     return 2.0**31 if free is None else 0.75 * free
+
+
+class LabelByLabel:
+    """Tells from time to time how many labels are fitted, and stops where the limit comes.
+
+    Parameters
+    ----------
+    clock : Clock
+        Of the fit.
+    line : str
+        What is being done.
+    stops : bool, default=True
+        Whether the fit may be given up.
+    """
+
+    def __init__(self, clock: Clock, line: str, *, stops: bool = True) -> None:
+        self._clock, self._line, self._stops = clock, line, stops
+        self._next = clock.passed + SILENCE
+
+    def __call__(self, done: int, of: int) -> None:
+        """Hear how many labels of how many are done."""
+        if done == of:
+            return
+        if self._clock.passed >= self._next:
+            self._clock.say(f"{self._line}, label {done} of {of}")
+            self._next = self._clock.passed + SILENCE
+        if self._stops:
+            self._clock.check()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dm2l.arrays import to_numpy
-from dm2l.auto._effort import Clock, Effort, NoGainError
+from dm2l.auto._effort import Clock, Effort, LabelByLabel, NoGainError
 from dm2l.auto._tuning import Sample, Setting, ridge_settings, with_norms
 from dm2l.base import fold_inputs, weighed
 from dm2l.baselines import OneVsRestMasked
@@ -132,8 +132,10 @@ class Part:
             if helps is not None and number == TRIAL + 1 and not helps(scores):
                 raise NoGainError
             task.clock.check()
-            task.clock.say(f"{self.name}: fold {number} of {len(task.folds)}")
+            line = f"{self.name}: fold {number} of {len(task.folds)}"
+            task.clock.say(line)
             fold = clone(model)
+            fold._after_label = LabelByLabel(task.clock, line)
             fold.label_names_ = np.arange(task.T.shape[1])  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
             part = None if task.entries is None else task.entries.take(train)
@@ -145,9 +147,15 @@ class Part:
 
     def fit(self, task: Task) -> None:
         """Fit to all rows."""
+        line = f"{self.name}: fitting to all rows"
+        task.clock.say(line)
         weights = None if task.entries is None else task.entries.weights
         Y = np.where(task.T == 0, np.nan, task.T > 0)
-        self.model.fit(self.rows(task.X, task.F), Y, label_weight=weights)
+        self.model._after_label = LabelByLabel(task.clock, line, stops=False)
+        try:
+            self.model.fit(self.rows(task.X, task.F), Y, label_weight=weights)
+        finally:
+            del self.model._after_label  # of this fit alone
 
     def rows(self, X: Any, F: Any) -> Any:
         """The inputs that it takes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -105,6 +105,9 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     absent_label: str | None = None
     verbose: int = 0
 
+    # A function that hears how many labels of how many are fitted.
+    _after_label: ClassVar[Any] = None
+
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
         tags = super().__sklearn_tags__()
@@ -150,7 +153,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)
         jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))  # none without a label
-        fitted = Parallel(n_jobs=jobs, verbose=self.verbose)(
+        found = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")(
             delayed(_fit_label)(
                 clone(self.estimator),
                 X,
@@ -162,6 +165,11 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
             )
             for j, k in enumerate(learnable)
         )
+        fitted = []
+        for model in found:
+            fitted.append(model)
+            if self._after_label is not None:
+                self._after_label(len(fitted), len(learnable))
         self._fit_nothing(X)
         for k, model in zip(learnable, fitted, strict=True):
             self.estimators_[k] = model

@@ -358,3 +358,37 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
     for train, test in seen:
         assert len(train) + len(test) == len(known)
         assert not set(known[train]) & set(known[test])
+
+
+def test_labels_that_are_fitted_one_by_one_are_counted(few_trees, data, monkeypatch, capsys):
+    monkeypatch.setattr(_effort, "SILENCE", 0.0)
+    model = AutoClassifier(random_state=0, verbose=1).fit(*data)
+    lines = capsys.readouterr().err
+    for done in ("fold 1 of 2, label 1 of 3", "fold 2 of 2, label 2 of 3"):
+        assert f"boosted trees: {done}" in lines
+    assert all("_after_label" not in vars(part) for part in model.models_.values())
+
+
+def test_the_limit_stops_a_part_between_two_labels(few_trees, data, monkeypatch):
+    """A fold of trees for many labels may take longer than all that is left."""
+    heard = []
+
+    def overtaken(self, done, of):
+        heard.append((self._line, done, of))
+        if self._line.startswith("boosted"):
+            raise _effort.OutOfTimeError
+
+    monkeypatch.setattr(_effort.LabelByLabel, "__call__", overtaken)
+    model = AutoClassifier(random_state=0).fit(*data)
+    assert ("boosted trees: fold 1 of 2", 1, 3) in heard
+    assert not any(line.startswith("boosted") and done > 1 for line, done, _ in heard)
+    board = dict(zip(model.leaderboard_["model"], model.leaderboard_["note"], strict=True))
+    assert board["boosted trees"] == "the time limit came first"
+
+
+def test_a_last_fit_is_never_given_up():
+    clock = _effort.Clock(1e-9, None)
+    clock.binding = True
+    with pytest.raises(_effort.OutOfTimeError):
+        _effort.LabelByLabel(clock, "trees")(1, 2)
+    _effort.LabelByLabel(clock, "trees", stops=False)(1, 2)
