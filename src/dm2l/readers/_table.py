@@ -69,8 +69,8 @@ def read_csv(
         ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
         float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
         keys of :func:`~dm2l.datasets.load_dataset` are None. Labels are 0/1, -1/+1, yes/no,
-        true/false, active/inactive, positive/negative or +/-, in any case, or ticks (x, *, ✓)
-        and nothing else.
+        true/false, active/inactive, positive/negative or +/-, in any case, or ticks (``x``,
+        ``*``, ``✓``) and nothing else.
 
     Raises
     ------
