@@ -39,12 +39,12 @@ class Columns:
             if column is None and j not in wanted:
                 found.append(None)
             elif column is None:
-                found.append(_values(X[:, j]))
+                found.append(_values(_counts(X[:, j])))
             elif j in wanted or not _is_numeric(column, name):
-                plain = _plain(column)
+                counts = _counts(_plain(column))
                 if j not in wanted:
-                    _warn_of_texts(plain, name)
-                found.append(_values(plain))
+                    _warn_of_texts(counts, name)
+                found.append(_values(counts))
             else:
                 found.append(None)
         return cls(found)
@@ -99,14 +99,14 @@ def _is_numeric(column: Any, name: Any) -> bool:
     return False
 
 
-def _warn_of_texts(column: NDArray[Any], name: Any) -> None:
+def _warn_of_texts(counts: dict[Any, int], name: Any) -> None:
     """Tell of a column that says little as a category: sentences, or numbers among other signs."""
-    values = [value for value in column if value is not None]
-    distinct = len({_key(value) for value in values})
-    if distinct > max(MOST_VALUES, len(values) // 2):
+    rows = sum(counts.values())
+    if len(counts) > max(MOST_VALUES, rows // 2):
+        first = str(next(iter(counts)))[:40]
         warnings.warn(
-            f"Column {name!r} of X has {distinct} different values in {len(values)} rows, for "
-            f"example {str(values[0])[:40]!r}, and is read as a category. For texts, dates and "
+            f"Column {name!r} of X has {len(counts)} different values in {rows} rows, for "
+            f"example {first!r}, and is read as a category. For texts, dates and "
             "numbers that are spelt in words, use dm2l.tables.make_table_pipeline(X, "
             "AutoClassifier()), or leave the column out.",
             UserWarning,
@@ -133,11 +133,17 @@ def _key(value: Any) -> Any:
     return str(value)
 
 
-def _values(column: NDArray[Any]) -> list[Any]:
+def _counts(column: NDArray[Any]) -> dict[Any, int]:
+    """How often each value occurs, in the order in which they do."""
     counts: dict[Any, int] = {}
     for value in column:
         key = _key(value)
         if key is not None:
             counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def _values(counts: dict[Any, int]) -> list[Any]:
+    """The values of a category: the most frequent ones."""
     often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
     return sorted(often, key=lambda key: (str(type(key)), key))
