@@ -20,6 +20,7 @@ __all__ = [
     "Marks",
     "Words",
     "are_codes",
+    "by_label",
     "commonest_pair",
     "label_targets",
     "tick_or_truth",
@@ -145,7 +146,7 @@ class LabelReader:
     ) -> None:
         self._names, self._where, self._decimal = names, where, decimal
         self._missing = Marks(listed(missing))
-        asked = _by_label(positive)
+        asked = by_label(positive)
         self._positive = _positives_of(names, asked, where)
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
         self._cutoffs = cutoffs_of(names, cutoffs, where)
@@ -256,7 +257,7 @@ class LabelReader:
         return self._rows + 1 + int(np.argmax(codes == k))
 
 
-def _by_label(positive: Any) -> dict[str, tuple[str, ...]]:
+def by_label(positive: Any) -> dict[str, tuple[str, ...]]:
     """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
     if not isinstance(positive, Mapping):
         positive = {"*": positive} if listed(positive) else {}

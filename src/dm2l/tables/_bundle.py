@@ -18,7 +18,7 @@ from dm2l.classifier import DM2LClassifier
 from dm2l.extras import require
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
-from dm2l.readers.words import Words
+from dm2l.readers.words import Words, by_label
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
@@ -159,7 +159,7 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
         ),
         missing=record["missing"],
         words=Words(
-            _positive(words["positive"]),
+            by_label(words["positive"]),
             tuple(words["cutoffs"]),
             {label: (yes, no) for label, (yes, no) in words["written"].items()},
         ),
@@ -253,12 +253,6 @@ def _positive_record(words: Words) -> dict[str, list[str]] | list[str]:
     """Positive values by labels; a list of those of all labels, as in older files, will do."""
     by_label = {label: list(values) for label, values in words.positive.items()}
     return by_label.get("*", []) if by_label.keys() <= {"*"} else by_label
-
-
-def _positive(value: Any) -> dict[str, tuple[str, ...]]:
-    if isinstance(value, list):
-        return {"*": tuple(value)} if value else {}
-    return {label: tuple(values) for label, values in value.items()}
 
 
 def _positives(value: Any) -> bool:
