@@ -1,13 +1,11 @@
 """A clinic's table: yes, no and blank in most labels, ticks in one, codes, copies of rows."""
 
-import inspect
 import io
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
 from dm2l import ConstantLabelWarning
@@ -22,6 +20,7 @@ from dm2l.tables import (
     read_for,
     table_from_frame,
 )
+from terminal import command_runner
 
 N_ROWS = 120
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "3")
@@ -30,8 +29,7 @@ QUICK = (*FIXED, "--estimate-folds", "0")
 
 def run(*arguments, code=0):
     """What a command prints, standard output and standard error together, on one line."""
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     found = runner.invoke(cli, [str(part) for part in arguments])
     assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
     return " ".join((found.stdout + found.stderr).split())

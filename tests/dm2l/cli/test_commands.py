@@ -1,6 +1,5 @@
 """The command line, as a person at a terminal meets it."""
 
-import inspect
 import json
 import os
 import signal
@@ -14,12 +13,12 @@ from click.testing import CliRunner
 
 from dm2l import __version__
 from dm2l.cli._commands import COMMANDS, cli
+from terminal import command_runner
 
 
 def as_json(*arguments):
     """A command whose progress, on standard error, stays out of its output."""
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     return runner.invoke(cli, [*arguments, "--json"])
 
 

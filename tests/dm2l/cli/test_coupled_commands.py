@@ -1,16 +1,15 @@
 """What a row knows, at the terminal: ``complete --max-wrong``, ``evaluate`` and ``audit``."""
 
-import inspect
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from dm2l.cli._commands import cli
 from dm2l.persistence import load_model
 from dm2l.tables import Wishes, fit_table, read_table, save_bundle
+from terminal import command_runner
 
 NAMES = ["t_a", "t_b", "t_c", "t_d"]
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "3")
@@ -18,8 +17,7 @@ WRONG = 25
 
 
 def run(*arguments, exit_code=0):
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     result = runner.invoke(cli, [str(argument) for argument in arguments])
     assert result.exit_code == exit_code, (result.stdout, result.stderr, result.exception)
     return result

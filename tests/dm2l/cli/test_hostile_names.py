@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
 from dm2l.cli._commands import cli
 from dm2l.cli._table_options import printable
+from terminal import command_runner
 
 pytest.importorskip("skops", reason="skops is an extra")
 
@@ -21,8 +20,7 @@ LABEL = f"t_{ESCAPE}=1\u202e\x9b31m"
 
 
 def run(*arguments):
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     result = runner.invoke(cli, [str(argument) for argument in arguments])
     assert result.exit_code == 0, (result.stderr, result.exception)
     assert not CONTROL.search(result.stdout + result.stderr)
@@ -71,8 +69,7 @@ def test_names_are_printed_without_control_characters(command, as_json, folder, 
 def test_errors_do_not_carry_control_characters(folder, tmp_path):
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n")
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     arguments = ["predict", str(folder / "m.dm2l"), str(path), "-o", str(tmp_path / "o.csv")]
     result = runner.invoke(cli, arguments)
     assert result.exit_code == 1

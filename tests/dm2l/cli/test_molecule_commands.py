@@ -1,25 +1,23 @@
 """A chemist's table at a terminal: SMILES in, blanks where they cannot be read, groups of rows."""
 
-import inspect
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from assays import LABELS, make_assays
 from dm2l.chemistry import readable
 from dm2l.cli._ask import predict_command
 from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
+from terminal import command_runner
 
 pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
 FIXED = ("--kernel", "rbf", "--lambda-d", "0.1", "--alpha", "1", "--folds", "3")
 
 
 def invoke(command, *arguments):
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     return runner.invoke(command, [str(argument) for argument in arguments])
 
 

@@ -1,7 +1,6 @@
 """The commands for half-labelled tables, as a person at a terminal meets them."""
 
 import csv
-import inspect
 import io
 import json
 import os
@@ -32,6 +31,7 @@ from dm2l.tables import (
 )
 from dm2l.tables._measures import estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
+from terminal import command_runner
 
 COMMANDS = (
     inspect_command,
@@ -49,8 +49,7 @@ FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds",
 
 def invoke(command, *arguments):
     """Run a command; standard output and standard error apart, in every version of click."""
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     return runner.invoke(command, [str(argument) for argument in arguments])
 
 

@@ -1,21 +1,19 @@
 """``--blank`` of inspect, fit, evaluate and complete: a table of ticks from end to end."""
 
-import inspect
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from dm2l.cli._commands import cli
 from dm2l.datasets import make_missing_multilabel
 from dm2l.masks import hide_positives
+from terminal import command_runner
 
 
 def run(*arguments):
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     found = runner.invoke(cli, [str(part) for part in arguments])
     return found.exit_code, found.stdout, found.stdout + found.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import inspect
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from dm2l.tables import (
     write_completion,
 )
 from reader_checks import NAN
+from terminal import command_runner
 
 
 def readings(path, **options):
@@ -174,8 +174,7 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_a_file(
     tmp_path, name, content, message
 ):
     (tmp_path / name).write_bytes(content)
-    old = "mix_stderr" in inspect.signature(CliRunner).parameters
-    runner = CliRunner(mix_stderr=False) if old else CliRunner()
+    runner = command_runner()
     found = runner.invoke(inspect_command, [str(tmp_path / name), "--labels", "y"])
     assert found.exit_code == 1
     assert isinstance(found.exception, SystemExit)
