@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Correlation within a group: however large, it counts for no more than ten single rows. Between
-# 0.01 and 1 (all groups alike) label AUC of new scaffolds is the same within 0.001.
+# 0.01 and 1 (all groups alike) label AUC of new scaffolds is the same within 0.001
+# (benchmarks/groups.py).
 WITHIN = 0.1
 
 
