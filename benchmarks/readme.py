@@ -376,16 +376,17 @@ def estimates() -> str:
 
 
 def selection() -> str:
-    """Mean regret in average precision."""
-    found = load("selection")["mean_regret"]
-    names = list(found[min(found, key=lambda rate: abs(float(rate) - 0.3))])
+    """Mean regret in the measures of the test rows, with the fewest labels."""
+    stored = load("selection")
+    found = stored["mean_regret"]
+    rate = min(found, key=float)
+    tests = [name.replace("_", " ") for name in stored["tests"]]
     lines = [
-        "| regret in average precision, chosen by | " + " | ".join(found) + " |",
-        "|---" * (len(found) + 1) + "|",
+        f"| regret with {float(rate):.0%} of the labels, chosen by | " + " | ".join(tests) + " |",
+        "|---" * (len(tests) + 1) + "|",
     ]
-    for name in names:
-        cells = (f"{found[rate][name][0]:.4f}" for rate in found)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    for name, values in found[rate].items():
+        lines.append(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
     return "\n".join(lines)
 
 

@@ -753,9 +753,9 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
     assert (fixed.kernel, fixed.lambda_d, fixed.alpha, fixed.score) == ("rbf", 0.5, 2.0, None)
 
 
-def test_rows_are_ranked_where_they_have_two_answers_to_rank(table):
-    assert Wishes().metric(table.Y) == "average_precision"
-    assert Wishes().metric(table.Y[:, :1]) == "label_auc"
+def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
+    assert Wishes().metric(table.Y) == "two_way_ranking"
+    assert Wishes().metric(table.Y[:, :1]) == "label_skill"
     assert Wishes(scoring="f1_macro").metric(table.Y) == "f1_macro"
     frame = table.frame.assign(a=table.Y[:, 0])
     model = fit_table(table_from_frame(frame, "a"), Wishes(folds=3), estimate_folds=2)
