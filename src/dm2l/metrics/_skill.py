@@ -102,11 +102,11 @@ def two_way_ranking(
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     T, S, w = weighted_rows(T, S, sample_weight)
-    rows = average_precision(T, S, holes=holes, rates=rates, sample_weight=w, missing_label=0)
+    rows: Any = average_precision(T, S, holes=holes, rates=rates, sample_weight=w, missing_label=0)
     told, say = _by_label(T, S, w)
     if say.any():
         rows = np.nan_to_num(rows) + np.average(told, weights=say)
-    return float(np.asarray(rows)) / 2
+    return float(rows) / 2
 
 
 def _by_label(T: Signs, S: Array, w: Array | None) -> tuple[Array, Array]:
