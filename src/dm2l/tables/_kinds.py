@@ -32,8 +32,11 @@ _DATE = re.compile(
 )
 # patient_id, id, Key, SeqID, rowNr; but not "acid".
 _NAMED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid|key|index|nr))|.*[a-z](ID|Id|UUID|Key|Nr)")
-# Atoms, bonds, rings and branches of a molecule, and nothing else.
-_SMILES = re.compile(r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d|\*)+")
+# Atoms, bonds, rings and branches of a molecule, and nothing else: no atom closes five rings, but
+# serial numbers (SN22879191) look like that.
+_SMILES = re.compile(
+    r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d{1,4}(?!\d)|\*)+"
+)
 _WORD = re.compile(r"\w\w+")
 
 
@@ -270,11 +273,15 @@ def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
 
 def _are_smiles(name: str, texts: Any) -> bool:
     """Whether texts are molecules: nearly all can be, and some have a ring, bond or branch."""
-    told = "smiles" in name.lower()
     sample = texts[:1000]
-    fitting = np.mean([_SMILES.fullmatch(text) is not None for text in sample])
+    if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
+        return False
+    if "smiles" in name.lower():
+        return True
     drawn = np.mean([any(sign in text for sign in "=#()1") for text in sample])
-    return bool(fitting > 0.9 and (told or (drawn > 0.5 and np.mean(list(map(len, sample))) > 8)))
+    if drawn <= 0.5 or np.mean(list(map(len, sample))) <= 8:
+        return False
+    return not has_rdkit() or bool(readable(sample).mean() > 0.5)
 
 
 def as_text(column: Any) -> Any:

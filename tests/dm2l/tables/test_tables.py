@@ -753,6 +753,12 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
     assert (fixed.kernel, fixed.lambda_d, fixed.alpha, fixed.score) == ("rbf", 0.5, 2.0, None)
 
 
+@pytest.mark.parametrize("form", ["SN{}1191", "INC{}039", "CO-{}0039", "C1CC{}"])
+def test_serial_numbers_are_no_molecules(form):
+    column = [form.format(1000 + 37 * i) for i in range(60)]
+    assert column_kinds(pd.DataFrame({"serial": column}))[0].kind == "identifier"
+
+
 def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
     assert Wishes().metric(table.Y) == "two_way_ranking"
     assert Wishes().metric(table.Y[:, :1]) == "label_skill"
