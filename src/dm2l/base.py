@@ -694,6 +694,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             max_wrong = check_max_wrong(max_wrong)
             if coupling is None or method != "predict":
                 need = "method='predict'" if coupling is not None else "a fit with coupling"
+                if self._unlabelled:
+                    need = "known labels that are like the holes; ticks are known for being a yes"
                 raise ValueError(f"max_wrong needs {need}.")
         given = self._parse_like(X, Y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:

@@ -241,9 +241,9 @@ class LabelReader:
         if answer is None:
             way_out = (
                 f"{_SPELLINGS}, blank where nobody looked. Correct the entry, or name a mark of "
-                "missing entries with --missing (missing= in Python), the positive value of another "
-                "pair with --positive LABEL=VALUE (positive=), the side of a number that counts as "
-                "yes with --cutoff (cutoffs=), or leave the column out of the labels."
+                "missing entries with --missing (missing= in Python), the positive value of "
+                "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
+                "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
             )
             if _is_tick(text) or self._ticks.get(j):
                 tick = text.strip() if _is_tick(text) else "x"

@@ -11,7 +11,12 @@ import numpy as np
 
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
-from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
+from dm2l.readers.columns import (
+    ColumnRequestError,
+    added_columns,
+    check_distinct,
+    match_columns,
+)
 from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
@@ -125,10 +130,14 @@ def column_kinds(
         meant = match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
+    added = added_columns(names) - wanted.keys()
     uses = []
     for j, name in enumerate(names):
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
+        elif name in added:
+            why = "what dm2l has said about a label; --kind can say otherwise"
+            uses.append(ColumnUse(name, "unusable", why))
         else:
             column, told = frame.iloc[:, j], name in wanted
             use = (
