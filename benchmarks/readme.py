@@ -447,6 +447,21 @@ def ranks() -> str:
     return "\n".join(lines)
 
 
+def everyone() -> str:
+    """All methods on the sets that have them."""
+    record = load("study")["everyone"]
+    what = f"{len(record['sets'])} sets, {record['rate']:.0%} of the labels"
+    lines = [
+        f"| {what} | mean rank | label AUC | p |",
+        "|---|---|---|---|",
+    ]
+    for name, rank in record["mean_ranks"].items():
+        p = record["wilcoxon_holm"].get(name)
+        cells = f"{rank:.1f}", f"{record['auc'][name]:.3f}", "" if p is None else f"{p:.2g}"
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def gains() -> str:
     """What terms, coupling and stack bring, better is positive."""
     found = load("study")["gains"]
@@ -551,7 +566,13 @@ def doubtful() -> str:
 PAGES = {
     "README.md": {"coupled": coupled, "study": study, "fit": fit},
     "docs/benchmarks.md": {"arts": arts},
-    "docs/choosing.md": {"ranks": ranks, "newcomer": newcomer, "cells": cells, "gains": gains},
+    "docs/choosing.md": {
+        "ranks": ranks,
+        "everyone": everyone,
+        "newcomer": newcomer,
+        "cells": cells,
+        "gains": gains,
+    },
     "docs/baselines.md": {"reference": reference, "baselines": baselines},
     "docs/speed.md": {
         "speed": speed,
