@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.features import Features
+from dm2l.ticks._others import given_others
 from dm2l.ticks._prior import ClassPrior, class_prior_of, prior_of_ticks
 from dm2l.ticks._spectrum import Spectrum
 
@@ -44,7 +45,7 @@ class Ticks:
         spectrum = Spectrum.of(features)
         smooth = spectrum.smooth(ticks, ticks)
         if class_prior is None:
-            prior = prior_of_ticks(smooth.honest, signs)
+            prior = prior_of_ticks(given_others(smooth.honest, ticks), signs)
         else:  # chance may tick a larger share of some rows than all have
             prior = class_prior_of(np.maximum(class_prior, ticks.mean(axis=0)), signs)
         scale = 2 / prior.rate
