@@ -96,3 +96,29 @@ def test_priors_follow_their_labels(rng):
     first, moved = (Ticks.of(Features(X, True), t).prior for t in (ticks, ticks[:, labels]))
     for a, b in zip(first, moved, strict=True):
         assert np.allclose(a[labels], b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("one_each", [False, True])
+def test_rates_below_the_mean_over_ticks_are_lifted_to_it(rng, one_each):
+    scores = rng.normal(size=(4000, 5))
+    truth = scores > [0.0, 0.5, 1.0, 1.0, 0.3]
+    truth[:, 4] = rng.random(4000) < 0.15 + 0.1 * (scores[:, 4] > 0)  # a quarter at best
+    Y = np.where(truth & (rng.random(truth.shape) < [0.6, 0.5, 0.4, 0.5, 0.5]), 1.0, np.nan)
+    if one_each:
+        Y = np.where(keep_single_positive(np.nan_to_num(Y), random_state=0) == 1, 1.0, np.nan)
+    alone = [estimate_class_prior(scores[:, [j]], Y[:, [j]]).rate[0] for j in range(5)]
+    mean = np.average(alone, weights=np.nansum(Y, axis=0))
+    found = estimate_class_prior(scores, Y)
+    below = np.asarray(alone) < mean
+    assert below[4]
+    assert 1 < below.sum() < 5
+    assert np.allclose(found.rate[below], mean)
+    if one_each:
+        assert np.allclose(found.rate, mean)
+        # Labels differ more than their mean is uncertain, and their errors say so.
+        weight = np.nansum(Y, axis=0) / np.nansum(Y)
+        of_mean = np.sqrt(np.sum((weight * (np.asarray(alone) / mean - 1)) ** 2))
+        assert (found.standard_error / found.value > 1.5 * of_mean).all()
+    else:
+        assert (found.rate[~below] > mean).all()
+        assert (found.rate[~below] < np.asarray(alone)[~below]).all()

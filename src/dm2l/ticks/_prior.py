@@ -46,17 +46,18 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
 
     Where a label is certain the share of ticks is its rate :math:`c_j`. So among the :math:`k` best
     scores the share of ticks is taken, with the :math:`k` whose lower confidence limit is highest,
-    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their common median by how
-    well each is known (empirical Bayes on the logarithm), and lifted to it from below, because
-    features may never be certain of a label; rows with one tick at most have one rate for all,
-    because their labels compete for it. Where negatives were seen as well, two moments
-    tell the rates :math:`1/u` of ticks and :math:`1/v` of negatives without any row being certain:
+    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their mean over all ticks
+    by how well each is known (empirical Bayes on the logarithm), and lifted to it from below,
+    because scores may never be certain of a label; rows with one tick at most have one rate for
+    all, because their labels compete for it. Where negatives were seen as well, two moments tell
+    the rates :math:`1/u` of ticks and :math:`1/v` of negatives without any row being certain:
     :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
 
     Parameters
     ----------
     scores : array-like of shape (n, c)
-        Scores of rows that the model did not see, larger where a tick is more likely.
+        Scores of rows that the model did not see, larger where a tick is more likely. A fit has
+        them from features and from the other ticks of a row.
     Y : array-like of shape (n, c)
         1 for a tick, 0 for a negative that somebody saw, NaN for what is unlabelled.
 
@@ -104,6 +105,7 @@ def class_prior_of(given: Any, signs: Signs) -> ClassPrior:
 
 
 def prior_of_ticks(honest: Floats, signs: Signs) -> ClassPrior:
+    """As :func:`estimate_class_prior`, of signs."""
     n, c = signs.shape
     ticks, share = signs > 0, (signs > 0).mean(axis=0)
     found = np.array([where_certain(ticks[:, j], honest[:, j]) for j in range(c)]).reshape(c, 2)
@@ -118,7 +120,8 @@ def prior_of_ticks(honest: Floats, signs: Signs) -> ClassPrior:
         known = np.isfinite(error)
     if known.any():
         one_each = bool((ticks.sum(axis=1) <= 1).all())
-        log_rate, error = shrink(log_rate, error, known, bound, alike=one_each)
+        count = np.where(known, ticks.sum(axis=0), 0.0)
+        log_rate, error = shrink(log_rate, error, count, bound, alike=one_each)
     else:
         log_rate, error = np.zeros(c), np.ones(c)
     rate = np.clip(np.exp(log_rate), np.maximum(share, 1e-6), 1.0)

@@ -49,25 +49,43 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats,
     error: Floats,
-    known: NDArray[np.bool_],
+    count: Floats,
     bound: NDArray[np.bool_],
     *,
     alike: bool,
 ) -> tuple[Floats, Floats]:
-    """Towards the common median, by DerSimonian and Laird's spread; a lower bound is lifted to it.
+    """Towards the mean over ticks, by DerSimonian and Laird's spread; bounds are lifted to it.
 
     Where no row is certain of a label its own rate comes out too low, and nothing tells that from
-    a rate that is low.
+    a rate that is low. Labels with many ticks have more rows to be certain of, and the mean of
+    rates, not of their logarithms, listens to those that found some.
+
+    Parameters
+    ----------
+    value, error : ndarray of shape (c,)
+        Logarithms of rates, and their errors.
+    count : ndarray of shape (c,)
+        Ticks of the labels whose rates are known, zero for the others.
+    bound : ndarray of bool, shape (c,)
+        Whether a value is a lower bound.
+    alike : bool
+        Whether labels have one rate.
+
+    Returns
+    -------
+    value, error : ndarray of shape (c,)
     """
-    mean = float(np.median(value[known]))
+    known, ticks = count > 0, count / count.sum()
+    rate = np.where(known, np.exp(value), 0.0)
+    mean = float(np.log(ticks @ rate))
     if known.sum() == 1:
         return np.where(known, value, mean), np.where(known, error, error[known].max())
     weight = np.where(known, 1 / np.maximum(error, 1e-6) ** 2, 0.0)
     q = float(weight @ (value - mean) ** 2)
     total = weight.sum() - (weight @ weight) / weight.sum()
-    between = max((q - known.sum() + 1) / total, 0.0) if total > 0 and not alike else 0.0
-    spread = float(np.std(value[known])) / np.sqrt(known.sum())
-    lifted = ~known | (bound & (value < mean))
-    own = np.where(lifted, 0.0, between / (between + error**2))
-    left = np.where(lifted, between, own * error**2)
+    between = max((q - known.sum() + 1) / total, 0.0) if total > 0 else 0.0
+    spread = float(np.sqrt(ticks**2 @ (rate / np.exp(mean) - 1) ** 2))
+    common = alike | ~known | (bound & (value < mean))
+    own = np.where(common, 0.0, between / (between + error**2))
+    left = np.where(common, between, own * error**2)
     return own * value + (1 - own) * mean, np.sqrt(left + ((1 - own) * spread) ** 2)
