@@ -594,6 +594,8 @@ PAGES = {
         "ticks_compared": ticks_tables.compared,
         "ticks_lost": ticks_tables.lost,
         "ticks_shares": ticks_tables.shares,
+        "ticks_rates": ticks_tables.rates,
+        "ticks_rates_by_set": ticks_tables.rates_by_set,
     },
     "docs/scale.md": {"blocks": blocks, "cluster": cluster, "estimate": estimate},
 }
