@@ -381,3 +381,12 @@ def test_a_class_prior_may_be_less_than_the_share_of_ticks_in_a_fold(rows):
     assert np.allclose(model.predict_proba(X).mean(axis=0), share, atol=0.05)
     search = DM2LClassifierCV(lambda_ds=[0.0], alphas=[1.0], **options).fit(X, ticks)
     assert np.isfinite(search.best_score_)
+
+
+def test_zeros_in_place_of_blanks_are_told():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    Y = (X[:, :2] > 0).astype(float)
+    model = DM2LClassifier(absent_label="unlabelled", coupling=None)
+    with pytest.warns(UserWarning, match=r"a no counts as seen\. Write NaN"):
+        model.fit(X, Y)
+    model.fit(X, np.where(Y == 1, 1.0, np.nan))

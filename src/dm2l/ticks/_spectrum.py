@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 
 from dm2l.arrays import float64, like, to_numpy
 from dm2l.features import Features
+from dm2l.threads import WORTH_FACTORING, blas_threads
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,8 @@ class Spectrum:
     def of(cls, features: Features) -> Spectrum:
         centred = features.centre()
         gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
-        w, V = np.linalg.eigh(gram)
+        with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
+            w, V = np.linalg.eigh(gram)
         kept = w > max(w[-1], 0.0) * 1e-10
         w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
         if centred.intercept:
@@ -61,8 +63,9 @@ class Spectrum:
         P, total = self.U.T @ R, R.T @ R
         known = max(int(ticks.sum() / (TICKS_A_NUMBER * c)), 1)
         level = self._level(S, R, P, ticks) if known < c - 1 and len(P) else None
-        B, noise = self._covariances(P, total, n, known, level)
-        d, V = eigh(B, noise)
+        with blas_threads(float(c) ** 3 + P.size * c):  # of many small steps
+            B, noise = self._covariances(P, total, n, known, level)
+            d, V = eigh(B, noise)
         back = noise @ V  # of V', the inverse
         d = np.maximum(d, 0.0)
         share = self.w[:, None] * d / (self.w[:, None] * d + 1)
