@@ -130,15 +130,19 @@ clean:  ## remove environments, caches and build outputs
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A failed installation leaves no stamp: the folder goes first, the stamp comes last.
+# A failed installation leaves no stamp: the folder goes first, the stamp comes last. --no-deps: a lock
+# is complete, and pip would look for an extra that a dependency asks for (coverage[toml]) among all
+# versions, find one that is newer than the pin, and refuse it. `pip check` sees that nothing is missing
+# where dm2l itself is to run.
 # --quiet twice: what an index does not have is not worth a warning; errors still show.
 .venv/%/$(READY): requirements/%.txt pyproject.toml
 	@echo "Setting up .venv/$* from requirements/$*.txt"
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; pass PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@rm -rf .venv/$*
 	@$(PYTHON) -m venv .venv/$*
-	@.venv/$*/bin/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements/$*.txt
+	@.venv/$*/bin/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/$*.txt
 	@.venv/$*/bin/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	@case $* in lock | labelstudio) ;; *) .venv/$*/bin/python -m pip --disable-pip-version-check check ;; esac
 	@touch $@
 
 # Each lock holds every hash the package index publishes for a version, for all platforms and every

@@ -26,7 +26,6 @@ from record import write
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifierCV, metrics
-from dm2l.auto._tuning import skill
 from dm2l.datasets import load_dataset
 from dm2l.masks import hide_uniform
 from dm2l.search import usual_scoring
@@ -55,7 +54,8 @@ CRITERIA = [
     *(f"{name}, {holes}" for holes in HOLES for name in MEASURES),
     *(f"average precision - ranking loss, {holes}" for holes in HOLES),
     *(f"calibrated_log_loss, {holes}" for holes in HOLES),
-    "skill",
+    *(f"two_way_ranking, {holes}" for holes in HOLES),
+    "label_skill",
 ]
 TESTS = {"average_precision": 1, "ranking_loss": -1, "label_auc": 1}
 
@@ -68,8 +68,10 @@ def criteria(Y: Any, scores: Any) -> list[float]:
     }
     both = [signed[holes]["average_precision"] + signed[holes]["ranking_loss"] for holes in HOLES]
     losses = [-float(metrics.calibrated_log_loss(Y, scores, holes=holes)) for holes in HOLES]
-    ours = [*losses, skill(Y, scores)]
-    return [*signed["observed"].values(), *signed["estimate"].values(), *both, *ours]
+    skill = float(np.nan_to_num(metrics.label_skill(Y, scores)))
+    two = [(signed[holes]["average_precision"] + skill) / 2 for holes in HOLES]
+    marks = [*both, *losses, *two, skill]
+    return [*signed["observed"].values(), *signed["estimate"].values(), *marks]
 
 
 def tested(Y: Any, scores: Any) -> list[float]:
@@ -128,7 +130,8 @@ def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     by_row = 2 * both.sum() >= (~np.isnan(hidden)).any(axis=1).sum()
     usual = "average_precision" if by_row else "label_auc"
     picked["today"] = picked[f"{usual}, observed"]
-    picked["default"] = picked[f"{usual_scoring(hidden == 1, hidden == 0)}, estimate"]
+    default = usual_scoring(hidden == 1, hidden == 0)
+    picked["default"] = picked[default if default in picked else f"{default}, estimate"]
     regret = {
         name: [round(float(v), 5) for v in found.max(axis=0) - found[place]]
         for name, place in picked.items()

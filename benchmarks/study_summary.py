@@ -180,13 +180,17 @@ def main() -> None:
     parser.add_argument("--ran-on", help="the machine of the lines, if another")
     given = parser.parse_args()
     rows = stored(given.lines)
-    table = means(rows)
-    blocks = list(dict.fromkeys(key[:2] for key in table))
-    names = [n for n in dict.fromkeys(key[2] for key in table) if n not in PIECES]
-    count = {n: sum((*b, n) in table for b in blocks) for n in names}
+    everyone = means(rows)
+    names = [n for n in dict.fromkeys(key[2] for key in everyone) if n not in PIECES]
+    count = {n: sum(key[2] == n for key in everyone) for n in names}
     most = max(count[n] for n in names if n != "auto")
     common = [n for n in names if count[n] >= MOSTLY * most]
+    # Those that few sets and rates have must not cost the others repetitions.
+    table = means([row for row in rows if row["method"] in (*common, *PIECES)])
+    blocks = list(dict.fromkeys(key[:2] for key in table))
     full = [b for b in blocks if all((*b, n) in table for n in common)]
+    least = min(rate for _, rate in full)
+    shared = [b for b in full if b[1] == least and all((*b, n) in everyone for n in names)]
     record: dict[str, Any] = {
         "sets": list(dict.fromkeys(data for data, _ in full)),
         "other_sets": list(dict.fromkeys(b[0] for b in blocks if b not in full)),
@@ -196,6 +200,12 @@ def main() -> None:
         "by_rate": {
             str(rate): compare(table, common, [b for b in full if b[1] == rate], list(MEASURES))
             for rate in sorted({b[1] for b in full})
+        },
+        "everyone": {
+            "rate": least,
+            "repetitions": max(int(everyone[*b, "auto"]["runs"]) for b in shared),
+            "auc": compare(everyone, names, shared, ["auc"])["means"],
+            **compare(everyone, names, shared, list(MEASURES)),
         },
         "behind": behind(table, blocks),
         "gains": gains(table, blocks),

@@ -1,4 +1,4 @@
-"""Tables of docs/ticks.md, from benchmarks/results/ticks.json."""
+"""Tables of docs/ticks.md, from benchmarks/results/ticks.json and ticks_rates.json."""
 
 from __future__ import annotations
 
@@ -94,4 +94,36 @@ def shares() -> str:
         above = ", ".join(prior["above 0.03"]) or "none"
         within = f"{ours['labels within 10 %']:.0%}"
         lines.append(f"| {mask} | {off} | {within} | {prior['median']:.3f} | {above} |")
+    return "\n".join(lines)
+
+
+def rates() -> str:
+    """Error of the class prior by rules for the rate of ticks, where they were checked (chosen)."""
+    path = Path(__file__).parent / "results" / "ticks_rates.json"
+    checked, chosen = (
+        json.loads(path.read_text())["rules"][f"{x} on"] for x in ("checked", "chosen")
+    )
+    masks = list(next(iter(checked.values())))
+    lines = [
+        "| scores by, and level | " + " | ".join(masks) + " |",
+        "|---" * (len(masks) + 1) + "|",
+    ]
+    for rule, found in checked.items():
+        pairs = [(found[mask]["mean"], chosen[rule][mask]["mean"]) for mask in masks]
+        cells = " | ".join(f"{one:.3f} ({other:.3f})" for one, other in pairs)
+        ours = rule == "other ticks, too: mean over ticks"
+        lines.append(f"| {f'**{rule}**' if ours else rule} | {cells} |")
+    return "\n".join(lines)
+
+
+def rates_by_set() -> str:
+    """The same by set, before and now, over seeds that the rule was checked on."""
+    path = Path(__file__).parent / "results" / "ticks_rates.json"
+    found = json.loads(path.read_text())["rules"]["checked on"]
+    before, now = found["features: median"], found["other ticks, too: mean over ticks"]
+    masks = list(now)
+    lines = ["| before, now | " + " | ".join(masks) + " |", "|---" * (len(masks) + 1) + "|"]
+    for data in [name for name in now[masks[0]] if name != "mean"]:
+        cells = " | ".join(f"{before[m][data]:.3f}, {now[m][data]:.3f}" for m in masks)
+        lines.append(f"| {data} | {cells} |")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
@@ -324,6 +325,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("absent_label='unlabelled' needs a label matrix, got a 1-D y.")
         if any(weight is not None for weight in weights):
             raise ValueError("absent_label='unlabelled' takes no weights.")
+        if labels.signs.all() and (labels.signs < 0).any():
+            warnings.warn(
+                "absent_label='unlabelled', but every entry of Y says yes or no, and a no counts "
+                "as seen. Write NaN where nothing was ticked, np.where(Y == 1, 1, np.nan), or "
+                "leave absent_label out.",
+                UserWarning,
+                stacklevel=4,
+            )
         if self.class_prior is not None:
             class_prior_of(self.class_prior, labels.signs)  # of all rows; of some it may be less
         T, entries = read_ticks(labels.signs)
@@ -694,6 +703,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             max_wrong = check_max_wrong(max_wrong)
             if coupling is None or method != "predict":
                 need = "method='predict'" if coupling is not None else "a fit with coupling"
+                if self._unlabelled:
+                    need = "known labels that are like the holes; ticks are known for being a yes"
                 raise ValueError(f"max_wrong needs {need}.")
         given = self._parse_like(X, Y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:

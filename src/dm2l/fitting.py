@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
@@ -63,7 +64,7 @@ from dm2l.solvers import (
     solve_lbfgs,
     solve_published,
 )
-from dm2l.threads import blas_thread_count, blas_threads, one_blas_thread
+from dm2l.threads import WORTH_FACTORING, blas_thread_count, blas_threads, one_blas_thread
 from dm2l.ticks import Ticks
 
 __all__ = ["SAFE_KERNELS", "Fit", "Fitting", "Last", "Prepared"]
@@ -242,6 +243,14 @@ class Fitting:
             )
         return ""
 
+    def blas_threads(self, X: Any) -> AbstractContextManager[Any]:
+        """Context of a fit to these rows: one thread of BLAS unless much is factored."""
+        n = X.shape[0]
+        if self.linear:
+            return blas_threads(n * min(X.shape) ** 2)
+        columns = n if self.approximation is None else min(n, self.n_components)
+        return blas_threads(n * columns**2, WORTH_FACTORING)
+
     # -- the whole way --------------------------------------------------------------------------
 
     def fit(
@@ -270,7 +279,7 @@ class Fitting:
             return self.nothing(X, selection)
         X, T = selection.rows(X, pairwise=self.pairwise), selection.signs(T)
         entries = selection.entries(entries)
-        with blas_threads(X.shape[0] * min(X.shape) ** 2):
+        with self.blas_threads(X):
             # Rows that were left out made X a copy of what the caller has.
             chosen = replace(self, class_prior=selection.of_labels(self.class_prior))
             prepared = chosen.prepare(X, T, entries, scratch=not selection.keep.all())

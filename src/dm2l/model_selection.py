@@ -514,6 +514,7 @@ _RECIPES = {
     "f1_micro": _Recipe(metrics.f1_micro, response_method="predict"),
     "instance_auc": _Recipe(metrics.instance_auc),
     "label_auc": _Recipe(metrics.label_auc),
+    "label_skill": _Recipe(metrics.label_skill),
     "neg_calibrated_log_loss": _Recipe(metrics.calibrated_log_loss, greater_is_better=False),
     "neg_coverage": _Recipe(metrics.coverage, greater_is_better=False),
     "neg_hamming_loss": _Recipe(metrics.hamming_loss, False, "predict"),
@@ -521,6 +522,7 @@ _RECIPES = {
     "neg_ranking_loss": _Recipe(metrics.ranking_loss, greater_is_better=False),
     **{f"ndcg_at_{k}": _Recipe(metrics.ndcg_at_k, k=k) for k in (1, 3, 5)},
     **{f"precision_at_{k}": _Recipe(metrics.precision_at_k, k=k) for k in (1, 3, 5)},
+    "two_way_ranking": _Recipe(metrics.two_way_ranking),
 }
 
 

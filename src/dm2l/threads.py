@@ -13,6 +13,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
+    "WORTH_FACTORING",
     "WORTH_SHARING",
     "blas_thread_count",
     "blas_threads",
@@ -23,6 +24,10 @@ __all__ = [
 
 # Multiplications from which on more than one thread pays.
 WORTH_SHARING = 1e8
+# The same of the factors and systems of a kernel matrix, which are many. On an idle machine threads
+# save tenths of a second below it; on a busy one they made 5 seconds of `dm2l fit --effort quick`
+# (1,200 rows) a minute.
+WORTH_FACTORING = 1e10
 
 
 @functools.cache
@@ -64,12 +69,12 @@ class _OneThread(AbstractContextManager[None]):
 _ONE_THREAD = _OneThread()
 
 
-def blas_threads(size: float) -> AbstractContextManager[Any]:
+def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
     """Context for products of ``size`` multiplications: small ones get one BLAS thread.
 
     There a second thread waits more than it works (``benchmarks/blas.py``).
     """
-    return one_blas_thread() if size < WORTH_SHARING else nullcontext()
+    return one_blas_thread() if size < worth else nullcontext()
 
 
 @functools.cache

@@ -49,7 +49,7 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     # Of one label the model is a Gaussian process: its marginal likelihood by the dense formula.
     X, _, Y = rows
     X, y = X[:400], np.nan_to_num(Y[:400, :1])
-    monkeypatch.setattr("dm2l.ticks.ROUNDS", 1000)
+    monkeypatch.setattr("dm2l.ticks._spectrum.ROUNDS", 1000)
     ticks = Ticks.of(Features(X, True), y, class_prior=0.5)
     w, U = np.linalg.eigh((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)
     r = (U.T @ (y - y.mean()))[:, 0]
@@ -145,7 +145,7 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
-        monkeypatch.setattr("dm2l.ticks.TICKS_A_NUMBER", ticks_a_number)
+        monkeypatch.setattr("dm2l.ticks._spectrum.TICKS_A_NUMBER", ticks_a_number)
         fits[ticks_a_number] = model().fit(X[:700], Y)
     few, all_of_them = (label_auc(truth[700:], f.decision_function(X[700:])) for f in fits.values())
     assert few > all_of_them + 0.02
@@ -381,3 +381,12 @@ def test_a_class_prior_may_be_less_than_the_share_of_ticks_in_a_fold(rows):
     assert np.allclose(model.predict_proba(X).mean(axis=0), share, atol=0.05)
     search = DM2LClassifierCV(lambda_ds=[0.0], alphas=[1.0], **options).fit(X, ticks)
     assert np.isfinite(search.best_score_)
+
+
+def test_zeros_in_place_of_blanks_are_told():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    Y = (X[:, :2] > 0).astype(float)
+    model = DM2LClassifier(absent_label="unlabelled", coupling=None)
+    with pytest.warns(UserWarning, match=r"a no counts as seen\. Write NaN"):
+        model.fit(X, Y)
+    model.fit(X, np.where(Y == 1, 1.0, np.nan))

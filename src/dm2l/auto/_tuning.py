@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.arrays import take_rows
 from dm2l.labels import Signs
+from dm2l.metrics import label_skill
 from dm2l.search import DM2LClassifierCV
 
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
-# Examples of the rarer class beyond which a label has a full say in what is chosen.
-FULL_SAY = 20
 
 
 class Setting(NamedTuple):
@@ -47,34 +46,13 @@ class Setting(NamedTuple):
 
 
 def skill(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
-    """How well scores tell labels: half by their values, half by their ranks, over labels.
+    """:func:`dm2l.metrics.label_skill`, 0 where no label shows both answers.
 
-    Of values it is the correlation, which a squared error after the best calibration by a line
-    follows; of ranks Somers' D, ``2 AUC - 1``. On Tox21 values alone choose kernels that are too
-    wide and norms that are too weak. Neither is squared: the squared correlation of ranks is at
-    most ``3 p (1 - p)`` for a label with a share p of positives, and a square moves little where it
-    is small, so rare and hard labels, which gain most by the norms, would have no say.
+    On Tox21 correlations alone choose kernels that are too wide and norms that are too weak.
     """
-    known = ~np.isnan(Y)
-    count, positives = known.sum(axis=0), (Y == 1).sum(axis=0)
-    rarer = np.minimum(positives, count - positives)
-    ranks = rankdata(np.where(known, scores, np.nan), axis=0, nan_policy="omit")
-    above = np.where(Y == 1, ranks, 0.0).sum(axis=0) - positives * (count + 1) / 2
-    order = 2 * above / np.maximum(positives * (count - positives), 1)
-    say = np.minimum(rarer, FULL_SAY)
-    told = np.where(rarer > 0, _correlation(Y, scores) + order, 0.0) / 2
-    return float((say * told).sum() / max(say.sum(), 1))
-
-
-def _correlation(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each label with its scores, 0 where one of them is constant."""
-    known = ~np.isnan(Y)
-    count = np.maximum(known.sum(axis=0), 1)
-    y, s = (np.where(known, M, 0.0) for M in (Y, scores))
-    y, s = (np.where(known, M - M.sum(axis=0) / count, 0.0) for M in (y, s))
-    across, own, total = (y * s).sum(axis=0), (s * s).sum(axis=0), (y * y).sum(axis=0)
-    fine = (own > 1e-24) & (total > 0)
-    return np.where(fine, across, 0.0) / np.sqrt(np.where(fine, own * total, 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return float(np.nan_to_num(label_skill(Y, scores)))
 
 
 class Sample(NamedTuple):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
+from dm2l.readers.columns import PROBABILITY, SCORE
 from dm2l.readers.words import as_number
 from dm2l.tables import (
     MARGIN,
@@ -31,7 +32,6 @@ from dm2l.tables import (
     write_completion,
 )
 
-_PROBABILITY, _SCORE = "__probability", "__score"
 _SHOWN = 10  # suggestions on the terminal
 
 
@@ -195,7 +195,7 @@ def predict_command(
         check_suffix(output)
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, labels=False, **reading)
-        ends = ("", _PROBABILITY, _SCORE)
+        ends = ("", PROBABILITY, SCORE)
         _check_columns(table, keep, [name + end for name in model.label_names for end in ends])
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
         columns |= read_cells(table, keep) if keep else {}
@@ -206,8 +206,8 @@ def predict_command(
         for k, name in enumerate(model.label_names):
             pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
             columns[name] = _unless(blank, pair[(~answer.positive[:, k]).astype(int)])
-            columns[name + _PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
-            columns[name + _SCORE] = _unless(blank, answer.scores[:, k].round(6))
+            columns[name + PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
+            columns[name + SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
     shared.warn([*warnings, *prediction_warnings(model.classifier, model.label_names)])
     if as_json:

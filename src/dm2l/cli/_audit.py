@@ -6,10 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
 from dm2l.tables import audit_table, check_suffix, write_columns
+
+# What a line says of an entry.
+_LINES = {
+    "yes": "says yes  wrong",
+    "no": "says no   wrong",
+    "blank": "is blank  overlooked",
+}
 
 
 @click.command("audit")
@@ -62,7 +70,7 @@ def audit_command(
         columns = {
             "row": found.row.tolist(),
             "label": found.label,
-            "observed": ["yes" if observed else "no" for observed in found.observed],
+            "observed": np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist(),
             "probability": found.probability.round(4).tolist(),
             "false_alarms": found.false_alarms.round(4).tolist(),
         }
@@ -76,7 +84,7 @@ def audit_command(
         return
     for row, label, observed, probability, false_alarms in lines:
         say(
-            f"row {row:>6}  {label}  says {observed:<3}  wrong with probability "
+            f"row {row:>6}  {label}  {_LINES[observed]} with probability "
             f"{probability:.2f}  false alarms so far {false_alarms:.0%}"
         )
     if output is not None:

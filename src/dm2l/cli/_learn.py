@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Column
 from rich.table import Table as Grid
 
 from dm2l.cli import _table_options as shared
@@ -25,6 +26,7 @@ from dm2l.tables import (
     fit_table,
     inspect_table,
     label_like_warnings,
+    leaning_warnings,
     save_bundle,
 )
 
@@ -85,7 +87,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
             more = ", ..." if len(names) > NAMED else ""
             grid.add_row(kind, str(len(names)), escape(printable(", ".join(names[:NAMED]) + more)))
         console.print(grid)
-    grid = Grid("label", title="labels")
+    grid = _by_label("labels")
     for heading in ("yes", "no", "missing", "missing %"):
         grid.add_column(heading, justify="right")
     for count in found.labels:
@@ -176,7 +178,8 @@ def fit_command(
         save_bundle(model, output)
     uses = model.uses or []
     copies = duplicate_warnings(table, model.uses) if groups is None else []
-    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies])
+    leaning = [] if wishes.ticks else leaning_warnings(table)
+    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies, *leaning])
     if as_json:
         shared.echo_json(
             {
@@ -209,7 +212,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         )
     prior = getattr(model.classifier, "class_prior_", None)
     if prior is not None:
-        grid = Grid("label", title="share of positives, ticked and overlooked")
+        grid = _by_label("share of positives, ticked and overlooked")
         for heading in ("share", "standard error"):
             grid.add_column(heading, justify="right")
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
@@ -228,7 +231,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
             say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
     if not estimate.labels:
         return
-    grid = Grid("label", title="labels on rows not seen")
+    grid = _by_label("labels on rows not seen")
     for heading in ("yes", "no", "AUC", "95 % interval", "average\nprecision"):
         grid.add_column(heading, justify="right")
     for row in estimate.labels[:LABELS]:
@@ -341,7 +344,7 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
             markup=False,
             highlight=False,
         )
-    grid = Grid("label", title="average precision by label")
+    grid = _by_label("average precision by label")
     for heading in ("hidden", "yes", "AUC", *found.methods):
         # Narrow columns leave room for names.
         grid.add_column(heading.replace(" ", "\n"), justify="right")
@@ -358,6 +361,11 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
             escape(printable(quality.label)), *counts, *(_number(value) for value in numbers)
         )
     console.print(grid)
+
+
+def _by_label(title: str) -> Grid:
+    """A table of labels; long names go on below: cut off, belt and bearing would be the same."""
+    return Grid(Column("label", overflow="fold"), title=title)
 
 
 def _shown(value: Interval) -> str:

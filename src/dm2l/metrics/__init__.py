@@ -25,6 +25,7 @@ from dm2l.metrics._ranking import (
     one_error,
     ranking_loss,
 )
+from dm2l.metrics._skill import label_skill, two_way_ranking
 from dm2l.metrics._ticks import evaluate_ticks
 from dm2l.metrics._units import MetricValue, signs_and_scores
 
@@ -41,6 +42,7 @@ __all__ = [
     "hamming_loss",
     "instance_auc",
     "label_auc",
+    "label_skill",
     "label_table",
     "ndcg_at_k",
     "observation_weights",
@@ -51,4 +53,5 @@ __all__ = [
     "propensity_scored_precision_at_k",
     "ranking_loss",
     "signs_and_scores",
+    "two_way_ranking",
 ]

@@ -12,8 +12,12 @@ import numpy as np
 from dm2l.files import DataFileError, printable
 
 __all__ = [
+    "LOOK",
+    "PROBABILITY",
+    "SCORE",
     "ColumnRequestError",
     "LabelNames",
+    "added_columns",
     "check_distinct",
     "choose_labels",
     "fits",
@@ -21,6 +25,10 @@ __all__ = [
     "match_columns",
     "split_columns",
 ]
+
+
+# Ends of the names of columns that dm2l itself adds to a label's.
+PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
@@ -68,6 +76,17 @@ def fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, f"{pattern}*")
 
 
+def added_columns(names: Iterable[str]) -> set[str]:
+    """Columns that dm2l has added: of one label a probability, and a look or a score."""
+    known = set(names)
+    stems = [name.removesuffix(PROBABILITY) for name in known if name.endswith(PROBABILITY)]
+    found: set[str] = set()
+    for stem in stems:
+        beside = known & {stem + LOOK, stem + SCORE}
+        found |= beside and beside | {stem + PROBABILITY}
+    return found
+
+
 def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> None:
     """Refuse columns of the same name."""
     names = list(names)
@@ -108,7 +127,9 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
         number = isinstance(one, str) and one.isdecimal() and one not in names
         last = choose_labels(names, int(one), where) if number else []
         found.update(dict.fromkeys(last or match_columns(names, [one], where)))
-    return list(found)
+    # A pattern of labels means none of what an earlier `complete` has said about them.
+    added = added_columns(names) - _by_name(names, asked)
+    return [j for j in found if names[j] not in added] or list(found)
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:

@@ -239,14 +239,24 @@ class LabelReader:
         elif self._ticks.get(j):
             answer = None
         if answer is None:
+            way_out = (
+                f"{_SPELLINGS}, blank where nobody looked. Correct the entry, or name a mark of "
+                "missing entries with --missing (missing= in Python), the positive value of "
+                "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
+                "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
+            )
+            if _is_tick(text) or self._ticks.get(j):
+                tick = text.strip() if _is_tick(text) else "x"
+                way_out = (
+                    f"Beside other answers {tick} may be a yes, or say that nobody looked: pass "
+                    f"--positive {tick} (positive= in Python; LABEL={tick} for one label) or "
+                    f"--missing {tick} (missing=)."
+                )
             raise DataFileError(
                 self._where,
                 f"label {self._names[j]!r} holds {text.strip()[:40]!r} in row "
                 f"{self._row(codes, k)}",
-                way_out=f"{_SPELLINGS}, blank where nobody looked. Name a mark of missing entries "
-                "with --missing (missing= in Python), the positive value of another pair with "
-                "--positive LABEL=VALUE (positive=), the side of a number that counts as yes with "
-                "--cutoff (cutoffs=), or leave the column out of the labels.",
+                way_out=way_out,
             )
         if answer <= 0 and as_number(text) is not None:
             self._numbers.setdefault(answer, (self._row(codes, k), j))

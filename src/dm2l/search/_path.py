@@ -28,7 +28,7 @@ from dm2l.solvers import (
     conjugate_gradients,
     solve_lbfgs,
 )
-from dm2l.threads import blas_threads, one_blas_thread
+from dm2l.threads import one_blas_thread
 from dm2l.ticks import above_zero
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
@@ -85,7 +85,7 @@ def score_paths(
         return part
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
-    with blas_threads(X.shape[0] * min(X.shape) ** 2):
+    with fitting.blas_threads(X):
         prepared = fitting.prepare(
             X,
             T,

@@ -63,9 +63,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
         where ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        not observed) and scores that is larger for better scores. None is "average_precision",
-        which ranks the labels of a row, or "label_auc" where complete rows would have less than
-        one positive on average, or less than one negative. Both are estimates for complete labels.
+        not observed) and scores that is larger for better scores. None is "two_way_ranking", by
+        labels of a row and rows of a label, or "label_skill", the latter alone, where complete rows
+        would have less than one positive on average, or less than one negative.
         With ``absent_label="unlabelled"`` ticks are judged against everything else, which orders
         settings as complete labels would for a few measures only; None is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
@@ -400,14 +400,14 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """What to maximise if nobody says: how labels are ranked, in rows if these have two to rank.
+    """What to maximise if nobody says: how rows are told apart, and labels if rows have two.
 
     That is, if a complete row has a positive and a negative on average, by the shares of labels.
     """
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
-    return "average_precision" if in_rows else "label_auc"
+    return "two_way_ranking" if in_rows else "label_skill"
 
 
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:

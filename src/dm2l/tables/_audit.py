@@ -22,7 +22,9 @@ class Audit:
     label : list of str
         Labels.
     observed : ndarray of bool
-        What stands there.
+        What stands there; False for a blank.
+    blank : ndarray of bool
+        Whether nothing stands there: where ticks alone were learnt from, blanks are doubted.
     probability : ndarray
         That it is wrong.
     false_alarms : ndarray
@@ -34,6 +36,7 @@ class Audit:
     row: NDArray[np.intp]
     label: list[str]
     observed: NDArray[np.bool_]
+    blank: NDArray[np.bool_]
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
     warnings: list[str]
@@ -89,6 +92,7 @@ def audit_table(
         row=found.row[first] + 1,
         label=[table.label_names[k] for k in found.label[first]],
         observed=found.observed[first],
+        blank=np.isnan(table.Y[found.row[first], found.label[first]]),
         probability=found.probability[first],
         false_alarms=found.false_alarms[first],
         warnings=warnings,

@@ -17,6 +17,7 @@ from dm2l.extras import require
 from dm2l.files import whole_file
 from dm2l.readers import write_npz
 from dm2l.readers.cells import Record, plain, raw, records
+from dm2l.readers.columns import LOOK, PROBABILITY
 from dm2l.readers.csv_file import TEXT
 from dm2l.readers.cutoffs import cutoffs_of
 from dm2l.readers.parquet_file import PARQUET
@@ -28,7 +29,6 @@ from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
 from dm2l.tables._table import Table
 
-_PROBABILITY, _LOOK = "__probability", "__look"
 # Without leading zeros, and of no more digits than Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
@@ -118,7 +118,7 @@ def _shown(probability: float) -> float | None:
 
 
 def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -> list[str]:
-    names = [name + end for name in label_names for end in (_PROBABILITY, _LOOK)]
+    names = [name + end for name in label_names for end in (PROBABILITY, LOOK)]
     known = set(present)
     both = [name for name in names if name in known]
     if both:
@@ -180,7 +180,9 @@ def _text_writer(
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
             p = float(completion.probabilities[row, k])
             if inline and p == p:
-                added[2 * k : 2 * k + 2] = f"{p:.4f}", "yes" if completion.look[row, k] else "no"
+                number = f"{p:.4f}".replace(".", table.decimal)
+                look = "yes" if completion.look[row, k] else "no"
+                added[2 * k : 2 * k + 2] = raw(number, table.separator), look
         cells += added
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
@@ -189,12 +191,9 @@ def _text_writer(
 
     def write(path: Path) -> None:
         if path.suffix.lower() in EXCEL:
-            own = len(names)  # what was added has a decimal point
             cells = (lines[i].cells for i in (header, *rows))
             with whole_file(path) as partial:
-                write_sheet(
-                    partial, (_typed(c[:own], table.decimal) + _typed(c[own:]) for c in cells)
-                )
+                write_sheet(partial, (_typed(record, table.decimal) for record in cells))
             return
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
@@ -204,7 +203,7 @@ def _text_writer(
     return spellings, write
 
 
-def _typed(cells: list[str], decimal: str = ".") -> list[Any]:
+def _typed(cells: list[str], decimal: str) -> list[Any]:
     """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
     values: list[Any] = []
     for cell in map(plain, cells):

@@ -24,6 +24,7 @@ _GROUPS = 30  # labels drawn to look at, where there are more
 _DRAWS = 10  # random groups to compare with
 _MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
 _TICKS = 20  # times as many yes as no, from which on a label counts as ticked
+_BLANK = 2 / 3  # share of blanks from which on more yes than no is odd
 _SPELLINGS = 30  # yes, Yes, YES, ...: values that a column of answers may have
 _LIKE = 12  # columns that look like labels, and are named
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
@@ -168,12 +169,7 @@ def inspect_table(
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
         check_told(uses, kinds, table.frame, table.decimal)
-    counts = [
-        LabelCount(name, int(yes), int(no), len(Y) - int(yes + no))
-        for name, yes, no in zip(
-            table.label_names, (Y == 1).sum(axis=0), (Y == 0).sum(axis=0), strict=True
-        )
-    ]
+    counts = _counts(table)
     n_duplicates = _duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
@@ -185,6 +181,7 @@ def inspect_table(
         n_duplicates=n_duplicates,
         warnings=[
             *_tick_warnings(counts),
+            *leaning_warnings(table),
             *_label_warnings(counts),
             *column_warnings(uses or []),
             *label_like_warnings(table, uses or []),
@@ -226,6 +223,14 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
 
 
+def _counts(table: Table) -> list[LabelCount]:
+    yes, no = (table.Y == 1).sum(axis=0), (table.Y == 0).sum(axis=0)
+    return [
+        LabelCount(name, int(p), int(n), table.n_rows - int(p + n))
+        for name, p, n in zip(table.label_names, yes, no, strict=True)
+    ]
+
+
 def _ticked(count: LabelCount) -> bool:
     """Whether hardly a no was ever written down."""
     return count.missing > 0 and count.positive >= max(5, _TICKS * count.negative + 1)
@@ -236,13 +241,36 @@ def _tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
     ticked = [count.label for count in counts if _ticked(count)]
     if not ticked:
         return []
-    names = ", ".join(repr(name) for name in ticked[:3]) + (", ..." if len(ticked) > 3 else "")
     return [
-        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({names}). If a blank "
-        "there is a no or a yes that was overlooked, `fit --blank unlabelled` learns from the "
-        "ticks alone, and estimates how many were overlooked; if somebody looked at all of it, "
-        "--blank no takes blanks for a no. Otherwise a label without any no cannot be learnt"
+        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({_some(ticked)}). If a "
+        "blank there is a no or a yes that was overlooked, `fit --blank unlabelled` learns from "
+        "the ticks alone, and estimates how many were overlooked; if somebody looked at all of "
+        "it, --blank no takes blanks for a no. Otherwise a label without any no cannot be learnt"
     ]
+
+
+def leaning_warnings(table: Table) -> list[str]:
+    """Labels of which a yes was written down more often than a no, and mostly neither."""
+    counts = _counts(table)
+    leaning = [
+        count.label
+        for count in counts
+        if count.missing > _BLANK * table.n_rows
+        and count.positive > max(5, count.negative)
+        and not _ticked(count)
+    ]
+    if not leaning:
+        return []
+    return [
+        f"{len(leaning)} of {len(counts)} labels say yes more often than no and are mostly blank "
+        f"({_some(leaning)}). If a yes was noted where it was seen and a no hardly ever, known "
+        "labels are not like the blanks, answers say yes too often and --max-wrong does not hold: "
+        "take `fit --blank unlabelled`"
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:

@@ -11,7 +11,12 @@ import numpy as np
 
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.extras import require
-from dm2l.readers.columns import ColumnRequestError, check_distinct, match_columns
+from dm2l.readers.columns import (
+    ColumnRequestError,
+    added_columns,
+    check_distinct,
+    match_columns,
+)
 from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
@@ -32,8 +37,11 @@ _DATE = re.compile(
 )
 # patient_id, id, Key, SeqID, rowNr; but not "acid".
 _NAMED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid|key|index|nr))|.*[a-z](ID|Id|UUID|Key|Nr)")
-# Atoms, bonds, rings and branches of a molecule, and nothing else.
-_SMILES = re.compile(r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d|\*)+")
+# Atoms, bonds, rings and branches of a molecule, and nothing else: no atom closes five rings, but
+# serial numbers (SN22879191) look like that.
+_SMILES = re.compile(
+    r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d{1,4}(?!\d)|\*)+"
+)
 _WORD = re.compile(r"\w\w+")
 
 
@@ -122,10 +130,14 @@ def column_kinds(
         meant = match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
+    added = added_columns(names) - wanted.keys()
     uses = []
     for j, name in enumerate(names):
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
+        elif name in added:
+            why = "what dm2l has said about a label; --kind can say otherwise"
+            uses.append(ColumnUse(name, "unusable", why))
         else:
             column, told = frame.iloc[:, j], name in wanted
             use = (
@@ -270,11 +282,15 @@ def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
 
 def _are_smiles(name: str, texts: Any) -> bool:
     """Whether texts are molecules: nearly all can be, and some have a ring, bond or branch."""
-    told = "smiles" in name.lower()
     sample = texts[:1000]
-    fitting = np.mean([_SMILES.fullmatch(text) is not None for text in sample])
+    if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
+        return False
+    if "smiles" in name.lower():
+        return True
     drawn = np.mean([any(sign in text for sign in "=#()1") for text in sample])
-    return bool(fitting > 0.9 and (told or (drawn > 0.5 and np.mean(list(map(len, sample))) > 8)))
+    if drawn <= 0.5 or np.mean(list(map(len, sample))) <= 8:
+        return False
+    return not has_rdkit() or bool(readable(sample).mean() > 0.5)
 
 
 def as_text(column: Any) -> Any:

@@ -207,9 +207,10 @@ def fill_holes(
     """Fill the holes of ``Y`` from prepared features and the known labels of each row."""
     if max_wrong is not None and getattr(classifier, "absent_label", None) == "unlabelled":
         raise ValueError(
-            "A bound on wrong answers takes known no's, by which wrong ones are counted. This "
-            "model was fitted with --blank unlabelled, and knows none: complete without the "
-            "bound, or fit with --blank missing where some entries say no."
+            "A bound on wrong answers takes known labels that are like the blanks, by which wrong "
+            "ones are counted. This model was fitted with --blank unlabelled: what is known there "
+            "was ticked because it is a yes. Complete without the bound; the probabilities say "
+            "how sure each answer is."
         )
     if max_wrong is not None and not hasattr(classifier, "label_covariance_"):
         raise ValueError(

@@ -46,8 +46,8 @@ class Wishes:
         Curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "average_precision", which ranks the labels of a row, or "label_auc" where rows have less
-        than one positive on average.
+        "two_way_ranking", by labels of a row and rows of a label, or "label_skill", the latter
+        alone, where rows have less than one positive on average.
     folds : int
         Folds of the search and of the calibration.
     seed : int

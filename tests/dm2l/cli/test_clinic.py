@@ -221,7 +221,7 @@ def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     assert "--effort has no say with --blank unlabelled" in said
     assert "--effort" not in run("fit", visits, *options, "-o", model, "--force")
     said = run("complete", model, visits, "-o", tmp_path / "o.csv", "--max-wrong", "5%", code=1)
-    assert "takes known no's" in said
+    assert "takes known labels that are like the blanks" in said
     assert "--blank unlabelled" in said
     assert "this version" not in said
 

@@ -443,6 +443,21 @@ def test_a_feature_can_be_kept_and_is_still_the_same_number(commas, tmp_path):
     pd.testing.assert_frame_equal(*found)
 
 
+def test_a_filled_table_has_the_decimal_commas_of_its_own(commas, tmp_path):
+    path, model = commas
+    holes, filled, scores = (tmp_path / name for name in ("holes.csv", "filled.csv", "scores.csv"))
+    header, *lines = path.read_text().splitlines()
+    some = [line[:-1] if i % 4 == 0 else line for i, line in enumerate(lines)]
+    holes.write_text("\n".join([header, *some]))
+    succeed(complete_command, model, holes, "-o", filled)
+    found = pd.read_csv(filled, sep=";", decimal=",")
+    assert found["a__probability"].between(0, 1).sum() == found["a__look"].notna().sum() == 15
+    result = succeed(predict_command, model, filled, "-o", scores)
+    assert "not a number" not in result.stderr
+    again = succeed(inspect_command, filled, "--labels", "a*")
+    assert "a__probability" in again.stderr + again.stdout  # left out of labels and features
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_are_kept_letter_by_letter(commas, tmp_path, suffix):
     keys = ["NA", "null", "007", " a ", "", 'x"y;z', "1e3", "?"]

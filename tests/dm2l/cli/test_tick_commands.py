@@ -77,7 +77,7 @@ def test_audit_lists_blanks_that_should_have_been_ticked(ticked, tmp_path):
     places = [(one["row"] - 1, int(one["label"].removeprefix("tag_"))) for one in doubts]
     assert len(places) == 40
     assert all(np.isnan(Y[place]) for place in places)
-    assert {one["observed"] for one in doubts} == {"no"}
+    assert {one["observed"] for one in doubts} == {"blank"}
     assert np.mean([truth[place] for place in places]) > 1.5 * truth[np.isnan(Y)].mean()
 
 

@@ -65,6 +65,13 @@ def test_a_column_of_smiles_is_recognised_and_its_faults_are_named(frame, unread
     assert column_kinds(told, {"what": "smiles"})[0].kind == "smiles"
 
 
+def test_what_rdkit_cannot_read_is_no_column_of_molecules():
+    codes = [f"CN(C{i % 9}C(CO{i % 7}" for i in range(60)]  # of the right signs, and never closed
+    assert not readable(codes).any()
+    assert column_kinds(pd.DataFrame({"code": codes}))[0].kind != "smiles"
+    assert column_kinds(pd.DataFrame({"smiles": codes}))[0].kind == "smiles"
+
+
 def test_without_rdkit_it_is_left_out_and_the_reason_says_what_to_install(frame, monkeypatch):
     monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
     use = column_kinds(frame[["smiles"]])[0]

@@ -28,7 +28,7 @@ from dm2l import DM2LClassifier, memory
 from dm2l.persistence import save_model
 from dm2l.readers import read_npz
 from dm2l.readers.cells import plain, raw, records
-from dm2l.readers.columns import ColumnRequestError
+from dm2l.readers.columns import ColumnRequestError, choose_labels
 from dm2l.readers.words import LabelReader
 from dm2l.tables import (
     Completion,
@@ -39,6 +39,7 @@ from dm2l.tables import (
     explain_model,
     fit_table,
     inspect_table,
+    leaning_warnings,
     load_bundle,
     read_for,
     read_table,
@@ -753,9 +754,39 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
     assert (fixed.kernel, fixed.lambda_d, fixed.alpha, fixed.score) == ("rbf", 0.5, 2.0, None)
 
 
-def test_rows_are_ranked_where_they_have_two_answers_to_rank(table):
-    assert Wishes().metric(table.Y) == "average_precision"
-    assert Wishes().metric(table.Y[:, :1]) == "label_auc"
+@pytest.mark.parametrize("form", ["SN{}1191", "INC{}039", "CO-{}0039", "C1CC{}"])
+def test_serial_numbers_are_no_molecules(form):
+    column = [form.format(1000 + 37 * i) for i in range(60)]
+    assert column_kinds(pd.DataFrame({"serial": column}))[0].kind == "identifier"
+
+
+def test_more_yes_than_no_among_blanks_is_told():
+    rng = np.random.default_rng(0)
+    noted = np.where(rng.random(300) < 0.2, 1.0, np.where(rng.random(300) < 0.1, 0.0, np.nan))
+    looked = np.where(rng.random(300) < 0.2, rng.random(300) < 0.3, np.nan)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "y_noted": noted, "y_looked": looked})
+    told = [w for w in inspect_table(table_from_frame(frame, "y_*")).warnings if "blank" in w]
+    assert len(told) == 1
+    assert "1 of 2 labels say yes more often than no" in told[0]
+    assert "'y_noted'" in told[0]
+    frame["y_noted"] = noted[~np.isnan(noted)][rng.integers(0, 50, 300)]  # nothing is blank
+    assert leaning_warnings(table_from_frame(frame, "y_*")) == []
+
+
+def test_what_complete_has_added_is_neither_label_nor_feature():
+    names = ["x", "y", "y__probability", "y__look", "z__score"]
+    assert choose_labels(names, "y*", "t.csv") == [1]
+    assert choose_labels(names, "y*,y__look", "t.csv") == [1, 3]
+    frame = pd.DataFrame({name: [0.1, 0.7, 0.2, 0.9] for name in names if name != "y"})
+    uses = {use.name: use for use in column_kinds(frame)}
+    assert "dm2l has said" in uses["y__look"].reason
+    assert [name for name, use in uses.items() if use.used] == ["x", "z__score"]
+    assert column_kinds(frame, {"y__look": "numeric"})[2].used
+
+
+def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
+    assert Wishes().metric(table.Y) == "two_way_ranking"
+    assert Wishes().metric(table.Y[:, :1]) == "label_skill"
     assert Wishes(scoring="f1_macro").metric(table.Y) == "f1_macro"
     frame = table.frame.assign(a=table.Y[:, 0])
     model = fit_table(table_from_frame(frame, "a"), Wishes(folds=3), estimate_folds=2)

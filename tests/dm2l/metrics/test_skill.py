@@ -1,0 +1,80 @@
+"""What settings are chosen by, against scipy and scikit-learn."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import roc_auc_score
+
+from dm2l.metrics import average_precision, label_skill, two_way_ranking
+from dm2l.metrics._skill import FULL_SAY
+from dm2l.model_selection import get_judge
+
+
+@pytest.fixture
+def told():
+    """Labels with holes, one of them rare, and scores with ties that know something of them."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(300, 3)).round(1)
+    Y = (scores + rng.normal(size=scores.shape) > [0.0, 1.0, 2.5]).astype(float)
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    return Y, scores
+
+
+def test_skill_is_half_correlation_and_half_auc_by_what_labels_can_say(told):
+    Y, scores = told
+    values, say = [], []
+    for y, s in zip(Y.T, scores.T, strict=True):
+        y, s = y[~np.isnan(y)], s[~np.isnan(y)]
+        values.append((pearsonr(y, s)[0] + 2 * roc_auc_score(y, s) - 1) / 2)
+        say.append(min(y.sum(), (1 - y).sum(), FULL_SAY))
+    assert min(say) < FULL_SAY
+    assert label_skill(Y, scores) == pytest.approx(np.average(values, weights=say))
+
+
+def test_a_rare_label_that_is_told_without_fail_counts_in_full():
+    Y = np.zeros((200, 1))
+    Y[:2] = 1
+    assert label_skill(Y, Y) == pytest.approx(1.0)
+    assert label_skill(Y, -Y) == pytest.approx(-1.0)  # by chance as often as the other: no bias
+
+
+def test_holes_and_labels_of_one_class_have_no_say():
+    rng = np.random.default_rng(0)
+    Y, scores = (rng.random((50, 2)) < 0.4).astype(float), rng.normal(size=(50, 2))
+    Y[:, 1] = 0
+    assert label_skill(Y, scores) == pytest.approx(label_skill(Y[:, :1], scores[:, :1]))
+    Y[:9, 0], other = np.nan, scores.copy()
+    other[:9] = 1e3
+    assert label_skill(Y, other) == pytest.approx(label_skill(Y, scores))
+    assert label_skill(Y, np.ones_like(Y)) == 0
+
+
+# An estimate knows each row apart from its copy.
+@pytest.mark.parametrize("metric", [label_skill, partial(two_way_ranking, holes="observed")])
+def test_a_weight_of_two_is_the_row_twice_and_zero_is_none(metric, told):
+    Y, scores = (table[:60] for table in told)
+    weights = np.arange(60) % 3
+    twice = np.repeat(np.arange(60), weights)
+    weighted = metric(Y, scores, sample_weight=weights)
+    assert weighted == pytest.approx(metric(Y[twice], scores[twice]))
+
+
+@pytest.mark.parametrize("holes", ["estimate", "observed"])
+def test_both_ways_count_alike(holes, told):
+    Y, scores = told
+    rows = average_precision(Y, scores, holes=holes)
+    mean = (rows + label_skill(Y, scores)) / 2
+    assert two_way_ranking(Y, scores, holes=holes) == pytest.approx(mean)
+
+
+def test_one_way_is_enough_where_the_other_is_undefined():
+    one_class = np.array([[1.0, 0.0], [1.0, 0.0]])
+    scores = np.array([[0.2, 0.1], [0.3, 0.4]])
+    assert two_way_ranking(one_class, scores) == average_precision(one_class, scores) / 2
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(label_skill(one_class, scores))
+    nothing = np.full((2, 2), np.nan)
+    assert np.isnan(get_judge("two_way_ranking")(nothing, scores))
