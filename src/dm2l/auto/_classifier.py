@@ -19,6 +19,7 @@ from dm2l.arrays import check_magnitude, is_foreign, to_numpy
 from dm2l.auto._columns import Columns
 from dm2l.auto._effort import EFFORTS, Clock, bytes_free, to_stderr
 from dm2l.auto._features import Features
+from dm2l.auto._groups import says
 from dm2l.auto._leaderboard import add_gains, try_all
 from dm2l.auto._parts import Part, Task
 from dm2l.auto._quality import (
@@ -31,6 +32,7 @@ from dm2l.auto._quality import (
 )
 from dm2l.auto._stack import Stack
 from dm2l.base import MissingLabelClassifier
+from dm2l.datasets import duplicate_groups
 from dm2l.labels import Entries, Signs
 from dm2l.parameters import check_choice
 
@@ -75,7 +77,8 @@ class AutoClassifier(MissingLabelClassifier):
         Where :meth:`predict` draws the line; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
         Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
-        together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``.
+        together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``; large groups then
+        count for less in the weights and curves of the stack, for new ones are asked about.
     n_jobs : int, default=None
         Processes that fit forests, a label each, as joblib counts them; boosting and BLAS have
         threads of their own.
@@ -195,12 +198,28 @@ class AutoClassifier(MissingLabelClassifier):
             check_magnitude(np.nan_to_num(coded) if holes else coded, names)
         return coded
 
+    def _groups(self, X: Any) -> Any:
+        """One value a row that is learnt from, where ``cv`` keeps groups of them together."""
+        groups = getattr(self.cv, "groups", None)
+        if isinstance(groups, str):
+            return duplicate_groups(X)
+        return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
+
+    def _entry_weights(self, X: Any, T: Signs, entries: Entries | None) -> Floats | None:
+        """How much entries count in the stack: as told, and by the groups of their rows."""
+        weights = None if entries is None else entries.weights
+        groups = self._groups(X)
+        if groups is None:
+            return weights
+        of_rows = np.broadcast_to(says(groups)[:, None], T.shape)
+        return of_rows if weights is None else of_rows * weights
+
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         if self.cv is not None:
-            groups, chosen = getattr(self.cv, "groups", None), self
-            if groups is not None and not isinstance(groups, str):  # of all rows, like given folds
+            chosen = self
+            if not isinstance(getattr(self.cv, "groups", None), str | None):
                 cv = copy(self.cv)
-                cv.groups = np.asarray(groups)[self._keep]
+                cv.groups = self._groups(X)
                 chosen = clone_with_cv(self, cv)
             folds = super(AutoClassifier, chosen)._folds(X, T)
             if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
@@ -228,6 +247,7 @@ class AutoClassifier(MissingLabelClassifier):
             T=T,
             entries=entries,
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
+            weights=self._entry_weights(X, T, entries),
             effort=effort,
             clock=Clock(self.time_limit, tell),
             memory=bytes_free(self.memory),
@@ -244,10 +264,10 @@ class AutoClassifier(MissingLabelClassifier):
         task.clock.say("weighing the parts")
         eta = np.full(T.shape, np.nan)
         if len(task.folds) > 1:
-            weights = None if entries is None else entries.weights
+            weights = task.weights
             eta = cross_fitted(scores, T, shares, fold, weights)
             stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, scores, T, shares, fold, eta)
+            add_gains(board, scores, T, shares, fold, eta, weights)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():

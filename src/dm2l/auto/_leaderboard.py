@@ -85,8 +85,7 @@ def try_all(task: Task) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
 def _helps(task: Task, parts: list[Part], scores: list[Floats], new: Floats) -> bool:
     """Whether the last part would have a say in the stack, by the rows that have its scores."""
     rows = np.isfinite(new).any(axis=1)
-    weights = None if task.entries is None else task.entries.weights
-    weights = None if weights is None else weights[rows]
+    weights = None if task.weights is None else task.weights[rows]
     shares = np.array([part.shares for part in parts])
     both = np.stack([*scores, new])[:, rows]
     stack = Stack.fit(both, task.T[rows], shares, weights)
@@ -107,6 +106,7 @@ def add_gains(
     shares: NDArray[np.bool_],
     fold: NDArray[np.intp],
     eta: Floats,
+    weights: Floats | None = None,
 ) -> None:
     """What each part and the stack have, and what it loses without each part.
 
@@ -114,13 +114,13 @@ def add_gains(
     """
     m = len(scores)
     for j in range(m):
-        alone = cross_fitted(scores[[j]], T, shares[[j]], fold)
+        alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
         board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
         board["log_loss"][j] = log_loss(alone, T).mean
     auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, loss
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
-        without = cross_fitted(scores[rest], T, shares[rest], fold)
+        without = cross_fitted(scores[rest], T, shares[rest], fold, weights)
         board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean
         board["log_loss_gain"][j] = log_loss(without, T).mean - loss

@@ -56,7 +56,9 @@ class Task:
     T : ndarray of shape (n, c), int8
         Signs.
     entries : Entries or None
-        Weights.
+        Weights of the parts.
+    weights : ndarray of shape (n, c) or None
+        Those of the stack.
     """
 
     X: Any
@@ -65,6 +67,7 @@ class Task:
     T: Signs
     entries: Entries | None
     folds: Folds
+    weights: Floats | None
     effort: Effort
     clock: Clock
     memory: float
