@@ -299,6 +299,14 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Read, learn and decide; ``learn`` sees all rows and all labels."""
         self._check_parameters()
         X, labels = self._read(X, Y, label_mask)
+        if self._unlabelled and labels.signs.all() and (labels.signs < 0).any():
+            warnings.warn(
+                "absent_label='unlabelled', but every entry of Y says yes or no, and a no counts "
+                "as seen. Write NaN where nothing was ticked, np.where(Y == 1, 1, np.nan), or "
+                "leave absent_label out.",
+                UserWarning,
+                stacklevel=3,
+            )
         labels, entries = self._weigh(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
@@ -325,14 +333,6 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("absent_label='unlabelled' needs a label matrix, got a 1-D y.")
         if any(weight is not None for weight in weights):
             raise ValueError("absent_label='unlabelled' takes no weights.")
-        if labels.signs.all() and (labels.signs < 0).any():
-            warnings.warn(
-                "absent_label='unlabelled', but every entry of Y says yes or no, and a no counts "
-                "as seen. Write NaN where nothing was ticked, np.where(Y == 1, 1, np.nan), or "
-                "leave absent_label out.",
-                UserWarning,
-                stacklevel=4,
-            )
         if self.class_prior is not None:
             class_prior_of(self.class_prior, labels.signs)  # of all rows; of some it may be less
         T, entries = read_ticks(labels.signs)

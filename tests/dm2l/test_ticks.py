@@ -390,3 +390,24 @@ def test_zeros_in_place_of_blanks_are_told():
     with pytest.warns(UserWarning, match=r"a no counts as seen\. Write NaN"):
         model.fit(X, Y)
     model.fit(X, np.where(Y == 1, 1.0, np.nan))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_priors_are_shares_where_everything_was_seen(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 5))
+    Y = (X @ rng.normal(size=(5, 6)) + rng.normal(size=(200, 6)) > 0).astype(float)
+    model = DM2LClassifier(absent_label="unlabelled", coupling=None)
+    with pytest.warns(UserWarning, match="a no counts as seen"):
+        model.fit(X, Y)
+    np.testing.assert_allclose(model.class_prior_, Y.mean(axis=0), rtol=1e-6)
+
+
+def test_a_label_without_a_tick_says_nothing_about_rates():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(300, 3))
+    Y = np.where((scores > 0) & (rng.random(scores.shape) < 0.5), 1.0, np.nan)
+    Y[:, 2] = np.nan
+    found = estimate_class_prior(scores, Y)  # a warning would be an error
+    assert found.value[2] == 0
+    assert np.isfinite(found.standard_error).all()

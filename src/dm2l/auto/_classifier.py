@@ -208,7 +208,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _entry_weights(self, X: Any, T: Signs, entries: Entries | None) -> Floats | None:
         """How much entries count in the stack: as told, and by the groups of their rows."""
         weights = None if entries is None else entries.weights
-        groups = self._groups(X)
+        groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is None:
             return weights
         of_rows = np.broadcast_to(says(groups)[:, None], T.shape)

@@ -52,7 +52,8 @@ def skill(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return float(np.nan_to_num(label_skill(Y, scores)))
+        value: Any = label_skill(Y, scores)
+        return float(np.nan_to_num(value))
 
 
 class Sample(NamedTuple):

@@ -26,8 +26,8 @@ from dm2l.tables import (
     fit_table,
     inspect_table,
     label_like_warnings,
-    leaning_warnings,
     save_bundle,
+    tick_warnings,
 )
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
@@ -178,8 +178,8 @@ def fit_command(
         save_bundle(model, output)
     uses = model.uses or []
     copies = duplicate_warnings(table, model.uses) if groups is None else []
-    leaning = [] if wishes.ticks else leaning_warnings(table)
-    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies, *leaning])
+    ticked = [] if wishes.ticks else tick_warnings(table)
+    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies, *ticked])
     if as_json:
         shared.echo_json(
             {

@@ -9,8 +9,15 @@ import numpy as np
 from dm2l.labels import Signs
 from dm2l.metrics._labels import weighted_label_auc
 from dm2l.metrics._ranking import average_precision
-from dm2l.metrics._rates import Array, Holes
-from dm2l.metrics._units import Missing, average, signs_and_scores, weighted_rows
+from dm2l.metrics._rates import Array, Holes, check_holes
+from dm2l.metrics._units import (
+    MetricValue,
+    Missing,
+    average,
+    finish,
+    signs_and_scores,
+    weighted_rows,
+)
 
 # Examples of the rarer class beyond which a label has a full say.
 FULL_SAY = 20
@@ -20,12 +27,14 @@ def label_skill(
     Y: Any,
     scores: Any,
     *,
+    return_counts: bool = False,
+    holes: Holes = "estimate",
     sample_weight: Any = None,
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
     absent_label: Any = None,
-) -> float:
+) -> float | MetricValue:
     r"""How well scores tell labels: half by their values, half by their ranks, over labels.
 
     .. math:: \frac{\sum_j u_j \, (r_j + 2 A_j - 1) / 2}{\sum_j u_j}, \qquad
@@ -35,7 +44,7 @@ def label_skill(
     squared error after the best calibration by a line follows, and their AUC :math:`A_j`. Neither
     is squared: the squared correlation of ranks is at most ``3 p (1 - p)`` for a label with a share
     p of positives, and a square moves little where it is small, so rare and hard labels would have
-    no say. Nor are holes estimated for: what is compared lies within a label.
+    no say.
 
     Parameters
     ----------
@@ -43,12 +52,17 @@ def label_skill(
         Labels of the contract; NaN = not observed.
     scores : array-like of shape (n, c)
         Higher means more likely.
+    return_counts : bool, default=False
+        Return a :class:`MetricValue`; its units are labels.
+    holes : {"estimate", "observed"}, default="estimate"
+        Makes no difference: what is compared lies within a label, whose observed entries stand for
+        the others.
     sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
     -------
-    float
+    float or MetricValue
         Higher is better, at most 1; 0 for chance. nan, with a warning, where no label shows both
         answers.
 
@@ -60,15 +74,17 @@ def label_skill(
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     T, S, w = weighted_rows(T, S, sample_weight)
+    check_holes(holes)
     told, say = _by_label(T, S, w)
     seen = np.count_nonzero(T, axis=0)
-    return average(told, seen, say > 0, unit="labels", weights=say).value
+    return finish(average(told, seen, say > 0, unit="labels", weights=say), return_counts, T)
 
 
 def two_way_ranking(
     Y: Any,
     scores: Any,
     *,
+    return_counts: bool = False,
     holes: Holes = "estimate",
     rates: Any = None,
     sample_weight: Any = None,
@@ -76,7 +92,7 @@ def two_way_ranking(
     label_mask: Any = None,
     missing_label: Any = np.nan,
     absent_label: Any = None,
-) -> float:
+) -> float | MetricValue:
     r"""How scores rank the labels of a row and the rows of a label: what searches go by.
 
     The mean of :func:`average_precision` and :func:`label_skill`. It is meant for choosing: each of
@@ -87,13 +103,15 @@ def two_way_ranking(
 
     Parameters
     ----------
-    Y, scores, holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    Y, scores, return_counts
+    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
         As in :func:`ranking_loss`.
 
     Returns
     -------
-    float
-        Higher is better, at most 1. A half that is undefined counts 0; nan where both are.
+    float or MetricValue
+        Higher is better, at most 1; nan where average precision is. Labels count 0 where none shows
+        both answers.
 
     Examples
     --------
@@ -103,11 +121,13 @@ def two_way_ranking(
     """
     T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
     T, S, w = weighted_rows(T, S, sample_weight)
-    rows: Any = average_precision(T, S, holes=holes, rates=rates, sample_weight=w, missing_label=0)
+    rows: Any = average_precision(
+        T, S, return_counts=True, holes=holes, rates=rates, sample_weight=w, missing_label=0
+    )
     told, say = _by_label(T, S, w)
-    if say.any():
-        rows = np.nan_to_num(rows) + np.average(told, weights=say)
-    return float(rows) / 2
+    labels = float(np.average(told, weights=say)) if say.any() else 0.0
+    value = (rows.value + labels) / 2
+    return finish(rows._replace(value=value, standard_error=float("nan")), return_counts)
 
 
 def _by_label(T: Signs, S: Array, w: Array | None) -> tuple[Array, Array]:

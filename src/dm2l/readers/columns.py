@@ -123,13 +123,14 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
                 way_out="Add the columns, blank where nobody looked.",
             )
     found: dict[int, None] = {}
+    # A pattern of labels means none of what an earlier `complete` has said about them.
+    added = added_columns(names) - _by_name(names, asked)
     for one in asked:
         number = isinstance(one, str) and one.isdecimal() and one not in names
         last = choose_labels(names, int(one), where) if number else []
-        found.update(dict.fromkeys(last or match_columns(names, [one], where)))
-    # A pattern of labels means none of what an earlier `complete` has said about them.
-    added = added_columns(names) - _by_name(names, asked)
-    return [j for j in found if names[j] not in added] or list(found)
+        meant = last or match_columns(names, [one], where)
+        found.update(dict.fromkeys(last or [j for j in meant if names[j] not in added] or meant))
+    return list(found)
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
@@ -162,14 +163,15 @@ def _by_name(names: Sequence[str], asked: Any) -> set[str]:
 def split_columns(
     names: Sequence[str], labels: Sequence[int], drop: str | Iterable[str], where: str
 ) -> list[int]:
-    """Positions of the features: columns that are neither labels nor dropped."""
+    """Positions of the features: columns that are neither labels, nor dropped, nor dm2l's own."""
     dropped = set(match_columns(names, drop, where))
     both = dropped.intersection(labels)
     if both:
         name = names[min(both)]
         raise ColumnRequestError(f"{where}: {name!r} is a label and in drop=; it cannot be both.")
     taken = dropped.union(labels)
-    features = [j for j in range(len(names)) if j not in taken]
+    added = added_columns(names)
+    features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
         raise ColumnRequestError(
             f"{where}: every column is a label or dropped; no features are left."

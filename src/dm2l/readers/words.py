@@ -158,6 +158,7 @@ class LabelReader:
         self._signs: set[int] = set()  # columns with a +, in which - is a no
         # Columns in which a tick is a yes, and whether nothing else may stand there.
         self._ticks = {j: False for j, pair in known.items() if _is_tick(pair[0])}
+        self._marks: dict[int, str] = {}  # ticks of columns that have a no beside them, or nothing
         self._numbers: dict[float, tuple[int, int]] = {}  # where 0 and -1 first occurred
         self._rows = 0
 
@@ -199,7 +200,10 @@ class LabelReader:
         if j in self._positive or j in self._cutoffs or any(self._counts.get(j, ())):
             return
         said = [text for text in texts if text not in self._missing]
-        if said and all(map(_is_tick, said)):
+        ticks = [text for text in said if _is_tick(text)]
+        if ticks and all(_is_tick(text) or truth(text) in (-1.0, 0.0) for text in said):
+            self._marks.setdefault(j, ticks[0].strip())
+        if said and len(ticks) == len(said):
             self._ticks.setdefault(j, True)
 
     def _count(
@@ -245,8 +249,8 @@ class LabelReader:
                 "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
                 "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
             )
-            if _is_tick(text) or self._ticks.get(j):
-                tick = text.strip() if _is_tick(text) else "x"
+            if j in self._marks and (_is_tick(text) or truth(text) in (-1.0, 0.0)):
+                tick = self._marks[j]
                 way_out = (
                     f"Beside other answers {tick} may be a yes, or say that nobody looked: pass "
                     f"--positive {tick} (positive= in Python; LABEL={tick} for one label) or "

@@ -180,8 +180,7 @@ def inspect_table(
         ranks=_ranks(T),
         n_duplicates=n_duplicates,
         warnings=[
-            *_tick_warnings(counts),
-            *leaning_warnings(table),
+            *tick_warnings(table),
             *_label_warnings(counts),
             *column_warnings(uses or []),
             *label_like_warnings(table, uses or []),
@@ -236,7 +235,13 @@ def _ticked(count: LabelCount) -> bool:
     return count.missing > 0 and count.positive >= max(5, _TICKS * count.negative + 1)
 
 
-def _tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
+def tick_warnings(table: Table) -> list[str]:
+    """Labels of which hardly a no was ever written down, or fewer than one would think."""
+    counts = _counts(table)
+    return [*_ticked_warnings(counts), *_leaning_warnings(counts)]
+
+
+def _ticked_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels of which hardly a no was ever written down."""
     ticked = [count.label for count in counts if _ticked(count)]
     if not ticked:
@@ -249,13 +254,12 @@ def _tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
     ]
 
 
-def leaning_warnings(table: Table) -> list[str]:
+def _leaning_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels of which a yes was written down more often than a no, and mostly neither."""
-    counts = _counts(table)
     leaning = [
         count.label
         for count in counts
-        if count.missing > _BLANK * table.n_rows
+        if count.missing > _BLANK * (count.missing + count.observed)
         and count.positive > max(5, count.negative)
         and not _ticked(count)
     ]

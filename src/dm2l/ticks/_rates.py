@@ -38,7 +38,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
         return None
     inverse = np.linalg.inv(moments)
     u, v = inverse @ np.array([1.0, 0.0])
-    if not (u >= 1 and v >= 1):
+    if min(u, v) < 1 - 1e-9:  # both are 1 where everything was seen, but for rounding
         return None
     off = u * s + v * z - 1
     scatter = np.cov(np.stack([off, off * g])) / len(s)
@@ -75,12 +75,13 @@ def shrink(
     -------
     value, error : ndarray of shape (c,)
     """
+    error = np.clip(error, 1e-6, 1e6)  # exact, where everything was seen, or not known at all
     known, ticks = count > 0, count / count.sum()
     rate = np.where(known, np.exp(value), 0.0)
     mean = float(np.log(ticks @ rate))
     if known.sum() == 1:
         return np.where(known, value, mean), np.where(known, error, error[known].max())
-    weight = np.where(known, 1 / np.maximum(error, 1e-6) ** 2, 0.0)
+    weight = np.where(known, 1 / error**2, 0.0)
     q = float(weight @ (value - mean) ** 2)
     total = weight.sum() - (weight @ weight) / weight.sum()
     between = max((q - known.sum() + 1) / total, 0.0) if total > 0 else 0.0

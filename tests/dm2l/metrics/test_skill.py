@@ -70,7 +70,7 @@ def test_both_ways_count_alike(holes, told):
     assert two_way_ranking(Y, scores, holes=holes) == pytest.approx(mean)
 
 
-def test_one_way_is_enough_where_the_other_is_undefined():
+def test_labels_of_one_class_leave_the_order_in_rows():
     one_class = np.array([[1.0, 0.0], [1.0, 0.0]])
     scores = np.array([[0.2, 0.1], [0.3, 0.4]])
     assert two_way_ranking(one_class, scores) == average_precision(one_class, scores) / 2
@@ -78,3 +78,24 @@ def test_one_way_is_enough_where_the_other_is_undefined():
         assert np.isnan(label_skill(one_class, scores))
     nothing = np.full((2, 2), np.nan)
     assert np.isnan(get_judge("two_way_ranking")(nothing, scores))
+
+
+def test_where_no_estimate_is_possible_observed_labels_are_judged(told):
+    Y, scores = told
+    Y = np.where(Y[:, [0, 1, 2, 1]] == 0, [0, 0, 0, np.nan], Y[:, [0, 1, 2, 1]])  # yes alone
+    scores = scores[:, [0, 1, 2, 1]]
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(two_way_ranking(Y, scores))
+    observed = two_way_ranking(Y, scores, holes="observed")
+    assert get_judge("two_way_ranking")(Y, scores) == observed
+
+
+def test_counts_are_those_of_labels_and_of_rows(told):
+    Y, scores = told
+    found = label_skill(Y, scores, return_counts=True)
+    assert (found.n_units, found.n_entries) == (3, int((~np.isnan(Y)).sum()))
+    assert found.value == label_skill(Y, scores, holes="observed")
+    found = two_way_ranking(Y, scores, return_counts=True)
+    rows = average_precision(Y, scores, return_counts=True)
+    assert (found.n_units, found.kind) == (rows.n_units, "estimate")
+    assert found.value == two_way_ranking(Y, scores)

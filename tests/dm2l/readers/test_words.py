@@ -75,6 +75,9 @@ def test_every_reader_reads_the_same_words(tmp_path, words, options):
         ("1 2 2 3", {"positive": 2}, "'y' holds '3' in row 4 beside '1'"),
         ("1 0 x 1", {}, "'y' holds 'x' in row 3.*positive="),
         ("x x 0 0", {}, "'y' holds '(x' in row 1|0' in row 3).*--positive x .*--missing x "),
+        ("✓ ✓ 0 0", {}, "--positive ✓ .*--missing ✓ "),
+        ("x x maybe no", {}, "'y' holds '(x' in row 1|maybe' in row 3).*--positive LABEL=VALUE"),
+        ("yes no x no", {}, "'y' holds 'x' in row 3.*--positive LABEL=VALUE"),
         ("1 0 0 -1", {}, "'y' holds 0 in row 2, label 'y' holds -1 in row 4"),
     ],
 )
@@ -182,3 +185,10 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_a_file(
     assert progress == f"reading {name} ..."
     assert line.startswith(f"Error: {tmp_path / name}")
     assert message in line
+
+
+def test_what_dm2l_has_said_is_no_feature_of_a_plain_reader(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,y__probability,y__score\n1,1,0.9,0.8\n2,0,0.1,-0.7\n")
+    found = read_csv(path, labels="y*")
+    assert (found.target_names, found.feature_names) == (["y"], ["x"])

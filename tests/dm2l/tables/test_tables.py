@@ -33,13 +33,13 @@ from dm2l.readers.words import LabelReader
 from dm2l.tables import (
     Completion,
     Wishes,
+    _kinds,
     column_kinds,
     complete_table,
     evaluate_table,
     explain_model,
     fit_table,
     inspect_table,
-    leaning_warnings,
     load_bundle,
     read_for,
     read_table,
@@ -48,6 +48,7 @@ from dm2l.tables import (
     suggest_rows,
     table_from_frame,
     table_values,
+    tick_warnings,
     write_completion,
 )
 from dm2l.tables import _settings as chosen
@@ -755,7 +756,10 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
 
 
 @pytest.mark.parametrize("form", ["SN{}1191", "INC{}039", "CO-{}0039", "C1CC{}"])
-def test_serial_numbers_are_no_molecules(form):
+@pytest.mark.parametrize("installed", [True, False])
+def test_serial_numbers_are_no_molecules(form, installed, monkeypatch):
+    if not installed:
+        monkeypatch.setattr(_kinds, "has_rdkit", lambda: False)
     column = [form.format(1000 + 37 * i) for i in range(60)]
     assert column_kinds(pd.DataFrame({"serial": column}))[0].kind == "identifier"
 
@@ -770,7 +774,7 @@ def test_more_yes_than_no_among_blanks_is_told():
     assert "1 of 2 labels say yes more often than no" in told[0]
     assert "'y_noted'" in told[0]
     frame["y_noted"] = noted[~np.isnan(noted)][rng.integers(0, 50, 300)]  # nothing is blank
-    assert leaning_warnings(table_from_frame(frame, "y_*")) == []
+    assert tick_warnings(table_from_frame(frame, "y_*")) == []
 
 
 def test_what_complete_has_added_is_neither_label_nor_feature():
