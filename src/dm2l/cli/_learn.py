@@ -25,6 +25,7 @@ from dm2l.tables import (
     evaluate_table,
     fit_table,
     inspect_table,
+    label_counts,
     label_like_warnings,
     save_bundle,
     tick_warnings,
@@ -178,7 +179,7 @@ def fit_command(
         save_bundle(model, output)
     uses = model.uses or []
     copies = duplicate_warnings(table, model.uses) if groups is None else []
-    ticked = [] if wishes.ticks else tick_warnings(table)
+    ticked = [] if wishes.ticks else tick_warnings(label_counts(table))
     shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies, *ticked])
     if as_json:
         shared.echo_json(

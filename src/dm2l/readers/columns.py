@@ -79,11 +79,12 @@ def fits(name: str, pattern: str) -> bool:
 def added_columns(names: Iterable[str]) -> set[str]:
     """Columns that dm2l has added: of one label a probability, and a look or a score."""
     known = set(names)
-    stems = [name.removesuffix(PROBABILITY) for name in known if name.endswith(PROBABILITY)]
     found: set[str] = set()
-    for stem in stems:
+    for name in known:
+        stem = name.removesuffix(PROBABILITY)
         beside = known & {stem + LOOK, stem + SCORE}
-        found |= beside and beside | {stem + PROBABILITY}
+        if stem != name and beside:
+            found |= beside | {name}
     return found
 
 
@@ -127,9 +128,12 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
         number = isinstance(one, str) and one.isdecimal() and one not in names
-        last = choose_labels(names, int(one), where) if number else []
-        meant = last or match_columns(names, [one], where)
-        found.update(dict.fromkeys(last or [j for j in meant if names[j] not in added] or meant))
+        if number:
+            meant = choose_labels(names, int(one), where)
+        else:
+            matched = match_columns(names, [one], where)
+            meant = [j for j in matched if names[j] not in added] or matched
+        found.update(dict.fromkeys(meant))
     return list(found)
 
 

@@ -66,6 +66,10 @@ def _is_tick(text: str) -> bool:
     return text.strip().casefold() in _TICKS
 
 
+def _is_no(text: str) -> bool:
+    return truth(text) in (-1.0, 0.0)
+
+
 def tick_or_truth(text: str) -> float | None:
     """What a word says in a column that may have been ticked."""
     return 1.0 if _is_tick(text) else truth(text)
@@ -201,9 +205,9 @@ class LabelReader:
             return
         said = [text for text in texts if text not in self._missing]
         ticks = [text for text in said if _is_tick(text)]
-        if ticks and all(_is_tick(text) or truth(text) in (-1.0, 0.0) for text in said):
+        if ticks and all(_is_tick(text) or _is_no(text) for text in said):
             self._marks.setdefault(j, ticks[0].strip())
-        if said and len(ticks) == len(said):
+        if ticks and len(ticks) == len(said):
             self._ticks.setdefault(j, True)
 
     def _count(
@@ -249,7 +253,7 @@ class LabelReader:
                 "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
                 "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
             )
-            if j in self._marks and (_is_tick(text) or truth(text) in (-1.0, 0.0)):
+            if j in self._marks and (_is_tick(text) or _is_no(text)):
                 tick = self._marks[j]
                 way_out = (
                     f"Beside other answers {tick} may be a yes, or say that nobody looked: pass "

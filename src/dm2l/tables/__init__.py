@@ -15,6 +15,7 @@ from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import Inspection, LabelCount, Ranks, inspect_table
 from dm2l.tables._inspection import column_warnings as column_warnings
 from dm2l.tables._inspection import duplicate_warnings as duplicate_warnings
+from dm2l.tables._inspection import label_counts as label_counts
 from dm2l.tables._inspection import label_like_warnings as label_like_warnings
 from dm2l.tables._inspection import tick_warnings as tick_warnings
 from dm2l.tables._kinds import KINDS as KINDS

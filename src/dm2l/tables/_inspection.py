@@ -169,7 +169,7 @@ def inspect_table(
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
         check_told(uses, kinds, table.frame, table.decimal)
-    counts = _counts(table)
+    counts = label_counts(table)
     n_duplicates = _duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
@@ -180,7 +180,7 @@ def inspect_table(
         ranks=_ranks(T),
         n_duplicates=n_duplicates,
         warnings=[
-            *tick_warnings(table),
+            *tick_warnings(counts),
             *_label_warnings(counts),
             *column_warnings(uses or []),
             *label_like_warnings(table, uses or []),
@@ -222,7 +222,8 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
 
 
-def _counts(table: Table) -> list[LabelCount]:
+def label_counts(table: Table) -> list[LabelCount]:
+    """Entries of every label."""
     yes, no = (table.Y == 1).sum(axis=0), (table.Y == 0).sum(axis=0)
     return [
         LabelCount(name, int(p), int(n), table.n_rows - int(p + n))
@@ -235,9 +236,8 @@ def _ticked(count: LabelCount) -> bool:
     return count.missing > 0 and count.positive >= max(5, _TICKS * count.negative + 1)
 
 
-def tick_warnings(table: Table) -> list[str]:
+def tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels of which hardly a no was ever written down, or fewer than one would think."""
-    counts = _counts(table)
     return [*_ticked_warnings(counts), *_leaning_warnings(counts)]
 
 
