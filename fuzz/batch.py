@@ -184,7 +184,7 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds, peak = sum(os.times()[:4]) - start, _peak() - before
-    if peak > BYTES:
+    if peak > min(target.most, BYTES):
         finding = finding or f"{peak} bytes of memory"
     return Outcome(number, path.name, result, round(seconds, 4), peak, finding)
 
