@@ -131,7 +131,9 @@ def entities(book: Book, rng: random.Random) -> None:
     named += [f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, depth)]
     named.append('<!ENTITY x SYSTEM "file:///etc/hostname">')
     book.doctype = f"<!DOCTYPE w [{''.join(named)}]>"
-    book.strings += f"<si><t>{rng.choice((f'&a{depth - 1};', '&x;')) * rng.randrange(1, 99)}</t></si>"
+    book.strings += (
+        f"<si><t>{rng.choice((f'&a{depth - 1};', '&x;')) * rng.randrange(1, 99)}</t></si>"
+    )
     book.rows[0] = cell("B2", 3, "s") + cell("C2", 1)
 
 
@@ -239,11 +241,12 @@ def many_styles(book: Book, rng: random.Random) -> None:
 def merged(book: Book, rng: random.Random) -> None:
     """Cells that are merged, rules and columns of the whole sheet."""
     area = rng.choice(("A1:XFD1048576", "E1:E1048576", "A50:D51", "A:XFD", "x"))
+    heading = "&amp;L&amp;C&amp;R" * times(rng)
     one = rng.choice(
         (
             f'<mergeCells><mergeCell ref="{area}"/></mergeCells>',
             f'<conditionalFormatting sqref="{(area + " ") * (times(rng) // 10 + 1)}"/>',
-            f"<headerFooter><oddHeader>{'&amp;L&amp;C&amp;R' * times(rng)}\n</oddHeader></headerFooter>",
+            f"<headerFooter><oddHeader>{heading}\n</oddHeader></headerFooter>",
         )
     )
     book.after += one * rng.choice((1, 1, 30))
