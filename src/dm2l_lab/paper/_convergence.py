@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._classifier import DM2LClassifier
 from dm2l.labels._entries import Signs
-from dm2l.labels._parsing import signs
+from dm2l.labels._matrix import signs
 
 __all__ = ["Convergence", "Course", "convergence"]
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 from dm2l import metrics
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.labels import ConstantLabelWarning
-from dm2l.labels._parsing import parse_labels, signs
+from dm2l.labels._matrix import parse_labels, signs
 from dm2l_lab._published import PAPER_METRICS as METRICS
 
 __all__ = ["Sensitivity", "sensitivity"]
