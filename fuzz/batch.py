@@ -147,7 +147,7 @@ def _try_cases(
 ) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
-    memory.available_memory = lambda: BYTES
+    memory._probe = lambda: BYTES
     _mat.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))

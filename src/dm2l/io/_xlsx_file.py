@@ -15,10 +15,10 @@ from typing import Any
 from xml.parsers import expat
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, check_regular, reading
-from dm2l._utils.memory import room
+from dm2l._utils.files import DataFileError, check_regular, translate_errors
+from dm2l._utils.memory import available_memory
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import FEWER
+from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
 __all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet", "write_sheet"]
@@ -55,7 +55,10 @@ def read_sheet(path: str | os.PathLike[str]) -> Any:
     require("openpyxl", "excel")
     check_regular(path)
     table = _TableRows(path)
-    with reading(path, "an Excel file", expat.ExpatError), zipfile.ZipFile(path) as archive:
+    with (
+        translate_errors(path, "an Excel file", expat.ExpatError),
+        zipfile.ZipFile(path) as archive,
+    ):
         parts = Parts(path, archive, marks=_MARKS, factor=_FACTOR)
         sheet, strings, styles, epoch = _workbook(parts)
         cells = _Cells(parts, _strings(parts, strings), _date_styles(parts, styles), epoch)
@@ -74,7 +77,7 @@ class _TableRows:
         self.names: list[str] = []
         self.columns: list[list[Any]] = []
         self._held = 0  # cells that hold something
-        self._most = room() / _BLANK
+        self._most = available_memory() / _BLANK
 
     def add(self, number: int, row: list[Any]) -> None:
         size = len(row)
@@ -86,7 +89,7 @@ class _TableRows:
                 self.path,
                 f"a cell beyond the {len(self.names)} columns of the header",
                 place=f"row {number} of the sheet",
-                way_out="Give its column a name, or clear it.",
+                hint="Give its column a name, or clear it.",
             )
         self._held += size - row.count(None)
         made = len(self.columns) * (len(self.columns[0]) + 1)
@@ -95,7 +98,7 @@ class _TableRows:
                 self.path,
                 "more than fits in memory" if made > self._most else "nearly all cells are blank",
                 place=f"row {number} of the sheet",
-                way_out=FEWER,
+                hint=MEMORY_HINT,
             )
         row += [None] * (len(self.names) - size)
         for column, value in zip(self.columns, row, strict=True):
@@ -107,7 +110,7 @@ class _TableRows:
             raise DataFileError(
                 self.path,
                 f"{blank} of {len(row)} columns have no name in the header",
-                way_out="Clear the cells at its far end.",
+                hint="Clear the cells at its far end.",
             )
         self.names = [
             ("" if cell is None else str(cell).strip()) or f"column {j + 1}"
@@ -344,7 +347,7 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
-        reading(path, "an Excel file", expat.ExpatError),
+        translate_errors(path, "an Excel file", expat.ExpatError),
         Path(path).open("rb") as file,
         warnings.catch_warnings(),
     ):

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 
 from dm2l._utils.files import DataFileError, check_regular
-from dm2l._utils.memory import check_room
-from dm2l.io._unpacking import FEWER
+from dm2l._utils.memory import check_memory
+from dm2l.io._unpacking import MEMORY_HINT
 
 __all__ = ["LocalNames", "Parts"]
 
@@ -51,7 +51,7 @@ class Parts:
     def refuse(self, reason: str, place: str = "") -> NoReturn:
         """Raise what is wrong with the file."""
         raise DataFileError(
-            self.path, reason, place=place, way_out="Save the table as .csv and read that."
+            self.path, reason, place=place, hint="Save the table as .csv and read that."
         )
 
     def parse(
@@ -69,7 +69,7 @@ class Parts:
         if self._bytes < 0:
             self.refuse("its content is packed more tightly than that of tables")
         self._taken += info.file_size * self._factor
-        check_room(self.path, self._taken, "a sheet of this size", FEWER)
+        check_memory(self.path, self._taken, "a sheet of this size", MEMORY_HINT)
         if info.compress_type not in _PACKINGS:
             self.refuse(f"{name} is packed in a way that Excel does not use")
         parser = expat.ParserCreate()

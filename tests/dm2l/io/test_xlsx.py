@@ -83,7 +83,7 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
     with pytest.raises(DataFileError, match=r"16383 of 16384 columns have no name"):
         read_sheet(path)
     path = sheet([[f"n{j}" for j in range(1000)]] + [[1]] * 40)
-    monkeypatch.setattr("dm2l.io._xlsx_file.room", lambda: 2**20)
+    monkeypatch.setattr("dm2l.io._xlsx_file.available_memory", lambda: 2**20)
     with pytest.raises(DataFileError, match=r"row 34 of the sheet: more than fits in memory"):
         read_sheet(path)
 
