@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dm2l import memory
+from dm2l._utils import memory
 from dm2l._utils.files import FAULTS
 from dm2l.io import _mat
 from fuzz.matlab import Forked
@@ -147,7 +147,7 @@ def _try_cases(
 ) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
-    memory.available_memory = lambda: BYTES
+    memory._probe = lambda: BYTES
     _mat.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
@@ -184,7 +184,7 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds, peak = sum(os.times()[:4]) - start, _peak() - before
-    if peak > BYTES:
+    if peak > min(target.most, BYTES):
         finding = finding or f"{peak} bytes of memory"
     return Outcome(number, path.name, result, round(seconds, 4), peak, finding)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, reading
+from dm2l._utils.files import DataFileError, translate_errors
 from dm2l.io._parquet_file import read_arrow
 from dm2l_lab._protocol import Cell
 from dm2l_lab._settings import rekeyed
@@ -137,7 +137,10 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
-    with path.open(newline="", encoding="utf-8") as file, reading(path, "a table of results"):
+    with (
+        path.open(newline="", encoding="utf-8") as file,
+        translate_errors(path, "a table of results"),
+    ):
         return [_nested(row, path, number) for number, row in enumerate(csv.DictReader(file), 1)]
 
 
@@ -150,7 +153,7 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
     table, _ = read_arrow(path)
-    with reading(path, "a table of results"):
+    with translate_errors(path, "a table of results"):
         return [_nested(row, path, number) for number, row in enumerate(table.to_pylist(), 1)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
-from dm2l._utils.files import reading, whole_file
+from dm2l._utils.files import atomic_write, translate_errors
 from dm2l_lab._database import Database
 from dm2l_lab._protocol import Cell, Protocol
 from dm2l_lab._rows import (
@@ -264,7 +264,7 @@ class Store:
             f" WHERE {' AND '.join(where)} ORDER BY {_ORDER}",
             [value for values in chosen.values() for value in values],
         )
-        with reading(self.path, "a store of results"):
+        with translate_errors(self.path, "a store of results"):
             rows = [
                 {
                     column: json.loads(value) if type_ == "JSON" and value is not None else value
@@ -297,7 +297,7 @@ class Store:
 
         numbers = [c for c, type_ in table_types().items() if type_ == "REAL"]
         rows = self.rows(protocol, **selection)
-        with reading(self.path, "a store of results"):
+        with translate_errors(self.path, "a store of results"):
             frame = pd.DataFrame([flat(row) for row in rows], columns=list(table_types()))
             return frame.astype(dict.fromkeys(numbers, "float64"))  # even where all are missing
 
@@ -326,6 +326,6 @@ class Store:
                 f"A table is a .csv or a .parquet file, by the end of its name; got {str(path)!r}."
             )
         rows = [flat(row) for row in self.rows(protocol, **selection)]
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             WRITERS[suffix(path)](partial, rows)
         return len(rows)

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._csv_file import TEXT, check_encoding, check_separator
 from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import form
+from dm2l.io._unpacking import suffix_of
 from dm2l.io._xlsx_file import EXCEL
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
@@ -285,7 +285,7 @@ def open_table(
 ) -> Table:
     """Read a table whose label columns the caller has named; ``blank`` may say that it is a no."""
     names = list(labels)
-    if not names and form(path) not in MATRIX_FORMATS:
+    if not names and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
@@ -299,7 +299,7 @@ def open_both(
     model_path: Path, path: Path, *, labels: bool = True, **reading: Any
 ) -> tuple[TableModel, Table]:
     """Load a model and read a table for it."""
-    if form(model_path) in _TABLES and form(path) not in _TABLES:
+    if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
         raise click.UsageError(
             f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
             f"{click.get_current_context().info_name} {path.name} {model_path.name}."

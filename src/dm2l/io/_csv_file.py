@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, reading
+from dm2l._utils.files import DataFileError, translate_errors
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import form, open_text, open_unpacked
-from dm2l.io._words import HOLES, are_codes
+from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
+from dm2l.io._words import MISSING_WORDS, are_codes
 from dm2l.io.cells import plain, records
 
 __all__ = ["TEXT", "CsvFile", "check_encoding", "check_separator"]
@@ -27,7 +27,9 @@ __all__ = ["TEXT", "CsvFile", "check_encoding", "check_separator"]
 TEXT = (".csv", ".tsv", ".tab", ".txt")
 
 # pandas compares letter by letter; columns of text are looked at once more.
-_SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
+_SPELT_HOLES = sorted(
+    {suffix_of for word in MISSING_WORDS for suffix_of in (word, word.upper(), word.title())}
+)
 _SPELT_HOLES.append("NaN")
 
 _SEPARATORS = ",;\t|"
@@ -79,13 +81,13 @@ class CsvFile:
         self._skip_blanks, self._in_memory = skip_blanks, whole
         head = self._head()
         if separator is None:
-            usual = "\t" if form(path) in (".tsv", ".tab") else ","
+            usual = "\t" if suffix_of(path) in (".tsv", ".tab") else ","
             # Spreadsheets of countries with a decimal comma write semicolons.
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
         self.decimal = self._point() if decimal is None else decimal
-        with reading(path, "a table with a header"):
+        with translate_errors(path, "a table with a header"):
             first = next(records(head, separator))
         cells = [plain(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
@@ -152,7 +154,7 @@ class CsvFile:
     def _problems(self) -> Iterator[None]:
         pandas = require("pandas", "io")
         with (
-            reading(self.path, "a table", pandas.errors.ParserWarning),
+            translate_errors(self.path, "a table", pandas.errors.ParserWarning),
             warnings.catch_warnings(),
         ):
             # Rows longer than the header: pandas would cut them off and only warn.
@@ -177,7 +179,7 @@ class CsvFile:
                 quotes += line.count('"')
         text = "".join(head).removeprefix("\ufeff")
         if not text:
-            raise DataFileError(self.path, "the file is empty", way_out="A header line is needed.")
+            raise DataFileError(self.path, "the file is empty", hint="A header line is needed.")
         return text
 
     def _point(self) -> str:
@@ -255,7 +257,7 @@ class CsvRows:
                 self._where,
                 f"row {self._row} has {found} cells, the header has {size}",
                 place=f"line {start}",
-                way_out="Make them agree.",
+                hint="Make them agree.",
             )
 
     def _fed(self) -> Iterator[str]:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
 from dm2l.io._csv_file import TEXT
 from dm2l.io._cutoffs import cutoffs_of
 from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import form
-from dm2l.io._words import Marks, as_number, commonest_pair, with_point
+from dm2l.io._unpacking import suffix_of
+from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
 from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
 from dm2l.io.cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion
@@ -67,12 +67,14 @@ def write_completion(
     if table.bunch is not None:
         spellings = [Spelling("1", "0")] * len(table.label_names)
         write = partial(_write_matrix, completion, table)
-    elif form(table.path) in PARQUET:
+    elif suffix_of(table.path) in PARQUET:
         spellings, write = _parquet_writer(completion, table, details is None)
-    elif form(table.path) in EXCEL:
-        spellings, write = _sheet_writer(completion, table, Marks(missing), details is None)
+    elif suffix_of(table.path) in EXCEL:
+        spellings, write = _sheet_writer(
+            completion, table, MissingMarkers(missing), details is None
+        )
     else:
-        spellings, write = _text_writer(completion, table, Marks(missing), details is None)
+        spellings, write = _text_writer(completion, table, MissingMarkers(missing), details is None)
     if details is not None:
         write_columns(Path(details), _details(completion, spellings))
     write(output)
@@ -83,7 +85,7 @@ def check_form(table: Table, output: Path) -> None:
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
     else:
-        suffix = form(table.path)
+        suffix = suffix_of(table.path)
         if suffix not in (*TEXT, *PARQUET, *EXCEL):
             raise ValueError(
                 "A table made of a data frame has no file that could be written again. Put "
@@ -160,7 +162,7 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
 
 
 def _text_writer(
-    completion: Completion, table: Table, marks: Marks, inline: bool
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
     byte_order_mark, text = read_source(table.path, table.encoding)
     lines = list(records(text, table.separator))
@@ -192,12 +194,12 @@ def _text_writer(
     def write(path: Path) -> None:
         if path.suffix.lower() in EXCEL:
             cells = (lines[i].cells for i in (header, *rows))
-            with whole_file(path) as partial:
+            with atomic_write(path) as partial:
                 write_sheet(partial, (_typed(record, table.decimal) for record in cells))
             return
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
@@ -213,10 +215,10 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
     return values
 
 
-def _misread(table: Table, row: int, k: int, cell: Any, way_out: str) -> ValueError:
+def _misread(table: Table, row: int, k: int, cell: Any, hint: str) -> ValueError:
     return ValueError(
         f"{table.path}: row {row + 1} was not read as it is written: label "
-        f"{table.label_names[k]!r} holds {cell!r}. {way_out}"
+        f"{table.label_names[k]!r} holds {cell!r}. {hint}"
     )
 
 
@@ -239,7 +241,7 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 
 
 def _sheet_writer(
-    completion: Completion, table: Table, marks: Marks, inline: bool
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
     values = read_sheet(table.path)  # of formulas what they gave, by which answers are spelt
     names = list(values.columns)
@@ -284,7 +286,7 @@ def _sheet_writer(
             put(rows[i], last, look if j % 2 else _shown(p[i]))
 
     def write(path: Path) -> None:
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             book.save(partial)
 
     return spellings, write
@@ -319,7 +321,7 @@ def _parquet_writer(
             content = content.append_column(next(added), look)
 
     def write(path: Path) -> None:
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             parquet.write_table(content, partial)
 
     return spellings, write

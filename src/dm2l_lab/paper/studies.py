@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l.labels._structure import Spectrum
 from dm2l_lab._circumstances import machine, versions
 from dm2l_lab.paper._convergence import Convergence, Course
@@ -32,7 +32,7 @@ def write(studies: list[Study]) -> None:
         "machine": machine(None),
         "studies": [_plain(found) for found in studies],
     }
-    with whole_file(PATH) as part:
+    with atomic_write(PATH) as part:
         part.write_text(json.dumps(record, separators=(",", ":")) + "\n")
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._results import Results, read_results
 from dm2l_lab._store import Store
@@ -163,5 +163,5 @@ def _unused(name: str, written: dict[Path, str], folder: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write a file so that there is never a part of it."""
-    with whole_file(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
