@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import lzma
 import os
 import stat
@@ -66,8 +67,10 @@ class DataFileError(ValueError):
 
 
 def printable(text: str) -> str:
-    """The text on one line, with blanks for control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """The text on one line: control characters, line ends and the like are spelt as in JSON."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 # What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of

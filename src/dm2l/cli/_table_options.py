@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 from click.core import ParameterSource
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._utils.files import printable
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._csv_file import TEXT, check_encoding, check_separator
 from dm2l.io._parquet_file import PARQUET
@@ -324,20 +324,8 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
 # ------------------------------------------------------------------- lines, problems, progress
 
 
-# Control characters, with which a terminal can be told anything; marks that turn the direction of
-# writing; ends of lines that few programs know; halves of characters.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    """Text that cannot talk to the terminal: control characters are spelt as JSON does."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line."""
+    """Print one line, in which names of the table can do nothing to the terminal."""
     click.echo(printable(text), err=err)
 
 
@@ -368,4 +356,5 @@ def warn(lines: Iterable[str]) -> None:
 
 def echo_json(result: Any) -> None:
     """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
-    say(json.dumps(plain_values(result), indent=1, ensure_ascii=False))
+    for line in json.dumps(plain_values(result), indent=1, ensure_ascii=False).split("\n"):
+        say(line)

@@ -17,13 +17,12 @@ from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import TEXT
+from dm2l.io._csv_file import TEXT, Record, quote, records, unquote
 from dm2l.io._cutoffs import cutoffs_of
 from dm2l.io._parquet_file import PARQUET
 from dm2l.io._unpacking import suffix_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
 from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
-from dm2l.io.cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
@@ -103,7 +102,7 @@ def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str,
     rows, labels = np.nonzero(completion.holes)
     filled = completion.filled
     answers = [
-        plain(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
+        unquote(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
         for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
     ]
     return {
@@ -167,7 +166,9 @@ def _text_writer(
     byte_order_mark, text = read_source(table.path, table.encoding)
     lines = list(records(text, table.separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
-    names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)]
+    names = [
+        unquote(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)
+    ]
     places = [names.index(name) for name in table.label_names]
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
@@ -176,7 +177,7 @@ def _text_writer(
     for row, i in enumerate(rows):
         cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
         for k in np.flatnonzero(completion.holes[row]).tolist():
-            if np.isnan(table.Y[row, k]) and plain(cells[places[k]]) not in marks:
+            if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
                 raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
@@ -184,12 +185,12 @@ def _text_writer(
             if inline and p == p:
                 number = f"{p:.4f}".replace(".", table.decimal)
                 look = "yes" if completion.look[row, k] else "no"
-                added[2 * k : 2 * k + 2] = raw(number, table.separator), look
+                added[2 * k : 2 * k + 2] = quote(number, table.separator), look
         cells += added
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
         new = _new_names(table.label_names, names, str(table.path))
-        lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in new)
+        lines[header].cells.extend(quote(name, table.separator, always=quoted) for name in new)
 
     def write(path: Path) -> None:
         if path.suffix.lower() in EXCEL:
@@ -208,7 +209,7 @@ def _text_writer(
 def _typed(cells: list[str], decimal: str) -> list[Any]:
     """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
     values: list[Any] = []
-    for cell in map(plain, cells):
+    for cell in map(unquote, cells):
         point = with_point(cell, decimal)
         number = _NUMBER.fullmatch(point)
         values.append(cell or None if number is None else float(point) if number[1] else int(point))

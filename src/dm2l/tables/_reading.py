@@ -147,9 +147,7 @@ def read_table(
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
-    frame = file.frame(text)
-    codes = file.codes(frame, text)
-    frame[list(codes.columns)] = codes
+    frame = file.frame(text, keep_codes=True)
     return split_columns(path, frame, names, chosen, answers, **text_form)
 
 
