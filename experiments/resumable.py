@@ -17,9 +17,17 @@ Cell = dict[str, Any]
 
 
 def stored(path: Path) -> list[Cell]:
-    """Lines of a file; the last may have been cut off where a process was ended."""
+    """Lines of a file; those that were cut off where a process was ended are left out."""
     lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    return [row for line in lines if (row := _whole(line)) is not None]
+
+
+def _whole(line: str) -> Cell | None:
+    try:
+        found: Cell = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return found
 
 
 def one_thread() -> None:
@@ -74,13 +82,17 @@ def _timed(compute: Callable[..., Cell], cell: Cell, end: float) -> Cell | None:
 
 
 def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.Namespace) -> None:
-    """Compute what is not in ``options.out`` yet; after ``options.minutes`` start no more."""
+    """Compute what is not in ``options.out`` yet; after ``options.minutes`` start no more.
+
+    A row is on the disk once it is told of. Cells that fail are named, and tried again next time.
+    """
     one_thread()
     names = list(cells[0])
     done = {json.dumps({name: row[name] for name in names}) for row in stored(options.out)}
     todo = [cell for cell in cells if json.dumps(cell) not in done]
     print(f"{len(todo)} of {len(cells)} cells to compute", flush=True)
     end, failed, finished = time.time() + 60 * options.minutes, 0, 0
+    _end_last_line(options.out)
     context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
     with (
         ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
@@ -100,7 +112,14 @@ def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.N
                 if finished % 100 == 0:
                     print(f"{finished} of {len(todo)}", flush=True)
     if failed:
-        raise SystemExit(f"{failed} cells broke")
+        raise SystemExit(f"{failed} cells failed; the same command tries them again")
+
+
+def _end_last_line(path: Path) -> None:
+    """Begin a new line where a process was ended within a row, whose cell is computed again."""
+    if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        with path.open("a") as file:
+            file.write("\n")
 
 
 def options(description: str | None, results: str, seeds: int) -> argparse.ArgumentParser:
