@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.persistence._archive import Archive, ModelFileError, brief, new_member
-from dm2l.sparse_input import sparse_from_parts
 
 KINDS = "biufcUSmM"
 _MAGIC = b"\x93NUMPY\x01\x00"

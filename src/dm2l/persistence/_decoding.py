@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.arrays import home, like
+from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS, check_sparse
 from dm2l.persistence._encoding import MAX_DEPTH, Json
@@ -127,7 +127,7 @@ class Decoder:
         if "library" not in node or self._target is None:
             return array
         if name not in self._moved:
-            self._moved[name] = like(array, self._target)
+            self._moved[name] = asarray_like(array, self._target)
         return self._moved[name]
 
     def _pay(self, size: int) -> None:
@@ -159,7 +159,7 @@ class Decoder:
             for curves in ("slopes", "lengths"):
                 self._pay(_CURVE * math.prod(getattr(attributes.get(curves), "shape", (0,))))
         if attributes.get("_home", "numpy") != "numpy":
-            attributes["_home"] = home(self._target)
+            attributes["_home"] = device_name(self._target)
         return CODECS[name].build(state)
 
     def _sparse(self, node: dict[str, Any], depth: int) -> Any:

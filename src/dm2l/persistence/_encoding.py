@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dm2l.arrays import home, is_foreign, to_numpy
+from dm2l._utils.arrays import device_name, is_non_numpy, to_numpy
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._objects import CODECS, NAMES
 from dm2l.persistence._sklearn import Slot, swap
@@ -47,7 +47,7 @@ class Encoder:
             return value if math.isfinite(value) else {"kind": "float", "value": str(value)}
         if isinstance(value, np.generic):
             return self._scalar(value, place)
-        if is_foreign(value) or type(value) in (np.ndarray, np.memmap):
+        if is_non_numpy(value) or type(value) in (np.ndarray, np.memmap):
             return self._array(value, place, depth)
         if type(value) is list:
             return [self.encode(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
@@ -79,8 +79,8 @@ class Encoder:
             name = f"arrays/{len(self.arrays)}.npy"
             self.arrays[name] = array
             node = {"kind": "array", "member": name}
-            if is_foreign(value):
-                node["library"] = home(value)
+            if is_non_numpy(value):
+                node["library"] = device_name(value)
         else:
             raise _unable(value, place)
         self._seen[id(value)] = value, node

@@ -16,26 +16,27 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from dm2l.auto import AutoClassifier, Columns, Features, Stack
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._columns import Columns
+from dm2l._auto._features import Features
+from dm2l._auto._stack import Stack
+from dm2l._classifier import DM2LClassifier
+from dm2l._search._search import DM2LClassifierCV
+from dm2l._solvers.kernels._fourier import FourierMap
+from dm2l._solvers.kernels._kernel import Kernel
 from dm2l.baselines import available
-from dm2l.calibration import Calibrator
 from dm2l.chemistry import MorganFingerprints
-from dm2l.classifier import DM2LClassifier
-from dm2l.coupling import (
-    Combiner,
-    Coupling,
-    DenseCovariance,
-    FactorCovariance,
-    Later,
-    Promise,
-    TrainingRows,
-)
+from dm2l.completion import ErrorRateBound
+from dm2l.completion._calibration import Calibrator
+from dm2l.completion._combine import Combiner
+from dm2l.completion._covariance import DenseCovariance, FactorCovariance
+from dm2l.completion._estimator import Coupling
+from dm2l.completion._later import Later
+from dm2l.completion._rows import TrainingRows
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.kernels import FourierMap, Kernel
-from dm2l.labels import Labels
+from dm2l.labels._labels import Labels
 from dm2l.model_selection import Interval, MultilabelKFold, MultilabelShuffleSplit
 from dm2l.persistence._archive import ModelFileError, brief
-from dm2l.search import DM2LClassifierCV
 
 State = dict[str, dict[str, Any]]
 
@@ -61,7 +62,7 @@ _OTHERS: tuple[type, ...] = (
     MorganFingerprints,
     MultilabelKFold,
     MultilabelShuffleSplit,
-    Promise,
+    ErrorRateBound,
     Stack,
     TrainingRows,
 )

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from dm2l.files import FAULTS
+from dm2l._utils.files import FAULTS
 from dm2l.persistence._archive import Archive, ModelFileError, brief, new_member
 from dm2l.persistence._arrays import check_hash, check_sparse_member, read_header
 from dm2l.persistence._manifest import MAX_JSON, check_made
@@ -32,7 +32,7 @@ _OLDEST = (0, 16)
 _SCHEMA = "schema.json"
 _OWN = (
     "dm2l.persistence._sklearn.Slot",
-    "dm2l.baselines._filling.HolesAreNegatives",
+    "dm2l.baselines._filling.ZeroFillClassifier",
     "dm2l.tables._pipeline.TableColumns",
     # Of transformers of tables, and nothing that runs: the dtype that SimpleImputer was fitted to,
     # and the list of other columns of an older ColumnTransformer.
@@ -204,7 +204,7 @@ def _skops() -> Any:
         import skops.io
     except ImportError as error:
         raise ImportError(
-            "A model with scikit-learn objects in it (a pipeline, OneVsRestMasked) needs skops: "
+            "A model with scikit-learn objects (pipeline, MaskedOneVsRestClassifier) needs skops: "
             "pip install 'dm2l[io]'."
         ) from error
     found = tuple(map(int, re.findall(r"\d+", skops.__version__)[:2]))
