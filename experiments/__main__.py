@@ -55,13 +55,20 @@ def main() -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    from experiments.resumable import FailedCells
     from experiments.run import run
 
     names = ("datasets", "methods", "rates", "masks", "repetitions", "device", "have", "minutes")
     chosen = {name: getattr(arguments, name) for name in names}
     jobs = (os.cpu_count() or 1) if arguments.jobs == -1 else arguments.jobs
+    failed = []
     for name in arguments.protocols:
-        run(PROTOCOLS[name], arguments.out, jobs=jobs, **chosen)
+        try:
+            run(PROTOCOLS[name], arguments.out, jobs=jobs, **chosen)
+        except FailedCells as error:  # which stops no other protocol
+            failed.append(f"{name}: {error}")
+    if failed:
+        sys.exit("\n".join(failed))
 
 
 def _report(arguments: argparse.Namespace) -> None:

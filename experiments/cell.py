@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,19 @@ from sklearn.utils import check_random_state
 
 import dm2l
 from dm2l import metrics
-from dm2l.arrays import to_numpy
+from dm2l._utils.arrays import to_numpy
 from dm2l.datasets import content_hash, duplicate_groups, load_dataset
 from experiments.protocols import MASKS, NO_MASK, Cell, Method, Protocol
 
 CONVENTIONS = ("published", "default")  # of metrics, on rows where they are undefined
+# By the names of columns.
+RANKINGS: dict[str, Callable[..., Any]] = {
+    "ranking_loss": metrics.ranking_loss,
+    "average_precision": metrics.average_precision,
+    "coverage": metrics.coverage,
+    "instance_auc": metrics.instance_auc,
+    "label_auc": metrics.label_auc,
+}
 _INSIDE = ("best_estimator_", "search_", "estimator_")  # where models keep the one they fitted
 
 Rows = NDArray[np.intp]
@@ -185,14 +193,8 @@ def _measure(
     found: dict[str, Any] = {}
     for convention in CONVENTIONS:
         chosen: Any = {} if convention == "default" else {"convention": convention}
-        for name in (
-            "ranking_loss",
-            "average_precision",
-            "coverage",
-            "instance_auc",
-            "label_auc",
-        ):
-            found[f"{convention}_{name}"] = getattr(metrics, name)(Y, scores, **chosen)
+        for name, metric in RANKINGS.items():
+            found[f"{convention}_{name}"] = metric(Y, scores, **chosen)
         found[f"{convention}_one_error"] = metrics.one_error(Y, scores)
         found[f"{convention}_hamming_loss"] = (
             math.nan if predictions is None else metrics.hamming_loss(Y, predictions)

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dm2l.plots.diagrams import critical_difference_diagram
-from dm2l.plots.panels import (
+from dm2l.plots._diagrams import critical_difference_diagram
+from dm2l.plots._panels import (
     COLOURS,
     FONT,
     RATE,

@@ -12,17 +12,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l.arrays import is_foreign
+from dm2l._search._staging import StagedSearch
+from dm2l._solvers.features import column_variances
+from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
     GLOCALClassifier,
-    HolesAreNegatives,
     LEMLClassifier,
     LSMLClassifier,
     MLLRCClassifier,
+    ZeroFillClassifier,
 )
-from dm2l.features import column_variances
 from dm2l.model_selection import MultilabelKFold, get_metric
-from dm2l.search import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
 
@@ -59,9 +59,9 @@ def searched(lambda_ds: list[float], scoring: str = "quality", **options: Any) -
     return Pipeline([("scale", UnitVarianceScaler()), ("search", StagedSearch(search))])
 
 
-def missing_as_negative(**options: Any) -> HolesAreNegatives:
+def missing_as_negative(**options: Any) -> ZeroFillClassifier:
     """A search on labels in which every missing one was read as negative."""
-    return HolesAreNegatives(searched(**options))
+    return ZeroFillClassifier(searched(**options))
 
 
 def leml_tuned(**grid: Any) -> Pipeline:
@@ -129,7 +129,7 @@ class UnitVarianceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._checked(X, reset=False) / self.scale_
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        if is_foreign(X):
+        if is_non_numpy(X):
             return X
         return validate_data(
             self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dm2l.masks import hide_per_label, hide_per_row, hide_uniform
+from dm2l.simulate import simulate_per_label, simulate_per_row, simulate_uniform
 from experiments import models
 
-MASKS = {"per_row": hide_per_row, "uniform": hide_uniform, "per_label": hide_per_label}
+MASKS = {"per_row": simulate_per_row, "uniform": simulate_uniform, "per_label": simulate_per_label}
 NO_MASK = "none"  # the mask of a cell in which every label is observed
 
 # -- methods, cells and protocols ---------------------------------------------------------------
@@ -125,9 +125,7 @@ class Protocol:
                         for method in self.methods:
                             chosen = method.name in chosen_methods and mask in chosen_masks
                             if chosen and method.runs_on(dataset):
-                                yield Cell(
-                                    self.name, dataset, mask, rate, repetition, method.name
-                                )
+                                yield Cell(self.name, dataset, mask, rate, repetition, method.name)
 
     def _chosen(self, what: str, chosen: Iterable[Any] | None, known: Iterable[Any]) -> list[Any]:
         """Those of the known that were chosen, in the protocol's order."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dm2l.plots.ranks import nemenyi_critical_difference
+from dm2l.plots._ranks import nemenyi_critical_difference
 from experiments import studies
 from experiments.comparisons import (
     LEVEL,
@@ -22,9 +22,9 @@ from experiments.comparisons import (
     ridge_pairs,
     won,
 )
-from experiments.figures import figures, rank_figure
+from experiments.figures import figures
 from experiments.paper_tables import markdown
-from experiments.published import BY_NAME, PAPER_MEASURES, Measure
+from experiments.published import PAPER_MEASURES, Measure
 from experiments.results import Results, paired_means
 
 # Of nine methods; the paper uses it for its six.
@@ -122,16 +122,14 @@ def _measure_table(results: Results, measure: Measure) -> str:
     return markdown((f"{measure.name} {arrow}", "ρ", "n", *results.methods), rows)
 
 
-def _against_best(
-    results: Results, variants: list[str], cells: pd.DataFrame
-) -> Iterator[str]:
+def _against_best(results: Results, variants: list[str], cells: pd.DataFrame) -> Iterator[str]:
     counts = Counter(cells["outcome"])
     yield (
-        f"In {won(cells)} of the paper's {len(cells)} cells the best of {', '.join(variants)} is at "
-        f"least as good as the best published figure of any method, both rounded to three decimals "
-        f"({counts['better']} better, {counts['equal']} equal); {counts['worse']} are worse, "
-        f"{counts['missing']} have no results. Published figures rest on masks per row, and those "
-        "of Tmc2007-500 on its old edition."
+        f"In {won(cells)} of the paper's {len(cells)} cells the best of {', '.join(variants)} is "
+        "at least as good as the best published figure of any method, both as they would be "
+        f"printed ({counts['better']} better, {counts['equal']} equal); {counts['worse']} are "
+        f"worse, {counts['missing']} have no results. Published figures rest on masks per row, and "
+        "those of Tmc2007-500 on its old edition."
     )
     names = [measure.name for measure in PAPER_MEASURES]
     rows = []
@@ -161,11 +159,9 @@ def _beside(beside: pd.DataFrame) -> Iterator[str]:
 
 def _plain(frame: pd.DataFrame) -> str:
     """A data frame with three decimals."""
-    rows = [
-        [f"{v:.3f}" if isinstance(v, float) and c != "rate" else v for c, v in zip(row.index, row)]
-        for _, row in frame.iterrows()
-    ]
-    return markdown(frame.columns, rows)
+    shown = frame.assign(rate=frame["rate"].map("{:g}".format)).astype(object)
+    rows = shown.map(lambda value: f"{value:.3f}" if isinstance(value, float) else value)
+    return markdown(frame.columns, rows.to_numpy())
 
 
 def _against_ridge(results: Results, pairs: list[tuple[str, str]]) -> Iterator[str]:
@@ -211,7 +207,7 @@ def _ranks(blocks: list[BlockStatistics]) -> Iterator[str]:
         f"{PAPER_BLOCKS} blocks, from the constant {PAPER_CONSTANT} of nine methods; the right one "
         f"gives {right:.3f}."
     )
-    rows = [
+    tests = [
         (
             *(block.measure.name, len(block.methods), len(block.blocks)),
             *(f"{block.friedman.chi_square:.2f}", _p(block.friedman.p_value)),
@@ -220,9 +216,9 @@ def _ranks(blocks: list[BlockStatistics]) -> Iterator[str]:
         )
         for block in blocks
     ]
-    yield markdown(("measure", "methods", "blocks", "χ²", "p", "F", "p (F)", "difference"), rows)
+    yield markdown(("measure", "methods", "blocks", "χ²", "p", "F", "p (F)", "difference"), tests)
     yield "Wilcoxon's signed-rank test of pairs, two-sided; Holm's correction within a measure."
-    rows = [
+    pairs = [
         (
             *(block.measure.name, block.methods[pair.first], block.methods[pair.second]),
             *(pair.wins, pair.ties, pair.losses, f"{pair.median_difference:+.4f}"),
@@ -232,7 +228,7 @@ def _ranks(blocks: list[BlockStatistics]) -> Iterator[str]:
         for pair in block.pairs
     ]
     head = ("measure", "first", "second", "won", "tied", "lost", "median gain", "p", "p (Holm)")
-    yield markdown(head, rows)
+    yield markdown(head, pairs)
 
 
 def _p(p: float) -> str:

@@ -156,9 +156,9 @@ class Results:
 
     def line(self, dataset: str, rate: float, measure: str) -> pd.DataFrame:
         """Values of a measure: a row for each repetition, a column for each method."""
-        table = self._tables[measure]
-        if (dataset, rate) not in table.index.droplevel("repetition"):
-            return table.iloc[:0].droplevel(["dataset", "rate"])
+        table = self._tables.get(measure)
+        if table is None or (dataset, rate) not in table.index.droplevel("repetition"):
+            return pd.DataFrame(columns=list(self.methods), dtype=float)
         return table.loc[(dataset, rate)]
 
 
@@ -187,4 +187,3 @@ def stored_results(protocols: str, mask: str = "per_row") -> Results:
 @cache
 def _stored_rows() -> pd.DataFrame:
     return read(RESULTS / "cells.parquet")
-

@@ -16,6 +16,10 @@ from typing import Any
 Cell = dict[str, Any]
 
 
+class FailedCells(SystemExit):
+    """Cells failed, and all others were computed."""
+
+
 def stored(path: Path) -> list[Cell]:
     """Lines of a file; those that were cut off where a process was ended are left out."""
     lines = path.read_text().splitlines() if path.exists() else []
@@ -84,7 +88,7 @@ def _timed(compute: Callable[..., Cell], cell: Cell, end: float) -> Cell | None:
 def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.Namespace) -> None:
     """Compute what is not in ``options.out`` yet; after ``options.minutes`` start no more.
 
-    A row is on the disk once it is told of. Cells that fail are named, and tried again next time.
+    Cells that fail are named, and stop no other; the next run computes them again.
     """
     one_thread()
     names = list(cells[0])
@@ -112,7 +116,7 @@ def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.N
                 if finished % 100 == 0:
                     print(f"{finished} of {len(todo)}", flush=True)
     if failed:
-        raise SystemExit(f"{failed} cells failed; the same command tries them again")
+        raise FailedCells(f"{failed} cells failed; the same command computes them again")
 
 
 def _end_last_line(path: Path) -> None:

@@ -24,9 +24,7 @@ def agreement() -> Counter[tuple[str, str]]:
         for measure in PAPER_MEASURES:
             key = printed_as[row["dataset"]], row["rate"], measure.name, "DM2L-nl"
             value = row[f"published_{measure.metric}"]
-            found[row["dataset"], row["method"]] += measure.reproduced(
-                value, figures[key]
-            )
+            found[row["dataset"], row["method"]] += measure.reproduced(value, figures[key])
     return found
 
 

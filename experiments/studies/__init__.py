@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dm2l import DM2LClassifier
+from dm2l._utils.files import whole_file
 from dm2l.datasets import load_dataset
-from dm2l.files import whole_file
-from dm2l.labels import Spectrum
+from dm2l.labels._structure import Spectrum
 from experiments.cell import circumstances, draw
 from experiments.models import UnitVarianceScaler
 from experiments.protocols import KERNEL, Method, Protocol

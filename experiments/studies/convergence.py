@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.classifier import DM2LClassifier
-from dm2l.labels import Signs, signs
+from dm2l import DM2LClassifier
+from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import signs
 
 Numbers = NDArray[np.float64]
 
@@ -60,12 +61,12 @@ class _Clock(TextIOBase):
         return len(text)
 
 
-def _course(model: DM2LClassifier, X: Any, Y: Any, label_mask: Any) -> Course:
+def _course(model: DM2LClassifier, X: Any, Y: Any) -> Course:
     """Fit, and tell how it went."""
     start, clock = time.perf_counter(), _Clock()
     with warnings.catch_warnings(), redirect_stderr(clock):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the course says it better
-        model.fit(X, Y, label_mask=label_mask)
+        model.fit(X, Y)
     # A model without nuclear norms is solved at once: its start is its end.
     stamps = [np.nan, *clock.stamps] if clock.stamps else [time.perf_counter()]
     return Course(model.objective_history_.astype(np.float64), np.array(stamps) - start)
@@ -79,7 +80,6 @@ def convergence(
     solvers: Sequence[str] = ("lbfgs", "cccp", "published"),
     tol: float = 1e-8,
     max_iter: Mapping[str, int] | None = None,
-    label_mask: Any = None,
 ) -> Convergence:
     """Follow solvers to the minimum of the objective that an estimator stands for.
 
@@ -97,20 +97,19 @@ def convergence(
             f"and {max_iter!r}."
         )
     if "published" in solvers:
-        marks = {name: getattr(estimator, name) for name in ("missing_label", "absent_label")}
-        _check_common_objective(estimator, signs(Y, label_mask=label_mask, **marks))
+        marks = {name: getattr(estimator, name) for name in ("missing_label", "missing_as")}
+        _check_common_objective(estimator, signs(Y, **marks))
     settings = estimator.get_params(deep=False) | {"verbose": 10, "tol": tol, "warm_start": False}
     courses = {
         name: _course(
             DM2LClassifier(**(settings | {"solver": name, "max_iter": limits[name]})),
             X,
             Y,
-            label_mask,
         )
         for name in solvers
     }
     tight = {"solver": "lbfgs", "tol": 0.01 * tol, "max_iter": 5000}
-    best = _course(DM2LClassifier(**(settings | tight)), X, Y, label_mask)
+    best = _course(DM2LClassifier(**(settings | tight)), X, Y)
     lowest = min(float(course.objective.min()) for course in (best, *courses.values()))
     if not lowest > 0:
         raise ValueError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dm2l.plots.panels import (
+from dm2l.plots._panels import (
     COLOURS,
     PARAMETERS,
     Frame,
@@ -31,7 +31,6 @@ def label_rank_figure(ranks: LabelRanks) -> Figure:
     A dot is the group of a label. Bars are random rows, as many as the group has, from the least
     to the greatest of the draws: below them a label brings low rank of its own. The line across
     is the whole label matrix. Lines of singular values end at the rank.
-
     """
     frame = Frame(None, 3, columns=3, height=2.6)
     sizes = np.array([group.shape[0] for group in ranks.groups.values()])
@@ -74,7 +73,6 @@ def convergence_figure(study: Convergence) -> Figure:
 
     Iterations of "cccp" and "published" are rounds. A point at the lowest objective itself has no
     place on the log axis.
-
     """
     frame = Frame(None, 2, columns=2, height=2.8)
     styles = series_styles(list(study.courses))
@@ -99,22 +97,18 @@ def sensitivity_figure(
     studies: Mapping[str, Sensitivity],
     *,
     parameter: str = "lambda_d",
-    at: Mapping[str, float] | None = None,
-    metrics: Sequence[str] = METRICS,
 ) -> Figure:
     """Draw metrics over the values of a parameter, on a log axis.
 
     Lines are means over repetitions, bands one standard deviation either way. A value of 0 has no
     place on the axis: its mean is a thin dotted line across.
-
     """
-    fixed = dict(at or {})
-    frame = Frame(None, len(metrics), columns=2, height=2.2)
+    frame = Frame(None, len(METRICS), columns=2, height=2.2)
     styles = series_styles(list(studies))
     counts = {len(table) for study in studies.values() for table in study.scores.values()}
-    for ax, metric in zip(frame.panels, metrics, strict=True):
+    for ax, metric in zip(frame.panels, METRICS, strict=True):
         for name, study in studies.items():
-            values, table = study.along(parameter, metric, at=fixed.get(name))
+            values, table = study.along(parameter, metric)
             mean, deviation = spread(column[np.isfinite(column)] for column in table.T)
             on, colour = values > 0, styles[name]["color"]
             ax.plot(values[on], mean[on], label=name, **styles[name])

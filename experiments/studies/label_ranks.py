@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dm2l.labels import Spectrum, parse_labels
+from dm2l.labels._parsing import parse_labels
+from dm2l.labels._structure import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +25,14 @@ class LabelRanks:
 
 
 def label_ranks(
-    Y: Any, *, draws: int = 5, random_state: Any = 0, label_names: Any = None, **reading: Any
+    Y: Any, *, draws: int = 5, random_state: Any = 0, label_names: Any = None
 ) -> LabelRanks:
     """Compare the rank of a label matrix with the ranks of the groups ``Y_k``.
 
     The matrix is that of the signs, 0 where a label is missing, which adds to the ranks. ``Y_k``
     has the rows in which label ``k`` is an observed positive; labels without one have no group.
     """
-    labels = parse_labels(Y, **reading)
+    labels = parse_labels(Y)
     T = labels.signs
     found = labels.names if label_names is None else label_names
     names = [str(name) for name in (range(T.shape[1]) if found is None else found)]

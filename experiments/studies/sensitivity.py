@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
-from dm2l import metrics
-from dm2l.labels import ConstantLabelWarning, parse_labels, signs
-from dm2l.search import DM2LClassifierCV
+from dm2l import ConstantLabelWarning, DM2LClassifierCV
+from dm2l.labels._parsing import parse_labels, signs
+from experiments.cell import RANKINGS
 from experiments.published import PAPER_MEASURES
 
 Numbers = NDArray[np.float64]
@@ -33,97 +33,33 @@ class Sensitivity:
     sigmas: Numbers | None
     scores: dict[str, Numbers]
 
-    def along(
-        self, parameter: str, metric: str, *, at: float | None = None
-    ) -> tuple[Numbers, Numbers]:
-        """Values of one parameter, and the metric of each repetition at them.
-
-        ``at`` is the value of the other parameter, to three digits, if it has several.
-        """
-        if metric not in self.scores:
-            raise ValueError(f"There is no {metric!r} here, only {', '.join(self.scores)}.")
+    def along(self, parameter: str, metric: str) -> tuple[Numbers, Numbers]:
+        """Values of the parameter that varies, and the metric of each repetition at them."""
+        values, axis = (self.lambda_ds, 1) if parameter == "lambda_d" else (self.sigmas, 2)
         table = self.scores[metric]
-        if parameter == "lambda_d":
-            others = np.full(1, np.nan) if self.sigmas is None else self.sigmas
-            return self.lambda_ds, table[:, _place(others, at, "sigma")]
-        if parameter != "sigma" or self.sigmas is None:
-            raise ValueError(f"{parameter!r} does not vary here.")
-        return self.sigmas, table[:, :, _place(self.lambda_ds, at, "lambda_d")]
+        if values is None or table.shape[axis] > 1:
+            raise ValueError(f"{parameter!r} is not what alone varies here.")
+        return values, table.squeeze(axis)
 
     @classmethod
     def join(cls, parts: Sequence[Sensitivity]) -> Self:
         """Repetitions over one grid, together."""
         first = parts[0]
-        for part in parts:
-            same = part.scores.keys() == first.scores.keys() and all(
-                np.array_equal(np.asarray(getattr(part, name)), np.asarray(getattr(first, name)))
-                for name in ("lambda_ds", "sigmas")
-            )
-            if not same:
-                raise ValueError("Only studies with the same grid and metrics can be joined.")
         scores = {m: np.concatenate([part.scores[m] for part in parts]) for m in first.scores}
         return cls(first.lambda_ds, first.sigmas, scores)
-
-    @classmethod
-    def from_search(
-        cls, results: Mapping[str, Any], *, alpha: float | None = None, metric: str = "score"
-    ) -> Self:
-        """Scores of a search, from its ``cv_results_``, with its folds as repetitions."""
-        ridges = np.asarray(results["param_alpha"], dtype=np.float64)
-        ridge = np.unique(ridges)[_place(np.unique(ridges), alpha, "alpha")]
-        rows = np.flatnonzero(ridges == ridge)
-        gammas = results.get("param_gamma")
-        folds = [name for name in results if name.startswith("split")]
-        table = np.array([results[f"split{i}_test_score"] for i in range(len(folds))])
-        keys = [
-            (i, results["param_lambda_d"][row], None if gammas is None else gammas[row])
-            for i in range(len(folds))
-            for row in rows
-        ]
-        return cls._of(keys, {metric: table[:, rows].ravel()})
-
-    @classmethod
-    def _of(cls, keys: Sequence[tuple[int, Any, Any]], values: Mapping[str, ArrayLike]) -> Self:
-        """Spread values over the grid that their (repetition, lambda_d, gamma) span."""
-        _, repetition = np.unique([key[0] for key in keys], return_inverse=True)
-        lambda_ds, j = np.unique(np.array([key[1] for key in keys], float), return_inverse=True)
-        sigmas, i = None, np.zeros(len(keys), dtype=np.intp)
-        if keys[0][2] is not None:
-            for _, _, gamma in keys:
-                if isinstance(gamma, str):
-                    raise ValueError(f"gamma='{gamma}' tells no sigma: give gammas as numbers.")
-            gammas = np.array([key[2] for key in keys], dtype=np.float64)
-            sigmas, i = np.unique(1 / np.sqrt(2 * gammas), return_inverse=True)
-        shape = (repetition.max() + 1, i.max() + 1, len(lambda_ds))
-        scores = {}
-        for name, column in values.items():
-            scores[name] = np.full(shape, np.nan)
-            scores[name][repetition, i, j] = column
-        return cls(lambda_ds, sigmas, scores)
-
-
-def _place(values: Numbers, at: float | None, name: str) -> int:
-    """Where a value stands among those of a parameter."""
-    if at is None and len(values) == 1:
-        return 0
-    nearest = 0 if at is None else int(np.argmin(np.abs(values - at)))
-    if at is None or not np.isclose(values[nearest], at, rtol=1e-3, atol=0.0):
-        raise ValueError(f"{name} must be one of {', '.join(f'{v:g}' for v in values)}; got {at}.")
-    return nearest
 
 
 class _Marks:
     """A metric for a search that keeps all the metrics and returns where it put them."""
 
-    def __init__(self, convention: str) -> None:
-        self._options: Any = {} if convention == "default" else {"convention": convention}
+    def __init__(self) -> None:
         self.found: list[list[float]] = []
 
     def __call__(self, Y: Any, scores: Any) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # nan says as much
             self.found.append(
-                [float(getattr(metrics, m)(Y, scores, **self._options)) for m in METRICS]
+                [float(RANKINGS[m](Y, scores, convention="published")) for m in METRICS]
             )
         return float(len(self.found) - 1)
 
@@ -137,7 +73,6 @@ def sensitivity(
     sigmas: Sequence[float] | None = None,
     alpha: float = 1.0,
     *,
-    convention: str = "published",
     label_mask: Any = None,
     **settings: Any,
 ) -> Sensitivity:
@@ -163,7 +98,7 @@ def sensitivity(
     stack = sp.vstack if sp.issparse(X) or sp.issparse(X_test) else np.concatenate
     rows = np.arange(len(T) + len(T_test))
     both = np.concatenate([T, T_test])
-    marks = _Marks(convention)
+    marks = _Marks()
     search = DM2LClassifierCV(
         **(
             {
@@ -185,7 +120,13 @@ def sensitivity(
         # Of labels that are constant over training and test rows together: says little here.
         warnings.simplefilter("ignore", ConstantLabelWarning)
         search.fit(stack([X, X_test]), np.where(both == 0, np.nan, both > 0))
-    grid = Sensitivity.from_search(search.cv_results_)
-    found = np.array(marks.found)[grid.scores["score"].astype(np.intp)]
-    scores = {name: found[..., m] for m, name in enumerate(METRICS)}
-    return Sensitivity(grid.lambda_ds, grid.sigmas, scores)
+    results = search.cv_results_
+    values, column = np.unique(results["param_lambda_d"].astype(np.float64), return_inverse=True)
+    widths, line = None, np.zeros(len(column), dtype=np.intp)
+    if sigmas is not None:
+        gammas = results["param_gamma"].astype(np.float64)
+        widths, line = np.unique(1 / np.sqrt(2 * gammas), return_inverse=True)
+    table = np.full((1, line.max() + 1, len(values), len(METRICS)), np.nan)
+    table[0, line, column] = np.array(marks.found)[results["split0_test_score"].astype(np.intp)]
+    scores = {name: table[..., m] for m, name in enumerate(METRICS)}
+    return Sensitivity(values, widths, scores)
