@@ -40,7 +40,7 @@ def copy_of_the_sources(folder):
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, folder)
     (folder / "src/dm2l").mkdir(parents=True)
-    for name in ("__init__.py", "masks.py", "py.typed"):
+    for name in ("__init__.py", "simulate.py", "py.typed"):
         shutil.copy(ROOT / "src/dm2l" / name, folder / "src/dm2l")
     return folder
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l import DM2LClassifier
 from dm2l.labels._entries import Signs
-from dm2l.labels._parsing import signs
+from dm2l.labels._matrix import signs
 
 Numbers = NDArray[np.float64]
 

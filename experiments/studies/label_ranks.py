@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dm2l.labels._parsing import parse_labels
+from dm2l.labels._matrix import parse_labels
 from dm2l.labels._structure import Spectrum
 
 

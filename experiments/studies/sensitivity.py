@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
 from dm2l import ConstantLabelWarning, DM2LClassifierCV
-from dm2l.labels._parsing import parse_labels, signs
+from dm2l.labels._matrix import parse_labels, signs
 from experiments.cell import RANKINGS
 from experiments.published import PAPER_MEASURES
 

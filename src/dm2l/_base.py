@@ -49,8 +49,8 @@ from dm2l.completion._label_errors import suspects
 from dm2l.completion._later import Later
 from dm2l.completion._rows import TrainingRows, row_order
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._labels import Labels
-from dm2l.labels._parsing import observed_classes, parse_labels
+from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._parsing import observed_classes
 from dm2l.pu import ClassPrior
 from dm2l.pu._prior import class_prior_of
 from dm2l.pu._reading import read_ticks
@@ -301,17 +301,17 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        labels, entries = self._weigh(labels, sample_weight, label_weight)
+        labels = self._weigh(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
-            learn(X, labels.signs, *weighed(entries))
+            learn(X, labels.signs, *weighed(labels.entries))
             if self._unlabelled and not self._learnable.any():
                 nothing = ClassPrior(*np.zeros((3, 0)))
                 self.__dict__ |= nothing.attributes(self._learnable, self._constant)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
-            self._fit_decisions(X, labels.signs, *weighed(entries))
+            self._fit_decisions(X, labels.signs, *weighed(labels.entries))
         return self
 
     @property
@@ -319,7 +319,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Whether what is not ticked may be positive."""
         return self._learns_ticks and self.missing_as == "unlabelled"
 
-    def _weigh(self, labels: Labels, *weights: Any) -> tuple[Labels, EntryWeights | None]:
+    def _weigh(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
         """Labels that count; unlabelled ones as negatives, with what was said as targets."""
         if not self._unlabelled:
             return labels.apply_weights(*weights)
@@ -330,7 +330,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.class_prior is not None:
             class_prior_of(self.class_prior, labels.signs)  # of all rows; of some it may be less
         T, entries = read_ticks(labels.signs)
-        return replace(labels, signs=T), entries
+        return replace(labels, signs=T, entries=entries)
 
     def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
@@ -353,7 +353,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _selection(self) -> LearnableMask:
         return LearnableMask(self._learnable, self._constant, self._keep)
 
-    def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
+    def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
         if Y is None:
             parse_labels(Y)
         if self.missing_as == "unlabelled" and not self._learns_ticks:
@@ -371,9 +371,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
-    def _set_label_attributes(self, labels: Labels) -> None:
+    def _set_label_attributes(self, labels: LabelMatrix) -> None:
         # A fitted model carries the form of its training labels, not the labels.
-        self._labels = replace(labels, signs=labels.signs[:0].copy())
+        self._labels = labels.without_rows()
         self.classes_: Any = labels.classes
         names: Any = labels.names
         if labels.classes is None:
@@ -862,7 +862,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         no = np.zeros(len(p), dtype=bool)
         return LabelErrors(row[order], label[order], no, p[order], false_alarms)
 
-    def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
+    def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> LabelMatrix:
         """Labels of new rows, which may be all missing but must have the model's columns."""
         shape = np.shape(Y) if not hasattr(Y, "shape") else Y.shape
         if len(shape) != 2 or shape[1] != len(self.label_names_):

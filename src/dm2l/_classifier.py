@@ -21,7 +21,7 @@ from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
 from dm2l.labels._form import LabelForm
-from dm2l.labels._labels import Labels
+from dm2l.labels._matrix import LabelMatrix
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks, SufficientStatistics
@@ -598,7 +598,7 @@ class DM2LClassifier(MissingLabelClassifier):
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
-            known = Labels(signs, "multilabel", None, None, 0, np.dtype(np.int64))
+            known = LabelMatrix.of_signs(signs)
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
@@ -644,7 +644,7 @@ class DM2LClassifier(MissingLabelClassifier):
             stream = Stream.begun(self._by_blocks(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows
 
-    def _by_blocks(self, labels: Labels) -> SolverConfig:
+    def _by_blocks(self, labels: LabelMatrix) -> SolverConfig:
         """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""
         fitting = SolverConfig.of(self)
         return fitting if labels.kind == "multilabel" else replace(fitting, coupling=None)

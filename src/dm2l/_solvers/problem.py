@@ -113,15 +113,6 @@ class Problem:
 
     All rows are at hand, as one block; :class:`GramProblem` is the same problem where
     they are not.
-
-    Parameters
-    ----------
-    features : Features
-        Gives the scores.
-    objective : Objective
-        Loss and nuclear norms of the scores.
-    alpha : float
-        Ridge on everything but the intercept.
     """
 
     def __init__(self, features: Features, objective: Objective, alpha: float) -> None:

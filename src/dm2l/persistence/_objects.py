@@ -34,7 +34,7 @@ from dm2l.completion._estimator import Coupling
 from dm2l.completion._later import Later
 from dm2l.completion._rows import TrainingRows
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.labels._labels import Labels
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import Interval, MultilabelKFold, MultilabelShuffleSplit
 from dm2l.persistence._archive import ModelFileError, brief
 
@@ -57,7 +57,7 @@ _OTHERS: tuple[type, ...] = (
     FourierMap,
     Interval,
     Kernel,
-    Labels,
+    LabelMatrix,
     Later,
     MorganFingerprints,
     MultilabelKFold,
@@ -129,8 +129,7 @@ def _with_form(attributes: dict[str, Any]) -> dict[str, Any]:
     if "_labels" in attributes or "label_names_" not in attributes:
         return attributes
     c = len(attributes["label_names_"])
-    signs = np.zeros((0, c), dtype=np.int8)
-    form = Labels(signs, "multilabel", None, None, negative=0, dtype=np.dtype(np.int64))
+    form = LabelMatrix.of_signs(np.zeros((0, c), dtype=np.int8))
     rest = {"_home": "numpy", "_calibrator": None, "thresholds_": np.zeros(c)}
     learnt = {"_learnable": np.ones(c, dtype=bool), "_constant": attributes.get("offset_")}
     return {"_labels": form, **rest, **learnt, **attributes}
