@@ -70,9 +70,7 @@ def test_cells_of_other_files_are_not_run_again(data, tmp_path, capfd, in_this_p
     assert len(read(stored, out)) == 8
 
 
-def test_failures_are_named_and_tried_again(
-    data, tmp_path, capfd, in_this_process
-):
+def test_failures_are_named_and_tried_again(data, tmp_path, capfd, in_this_process):
     protocol, out = tiny(RIDGE, BROKEN, datasets=("one",), rates=(1.0,)), tmp_path / "rows.jsonl"
     for cells in ("4 of 4", "2 of 2"):
         with pytest.raises(resumable.FailedCells, match="2 cells failed"):
@@ -96,9 +94,7 @@ def test_results_of_another_split_other_settings_or_other_data_are_not_mixed(
 ):
     protocol, out = tiny(RIDGE, datasets=("one",)), tmp_path / "rows.jsonl"
     run(protocol, out, repetitions=1)
-    with pytest.raises(
-        ValueError, match=r"another split: test_size=0\.4 instead of .*=0\.5"
-    ):
+    with pytest.raises(ValueError, match=r"another split: test_size=0\.4 instead of .*=0\.5"):
         run(replace(protocol, test_size=0.5), out)
     other = replace(RIDGE, options={"alpha": 2.0, "coupling": None})
     with pytest.raises(ValueError, match=r"another settings of 'ridge': .*1\.0.*instead of.*2\.0"):
