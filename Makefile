@@ -38,7 +38,7 @@ FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest test-torch test-labelstudio browser fuzz fits kills lint docs docs-source docs-links bench reproduce-quick reproduce release lock clean
+.PHONY: help demo test test-oldest test-torch test-labelstudio browser fuzz fits kills lint docs docs-source docs-links walk bench reproduce-quick reproduce release lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html;
 
 docs-links: .venv/docs/$(READY) docs-source  ## whether the addresses in the documentation answer
 	$(SPHINX) --builder linkcheck build/docs/source/docs build/docs/linkcheck
+
+walk: .venv/test/$(READY)  ## how far calls go through the library, and how large it is
+	$(TEST_ENV) .venv/test/bin/python benchmarks/walk.py
 
 bench: .venv/demo/$(READY)  ## time the solvers
 	.venv/demo/bin/python benchmarks/fit.py

@@ -146,7 +146,7 @@ def _try_cases(
 ) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
-    memory.available_memory = lambda: BYTES
+    memory._probe = lambda: BYTES
     _mat.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
@@ -183,7 +183,7 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds, peak = sum(os.times()[:4]) - start, _peak() - before
-    if peak > BYTES:
+    if peak > min(target.most, BYTES):
         finding = finding or f"{peak} bytes of memory"
     return Outcome(number, path.name, result, round(seconds, 4), peak, finding)
 

@@ -50,6 +50,7 @@ def tables(folder: Path) -> None:
         archive.writestr(zipfile.ZipInfo("table.csv"), content)
     frame = pd.read_csv(folder / "table.csv")
     frame.to_parquet(folder / "table.parquet", compression="gzip")
+    frame.to_excel(folder / "table.xlsx", index=False)
     frame["t_a"] = frame["t_a"].map({"yes": 1.0, "no": 0.0})
     frame.drop(columns=["phase", "note"]).to_parquet(folder / "numbers.parquet", compression="gzip")
 

@@ -18,6 +18,7 @@ from dm2l import DM2LClassifier
 from dm2l._utils.files import FAULTS
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
+from dm2l.io._xlsx_file import edit_sheet
 from dm2l.outofcore import RowBlocks, SufficientStatistics
 from dm2l.persistence import load_model, save_model
 from dm2l.review import Journal
@@ -26,6 +27,7 @@ from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
 from fuzz.mutations import mutate, unpacked
 from fuzz.records import change_journal
+from fuzz.workbooks import craft
 
 FILE = (ValueError, OSError)
 
@@ -38,6 +40,7 @@ class Target:
     read: Callable[[Path], Any]
     change: Callable[[bytes, random.Random], bytes] = mutate
     documented: tuple[type[Exception], ...] = FILE
+    most: int = 2**30  # bytes of memory above what was in use
 
 
 def _kept(*names: str) -> Callable[[Path], list[Path]]:
@@ -57,6 +60,19 @@ def _kept(*names: str) -> Callable[[Path], list[Path]]:
 def _read(path: Path) -> None:
     table = path.name.endswith((".csv", ".tsv", ".parquet", ".gz", ".bz2", ".xz", ".zip"))
     read_table(path, "t_*" if table else None)
+
+
+def _craft(content: bytes, rng: random.Random) -> bytes:
+    """A crafted workbook, or a good one with damage."""
+    return craft(content, rng) if rng.random() < 0.75 else mutate(content, rng)
+
+
+def _read_workbook(path: Path) -> None:
+    """Read a sheet as a table, and open it as `complete` does to write into it."""
+    try:
+        read_table(path, "t_*")
+    finally:
+        edit_sheet(path)
 
 
 def _read_typed(path: Path) -> None:
@@ -143,6 +159,7 @@ def _draw(_: bytes, rng: random.Random) -> bytes:
 ARCHIVES = ("table.csv.gz", "table.csv.bz2", "table.csv.xz", "table.csv.zip")
 TARGETS = {
     "table": Target(_kept("table.csv", "table.tsv", "quoted.csv", "table.parquet"), _read),
+    "workbook": Target(_kept("table.xlsx"), _read_workbook, _craft, most=500 * 10**6),
     "numbers": Target(_kept("table.csv", "table.parquet", "quoted.csv"), _read_typed),
     "archive": Target(_kept(*ARCHIVES), _read, unpacked),
     "arff": Target(_kept("m.arff", "s.arff"), _read),

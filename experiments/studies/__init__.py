@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dm2l import DM2LClassifier
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l.datasets import load_dataset
 from dm2l.labels._structure import Spectrum
 from experiments.cell import circumstances, draw
@@ -123,7 +123,7 @@ def figures(found: Study) -> Iterator[tuple[str, str, Figure]]:
 def write(studies: list[Study], path: Path = STORED) -> None:
     """Store studies, with versions and machine."""
     record = circumstances() | {"studies": [_plain(found) for found in studies]}
-    with whole_file(path) as part:
+    with atomic_write(path) as part:
         part.write_text(json.dumps(record, separators=(",", ":")) + "\n")
 
 
