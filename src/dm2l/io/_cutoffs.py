@@ -11,8 +11,6 @@ from math import inf
 from dm2l._utils.files import DataFileError
 from dm2l.io._columns import ColumnRequestError, match_columns
 
-__all__ = ["Cutoff", "cutoffs_of"]
-
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"

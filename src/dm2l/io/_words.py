@@ -9,23 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._columns import match_columns
 from dm2l.io._cutoffs import cutoffs_of, undecided
-
-__all__ = [
-    "MISSING_WORDS",
-    "LabelReader",
-    "LabelVocabulary",
-    "MissingMarkers",
-    "are_codes",
-    "by_label",
-    "commonest_pair",
-    "label_targets",
-    "parse_boolean",
-    "parse_tick_or_boolean",
-]
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
@@ -319,6 +307,13 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     if not missing.any():
         return (values == 1).astype(np.int8)
     return np.where(missing, np.nan, (values == 1).astype(np.float64))
+
+
+def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
+    """The Bunch of every reader: what the file does not say is None, but labels have no columns."""
+    target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
+    silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
+    return Bunch(**{"data": data, "target": target, **silent, **known})
 
 
 def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
