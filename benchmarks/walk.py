@@ -36,7 +36,7 @@ SOURCE = ROOT / "src" / "dm2l"
 EXPERIMENTS = ROOT / "experiments"
 BASE_CLASS = SOURCE / "_base.py"
 FOLDER = f"{SOURCE}{os.sep}"
-# Qualified names of the functions that read labels, whatever they come in.
+# Qualified names of the functions that every reading of labels goes through once.
 LABEL_READERS = ("parse_labels",)
 
 # The most that each figure may be.
