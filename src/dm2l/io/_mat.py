@@ -25,8 +25,8 @@ from dm2l._utils.child_process import ChildEndedError, script_output
 from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
 from dm2l._utils.memory import available_memory, check_memory
 from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, read_into
-from dm2l.io._words import label_targets, make_bunch
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
 _NEWER = "In MATLAB, write it again with save(..., '-v7')."

@@ -19,8 +19,8 @@ from sklearn.utils import Bunch
 from dm2l._utils.files import DataFileError, translate_errors
 from dm2l._utils.memory import check_memory, check_width
 from dm2l.io._columns import check_distinct
+from dm2l.io._label_reader import make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, open_unpacked
-from dm2l.io._words import make_bunch
 
 Base = bool | Literal["auto"]
 
