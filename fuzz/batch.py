@@ -15,7 +15,6 @@ import random
 import resource
 import select
 import signal
-import sqlite3
 import sys
 import time
 import traceback
@@ -95,7 +94,7 @@ def changed(kind: str, target: Target, seeds: Any, number: int) -> tuple[str, by
     name, content = seeds[rng.randrange(len(seeds))]
     try:
         content = target.change(content, rng)
-    except (*FAULTS, OSError, MemoryError, sqlite3.Error):  # changed beyond further changes
+    except (*FAULTS, OSError, MemoryError):  # changed beyond further changes
         content = flip(content, rng)
     return name.replace("seed", "case"), content
 

@@ -140,7 +140,7 @@ JOURNEYS = {
         [
             Step("version", "--version"),
             Step("help", "--help"),
-            *(Step(name, f"{name} --help") for name in COMMANDS if name != "experiment"),
+            *(Step(name, f"{name} --help") for name in COMMANDS),
         ],
     ),
     "demo": Journey(

@@ -21,7 +21,6 @@ from dm2l._utils.files import DataFileError, check_regular, translate_errors
 from dm2l.io import _mat, read_arff, read_csv, read_mat, read_npz, read_parquet, read_svmlight
 from dm2l.outofcore import RowBlocks
 from dm2l.tables import read_table
-from dm2l_lab import Store
 
 GIB = 2**30
 
@@ -274,8 +273,6 @@ def test_four_hundred_million_rows_in_a_small_parquet_file_are_refused(tmp_path,
     match = "a table of 402653184 rows and 2 columns takes about 24.0 GiB"
     refused(read_parquet, path, 1, match=match)
     refused(read_table, path, 1, match=match)
-    with Store(":memory:") as store:
-        refused(store.merge, path, match=match)
 
 
 def test_a_parquet_file_of_repeated_rows_is_refused_unread(tmp_path, two_gigabytes):
