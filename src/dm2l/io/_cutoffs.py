@@ -20,7 +20,7 @@ _CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of a ``value``, as written, are a yes."""
+    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are a yes."""
 
     side: str
     value: str
