@@ -28,8 +28,8 @@ from sklearn.utils.validation import (
 
 from dm2l._utils.arrays import (
     asarray_like,
-    check_finite,
     check_columns,
+    check_finite,
     check_magnitude,
     checked_numbers,
     device_name,
