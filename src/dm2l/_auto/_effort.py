@@ -115,10 +115,7 @@ def to_stderr(line: str) -> None:
 
 def memory_budget(max_memory: float | None) -> float:
     """Bytes to use: those given, or three quarters of the free ones."""
-    if max_memory is not None:
-        return float(max_memory)
-    free = available_memory()
-    return 2.0**31 if free is None else 0.75 * free
+    return 0.75 * available_memory(2**31) if max_memory is None else float(max_memory)
 
 
 class LabelProgress:
