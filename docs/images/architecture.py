@@ -78,10 +78,11 @@ def draw() -> str:
             middle = 'text-anchor="middle"'
             parts.append(text(round(x + box_width / 2, 1), y + 16, package, 12, middle))
         for steps, at, colour in ((FIT_STEPS, 450, FIT), (TABLE_STEPS, 745, TABLE)):
-            words = [steps[package] for package in packages if package in steps]
+            words = [steps[name] for name in packages if name in steps]
             if words:
                 parts.append(text(at, y + 16, words[0], 12, f'fill="{colour}"'))
-                start = at - 24 if at > 450 and FIT_STEPS.keys() & set(packages) else left + width + 4
+                beside = at > 450 and FIT_STEPS.keys() & set(packages)
+                start = at - 24 if beside else left + width + 4
                 parts.append(
                     f'<path d="M{start} {y + 12}H{at - 6}" stroke="{colour}" stroke-opacity="0.3"/>'
                 )
