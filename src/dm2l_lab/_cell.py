@@ -223,8 +223,8 @@ def _measure(
         chosen: Any = {} if convention == "default" else {"convention": convention}
         found: dict[str, Any] = {
             "ranking_loss": metrics.ranking_loss(Y, scores, **chosen),
-            "average_precision": metrics.average_precision(Y, scores, **chosen),
-            "coverage": metrics.coverage(Y, scores, **chosen),
+            "average_precision": metrics.label_ranking_average_precision(Y, scores, **chosen),
+            "coverage": metrics.coverage_error(Y, scores, **chosen),
             "instance_auc": metrics.instance_auc(Y, scores, **chosen),
             "label_auc": metrics.label_auc(Y, scores, **chosen),
             "one_error": one_error,

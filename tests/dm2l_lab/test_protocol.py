@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dm2l import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.metrics import average_precision, ranking_loss
+from dm2l.metrics import label_ranking_average_precision, ranking_loss
 from dm2l.model_selection import MultilabelKFold
 from dm2l_lab import (
     Cell,
@@ -60,7 +60,7 @@ def test_settings_tell_apart_what_gives_other_results_and_nothing_else():
         grid(),
         grid(cv=MultilabelKFold(3, random_state=2)),
         grid(scoring=functools.partial(ranking_loss, convention="paper")),
-        grid(scoring=functools.partial(average_precision, convention="published")),
+        grid(scoring=functools.partial(label_ranking_average_precision, convention="published")),
         grid(param_grid={"onevsrestmasked__estimator__max_depth": [2, 4]}),
         MaskedRidgeClassifier(),
         DM2LClassifier(),

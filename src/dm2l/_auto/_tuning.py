@@ -18,7 +18,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from dm2l._search._search import DM2LClassifierCV
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
-from dm2l.metrics import label_skill
+from dm2l.metrics._selection import label_discrimination
 
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
@@ -46,13 +46,13 @@ class Setting(NamedTuple):
 
 
 def skill(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
-    """:func:`dm2l.metrics.label_skill`, 0 where no label shows both answers.
+    """Label discrimination, 0 where no label shows both answers.
 
     On Tox21 correlations alone choose kernels that are too wide and norms that are too weak.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value: Any = label_skill(Y, scores)
+        value: Any = label_discrimination(Y, scores)
         return float(np.nan_to_num(value))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels import Cooccurrence, Implication
+from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.plots._canvas import (
     LINE,
     Numbers,

@@ -201,7 +201,7 @@ def evaluate_table(
                 chosen.append(settings)
             scores = model.decision_function(X)
             yes = model.predict(X) == 1
-            found = measure(hidden, scores, model.predict_proba(X), yes, "observed")
+            found = measure(hidden, scores, model.predict_proba(X), yes, estimate=False)
             plain = ALONE if name == COUPLED else name
             measured[plain].append(found | unknown)
             precision[plain].append(label_precision(hidden, scores))

@@ -17,7 +17,8 @@ from dm2l.baselines import (
     MLLRCClassifier,
     ZeroFillClassifier,
 )
-from dm2l.model_selection import MultilabelKFold, get_metric
+from dm2l.model_selection import MultilabelKFold
+from dm2l.model_selection._scorers import get_metric
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._scaling import UnitVarianceScaler
 from dm2l_lab._settings import Method
@@ -55,13 +56,13 @@ def quality(Y: Any, scores: Any) -> float:
     float
         Larger is better.
     """
-    precision = get_metric("average_precision", holes="observed")(Y, scores)
+    precision = get_metric("label_ranking_average_precision", estimate=False)(Y, scores)
     return precision + neg_ranking_loss(Y, scores)
 
 
 def neg_ranking_loss(Y: Any, scores: Any) -> float:
     """Ranking loss of observed labels, its sign turned; parameters are those of ``quality``."""
-    return get_metric("neg_ranking_loss", holes="observed")(Y, scores)
+    return get_metric("neg_ranking_loss", estimate=False)(Y, scores)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:

@@ -15,7 +15,7 @@ from dm2l.baselines import MaskedRidgeClassifier, ZeroFillClassifier
 from dm2l.datasets import catalogue, make_missing_multilabel
 from dm2l_lab import UnitVarianceScaler, protocols
 from dm2l_lab.paper._methods import neg_ranking_loss, quality, score
-from observed_metrics import average_precision, ranking_loss
+from observed_metrics import label_ranking_average_precision, ranking_loss
 
 
 @parametrize_with_checks([UnitVarianceScaler()])
@@ -59,7 +59,9 @@ def test_quality_uses_observed_labels_only():
     X, T = oracle.draw_problem(0, 40, 5, 4)
     Y = np.where(T == 0, np.nan, T > 0)
     scores = np.random.default_rng(1).standard_normal(Y.shape)
-    assert quality(Y, scores) == average_precision(Y, scores) - ranking_loss(Y, scores)
+    assert quality(Y, scores) == label_ranking_average_precision(Y, scores) - ranking_loss(
+        Y, scores
+    )
     model = MaskedRidgeClassifier().fit(X, Y)
     assert score(model, X, Y) == quality(Y, model.decision_function(X))
 
