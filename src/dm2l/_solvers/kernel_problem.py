@@ -166,6 +166,11 @@ class KernelPreconditioner(Preconditioner):
         A = A - self.rho * self._ones * b
         return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
 
+    def rounding(self, gradient: Any) -> Any:
+        """Rounding error of slopes, by label: ``F`` is a difference of ``gradient`` and ``A``."""
+        xp = array_namespace(gradient)
+        return float(np.finfo(np.float64).eps) / self.rho * xp.sum(gradient**2, axis=0)
+
     def again(self, problem: SmoothProblem) -> Preconditioner:
         """That of the same problem after other entries have become known; the last one."""
         assert isinstance(problem, KernelProblem)

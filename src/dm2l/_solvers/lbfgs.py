@@ -181,9 +181,9 @@ class _Descent:
             direction = -self._precondition(point.gradient)
             slope = self._inner(point.gradient, direction)
         if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
-            self._model, direction = None, -point.gradient
+            self._model, direction = None, -self._preconditioner.step(point.gradient)
             slope = self._inner(point.gradient, direction)
-        return direction, slope
+        return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
         """A step whose end is seen at another smoothing; none where the exact objective rises."""

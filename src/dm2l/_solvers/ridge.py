@@ -47,18 +47,23 @@ def conjugate_gradients(
     residual = right - hessian(V)
     direction = preconditioner.step(residual)
     size = inner(residual, direction)
-    goal = tol**2 * inner(right, first)
+    floor = preconditioner.rounding(right)
+    goal = xp.maximum(tol**2 * inner(right, first), floor)
+    zero = xp.zeros_like(size)
     tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
         image = hessian(direction)
-        step = size / xp.maximum(inner(image, direction), tiny)
+        bend = inner(image, direction)
+        # Labels that are done wait for the others: rounding errors lead nowhere.
+        step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
         turned = preconditioner.step(residual)
         fresh = inner(residual, turned)
-        direction = turned + (fresh / xp.maximum(size, tiny)) * direction
+        share = xp.where(size > floor, fresh / xp.maximum(size, tiny), zero)
+        direction = turned + share * direction
         size = fresh
     return V
 
