@@ -108,8 +108,8 @@ def find_places(given: Given | Listed, k: int) -> Places:
     signs = truth.at(labels)
     # A stable sort by "not observed" moves the observed ones up and keeps their order.
     order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
-    signs, labels = (np.take_along_axis(part, order, axis=1) for part in (signs, labels))
-    return Places(labels, signs, truth, w)
+    first = np.take_along_axis(labels, order, axis=1)
+    return Places(first, np.take_along_axis(signs, order, axis=1), truth, w)
 
 
 def _check_list(scores: tuple[Any, ...], shape: tuple[int, int]) -> NDArray[np.intp]:

@@ -113,7 +113,7 @@ def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Ar
     if S.ndim == 1 and labels.n_labels == 1:
         S = S[:, None]
     if S.shape != labels.signs.shape:
-        raise ValueError(f"y_true has shape {labels.signs.shape}, but {what} has shape {S.shape}.")
+        raise ValueError(f"Labels have shape {labels.signs.shape}, but {what} has shape {S.shape}.")
     refuse_shuffled(labels.names, getattr(y_score, "columns", None), what)
     if not np.isfinite(S).all():
         row, column = np.argwhere(~np.isfinite(S))[0]

@@ -12,7 +12,7 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._structure import Spectrum
-from dm2l.metrics._reading import signs_and_scores
+from dm2l.metrics._reading import check_scores
 from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
 from dm2l.plots._panels import COLOURS, series_styles
 
@@ -156,7 +156,7 @@ class SingularValuesDisplay:
             Drawn.
         """
         T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
-        T, scores = signs_and_scores(LabelMatrix.of_signs(T), scores)
+        scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
         return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod

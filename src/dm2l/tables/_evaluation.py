@@ -194,7 +194,7 @@ def evaluate_table(
             if name == COUPLED:
                 filled = fill_holes(model, X, left)
                 p = filled.probabilities
-                found = measure(hidden, p, p, filled.positive, "observed")
+                found = measure(hidden, p, p, filled.positive, estimate=False)
                 measured[COUPLED].append(found | unknown)
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])

@@ -243,7 +243,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
     search.set_params(missing_as="unlabelled").fit(X[:300], Y[:300])
     assert search.gamma_ == 0.01
     assert search.class_prior_.shape == (Y.shape[1],)
-    with pytest.raises(ValueError, match="cannot be estimated from ticks"):
+    with pytest.raises(ValueError, match="cannot be estimated from positive-unlabelled"):
         search.set_params(scoring="f1_macro").fit(X[:300], Y[:300])
 
 
