@@ -41,7 +41,10 @@ def _read_lines(path: Path) -> pd.DataFrame:
     for row in rows:
         row |= {name: None if row[name] is None else json.dumps(row[name]) for name in _NESTED}
     columns = [*KEY, "settings", "split", "data"]
-    return pd.DataFrame(rows, columns=None if rows else columns)
+    frame = pd.DataFrame(rows, columns=None if rows else columns)
+    # Where all are None, pandas would take them for objects.
+    numbers = [name for name in frame if name.startswith(("published_", "default_", "n_"))]
+    return frame.astype(dict.fromkeys(numbers, float))
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
