@@ -159,7 +159,7 @@ class _Cells:
                     raise ValueError(f"row {said} comes after row {number}")
                 number = number + 1 if said is None else int(said)
                 if number > _MOST_ROWS:
-                    self._parts.refuse("more rows than Excel has", f"row {said} of the sheet")
+                    self._parts.refuse("more rows than Excel has", f"row {number} of the sheet")
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
