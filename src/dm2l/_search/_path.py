@@ -25,6 +25,7 @@ from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._scores import above_zero
 
 # What this smoothing adds to the objective is no more than the usual tolerance of a search.
@@ -77,7 +78,7 @@ def score_paths(
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
-    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    labels = LabelMatrix.of_signs(T_test)
     selection = LearnableMask.of(T)
     if not selection.learnable.any():
         return part
@@ -103,7 +104,7 @@ def score_paths(
                 scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
                 for setting in batch:
                     if setting.W is not last:
-                        mark, last = judge(metric, visible, next(scores)), setting.W
+                        mark, last = judge(metric, labels, next(scores)), setting.W
                     judged.append((setting._replace(W=None), mark))  # of many, weights are much
         for setting, mark in judged:
             part.scores[setting.alpha, setting.place] = mark.result()

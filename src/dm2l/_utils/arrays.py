@@ -220,8 +220,8 @@ def check_columns(X: Any) -> None:
         used = len(np.unique(X.indices))
         raise ValueError(
             f"X has {n_columns} columns, of which {used} hold an entry. Weights for all of them "
-            f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. Leave out "
-            "columns without entries: X[:, numpy.unique(X.indices)]."
+            f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
+            "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
         )
 
 
