@@ -1,10 +1,9 @@
 """MATLAB files with a feature and a label matrix, read by scipy in a process of its own.
 
 scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
-process. No check beforehand can help that short of a second reader, so the process that dies is
-one that nobody needs. It starts in a third of a second, which is the price of every MATLAB file;
+process. No check beforehand can help that short of a second reader, so it runs in a process that may die. It starts in a third of a second, which is the price of every MATLAB file;
 data sets that are loaded often are better kept as npz archives. Numbers come back through a pipe
-as plain bytes, never as objects, and sparse matrices go through the one door.
+as plain bytes, never as objects, and sparse matrices are checked as all are.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
 
 
 def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
-    """Both with one row a sample; where several readings fit, the one that turns least."""
+    """Both with one row a sample; where several orientations fit, the one with fewest transposes."""
     if sp.issparse(Y):
         rows, columns = Y.shape
         check_memory(

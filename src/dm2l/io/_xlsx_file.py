@@ -231,7 +231,7 @@ class _Places(dict[str, int]):
 
 
 def _workbook(parts: Parts) -> tuple[str, str, str, Any]:
-    """Names of the parts with the first sheet, the texts and the styles; and when days begin."""
+    """Names of the parts with the first sheet, the texts and the styles, and the epoch of dates."""
     _, books = _relations(parts, "")
     book = books.get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
@@ -361,7 +361,7 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
 
 
 def _check_editable(parts: Parts) -> None:
-    """Refuse what openpyxl would make too much of: it reads all parts, and keeps every cell."""
+    """Refuse parts that openpyxl would make too much of: it reads all, and keeps every cell."""
     local = LocalNames()
     area = shared = longest = length = 0
     heading = False
