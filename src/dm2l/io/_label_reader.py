@@ -278,7 +278,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """The Bunch of a reader: keys that the file does not have are None, and labels have no columns."""
+    """The Bunch of a reader: keys that the file lacks are None, labels have no columns."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})
