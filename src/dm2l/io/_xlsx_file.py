@@ -146,9 +146,10 @@ class _Cells:
                 reference = given.get("r")
                 if reference is None:
                     place += 1
+                    if place >= MOST_COLUMNS:
+                        raise ValueError(f"row {number} has more columns than Excel")
                 else:
-                    letters = reference.removesuffix(digits)
-                    place = places[letters]
+                    place = places[reference.removesuffix(digits)]
             elif tag == "v" or tag == "t":
                 within = not hint
             elif tag == "rPh":

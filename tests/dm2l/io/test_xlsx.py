@@ -102,7 +102,7 @@ HOSTILE = {
         "more text than a file of its size",
     ),
     "many texts": ({"texts": "<si><t/></si>" * 1_500_000}, "more tags"),
-    "blank cells": ({"rows": f"<row>{'<c/>' * 4_500_000}</row>"}, "more tags"),
+    "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 300}, "more tags"),
     "a long comment": ({"rows": f"<!--{LONG}-->"}, "a tag or a comment"),
     "a long attribute": ({"rows": f"<row a='{LONG}'/>"}, "a tag or a comment"),
     "many attributes": (
@@ -112,6 +112,7 @@ HOSTILE = {
     "much of nothing": ({"rows": " " * 40_000_000}, "packed more tightly"),
     "a late row": ({"rows": "<row r='1048577'><c><v>1</v></c></row>"}, "more rows than Excel has"),
     "a row that goes back": ({"rows": "<row r='1'/>"}, "row 1 comes after row 2"),
+    "many columns": ({"rows": f"<row>{'<c/>' * 16_385}</row>"}, "more columns than Excel"),
     "a late column": ({"rows": "<row><c r='XFE3'><v>1</v></c></row>"}, "no column XFE"),
     "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "another row"),
     "two cells in a place": (
