@@ -101,8 +101,8 @@ HOSTILE = {
         {"texts": f"<si><t>{LONG}</t></si>", "rows": "<row><c t='s'><v>3</v></c></row>" * 50},
         "more text than a file of its size",
     ),
-    "many texts": ({"texts": "<si><t/></si>" * 100_000}, "more tags"),
-    "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 20}, "more tags"),
+    "many texts": ({"texts": "<si><t/></si>" * 200_000}, "more tags"),
+    "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 30}, "more tags"),
     "a long comment": ({"rows": f"<!--{LONG}-->"}, "a tag or a comment"),
     "a long attribute": ({"rows": f"<row a='{LONG}'/>"}, "a tag or a comment"),
     "many attributes": (
@@ -128,7 +128,7 @@ HOSTILE = {
     "another packing": ({"packing": zipfile.ZIP_LZMA}, "packed in a way that Excel does not use"),
 }
 EDITED = {
-    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 40_000 + "</cellXfs>"}, "more tags"),
+    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"}, "more tags"),
     "merged cells": (
         {"after": "<mergeCells><mergeCell ref='A5:XFD1048576'/></mergeCells>"},
         "merged cells cover more",
