@@ -271,8 +271,9 @@ class CheckedLines:
         self._open = re.compile(rf'{" *" if skip_blanks else ""}"')
         self._close = re.compile(rf'[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+')
         self._plain = re.compile(rf"[^{mark}\r\n]*+")
-        edge = rf'["\s{mark}]'
-        self._zero = re.compile(rf"(?:^|{edge})0\d+(?:{edge}|$)") if find_zeros else None
+        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
+        self._zero = zero if find_zeros else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.readline, "")
