@@ -34,6 +34,9 @@ _BLANK = 32
 _SPARSE, _SMALL = 10, 2**22
 # Letters of all cells, of which many may name the same text, for a byte of the file.
 _LETTERS, _LETTERS_PER_BYTE = 2**25, 100
+# Cells, and tags that become objects of openpyxl, which take 500 bytes each, in the smallest file.
+_CELLS, _OBJECTS = 2**18, 2**17
+_LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that become none
 # Cells that are merged, and letters of formulas that many cells share, in the smallest file.
 _MERGED, _SHARED = 2**17, 2**20
 _UNNAMED = 100  # columns without a name, where they are more than half
@@ -364,13 +367,17 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
 def _check_editable(parts: Parts) -> None:
     """Refuse parts that openpyxl would make too much of: it reads all, and keeps every cell."""
     local = LocalNames()
-    area = shared = longest = length = 0
+    cells = objects = area = shared = longest = length = 0
     heading = False
     boundaries = require("openpyxl.utils", "excel").range_boundaries
 
     def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal area, shared, length, heading
+        nonlocal cells, objects, area, shared, length, heading
         tag = local[tag]
+        cells += tag == "c"
+        objects += tag != "c" and tag not in _LIGHT
+        if cells > _CELLS + parts.packed or objects > _OBJECTS + parts.packed // 2:
+            parts.refuse("it has more tags than a table of its size")
         length, heading = 0, tag.endswith(("Header", "Footer"))
         if tag == "mergeCell":
             first, top, last, bottom = boundaries(given.get("ref", ""))

@@ -128,6 +128,7 @@ HOSTILE = {
     "another packing": ({"packing": zipfile.ZIP_LZMA}, "packed in a way that Excel does not use"),
 }
 EDITED = {
+    "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "more tags"),
     "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"}, "more tags"),
     "merged cells": (
         {"after": "<mergeCells><mergeCell ref='A5:XFD1048576'/></mergeCells>"},
@@ -197,6 +198,7 @@ def test_a_small_file_that_costs_much_is_refused(crafted, monkeypatch, parts, wo
 @pytest.mark.parametrize(("parts", "words"), EDITED.values(), ids=EDITED)
 def test_what_the_writer_would_make_much_of_is_refused_before(crafted, monkeypatch, parts, words):
     monkeypatch.setattr("dm2l.io._xlsx_file._EDITED_MARKS", 2**15)
+    monkeypatch.setattr("dm2l.io._xlsx_file._CELLS", 2**10)
     path = crafted(**parts)
     read_sheet(path)
     with pytest.raises(DataFileError, match=words):
