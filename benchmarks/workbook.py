@@ -54,7 +54,9 @@ def read(path: str, reader: str) -> None:
         read_table(path, "t_*")
     else:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        for _ in book.worksheets[0].iter_rows(values_only=True):
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # it announces the first row only
+        for _ in sheet.iter_rows(values_only=True):
             pass
     seconds = perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
