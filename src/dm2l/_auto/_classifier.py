@@ -25,7 +25,7 @@ from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import LearnableMask, MissingLabelClassifier
-from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
@@ -178,6 +178,7 @@ class AutoClassifier(MissingLabelClassifier):
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)
         if reset:
+            check_columns(X)
             self._home = "numpy"
             self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)

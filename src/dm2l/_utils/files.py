@@ -18,16 +18,6 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = [
-    "FAULTS",
-    "DataFileError",
-    "atomic_write",
-    "check_regular",
-    "damaged_file_error",
-    "printable",
-    "translate_errors",
-]
-
 
 class DataFileError(ValueError):
     """A file that cannot be read: which one, where in it, why, and what to do.

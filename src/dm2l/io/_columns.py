@@ -11,22 +11,6 @@ import numpy as np
 
 from dm2l._utils.files import DataFileError, printable
 
-__all__ = [
-    "LOOK",
-    "PROBABILITY",
-    "SCORE",
-    "ColumnRequestError",
-    "LabelNames",
-    "added_columns",
-    "check_distinct",
-    "choose_labels",
-    "fits",
-    "labels_without",
-    "match_columns",
-    "split_columns",
-]
-
-
 # Ends of the names of columns that dm2l itself adds to a label's.
 PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 

@@ -20,12 +20,9 @@ from sklearn.utils import Bunch
 from dm2l._utils.files import DataFileError, atomic_write, check_regular, translate_errors
 from dm2l._utils.memory import check_memory, check_width
 from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import check_distinct
+from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import read_into
-from dm2l.io._words import label_targets
-
-__all__ = ["map_array", "map_member", "read_members", "read_npz", "write_npz"]
 
 _WHAT = "an npz archive"
 _RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032

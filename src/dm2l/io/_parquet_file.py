@@ -13,8 +13,6 @@ from dm2l._utils.memory import check_memory
 from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import MEMORY_HINT
 
-__all__ = ["PARQUET", "open_parquet", "parquet_faults", "read_arrow", "read_frame"]
-
 PARQUET = (".parquet", ".pq")
 _FACTOR = 4.0  # bytes in memory for a byte of the unpacked table, as for text
 

@@ -19,16 +19,6 @@ from numpy.typing import NDArray
 from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
 from dm2l._utils.memory import available_memory, check_memory
 
-__all__ = [
-    "MEMORY_HINT",
-    "TEXT_FACTOR",
-    "open_text",
-    "open_unpacked",
-    "read_into",
-    "suffix_of",
-    "unpacked_name",
-]
-
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 

@@ -21,8 +21,6 @@ from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
-__all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet", "write_sheet"]
-
 EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0

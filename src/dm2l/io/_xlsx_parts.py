@@ -12,8 +12,6 @@ from dm2l._utils.files import DataFileError, check_regular
 from dm2l._utils.memory import check_memory
 from dm2l.io._unpacking import MEMORY_HINT
 
-__all__ = ["LocalNames", "Parts"]
-
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
 # Tags and attributes are what costs time and memory. The workbook of 100,000 x 50 cells in

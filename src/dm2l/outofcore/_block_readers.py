@@ -15,9 +15,9 @@ from dm2l._utils.files import DataFileError
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
+from dm2l.io._label_reader import LabelReader
 from dm2l.io._parquet_file import open_parquet, parquet_faults
 from dm2l.io._svmlight_file import open_rows
-from dm2l.io._words import LabelReader
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.

@@ -17,7 +17,7 @@ from dm2l.io._columns import check_distinct, choose_labels, fits, labels_without
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._parquet_file import PARQUET, read_frame
 from dm2l.io._unpacking import open_unpacked, suffix_of
-from dm2l.io._words import listed
+from dm2l.io._words import as_list
 from dm2l.io._xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
 
@@ -112,7 +112,7 @@ def read_table(
     if features_only:
         labels, positive, cutoffs = None, None, ()
     if suffix in MATRIX_FORMATS:
-        if listed(positive) or cutoffs:
+        if as_list(positive) or cutoffs:
             raise ValueError(
                 f"{path}: its labels are 0 and 1, of which 1 is the positive one; --positive and "
                 "--cutoff (positive=, cutoffs=) are for columns of a .csv or .parquet table."

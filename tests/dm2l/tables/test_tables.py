@@ -29,7 +29,7 @@ from dm2l._utils import memory
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._csv_file import quote, records, unquote
-from dm2l.io._words import LabelReader
+from dm2l.io._label_reader import LabelReader
 from dm2l.persistence import save_model
 from dm2l.tables import (
     Completion,
