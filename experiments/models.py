@@ -12,7 +12,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._search._staging import StagedSearch
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
@@ -23,6 +22,7 @@ from dm2l.baselines import (
     ZeroFillClassifier,
 )
 from dm2l.model_selection import MultilabelKFold, get_metric
+from experiments.staged import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
@@ -416,6 +417,24 @@ def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
         return metric(np.where(T == 0, np.nan, T > 0), *given, **options)
 
     return on_arrays
+
+
+def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
+    """First of two stages: ``alpha`` and ``gamma`` of masked ridge, which costs little."""
+    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
+
+
+def search_norms(
+    search: DM2LClassifierCV,
+    X: Any,
+    Y: Any,
+    ridge: DM2LClassifierCV,
+    alphas: Sequence[float] | None,
+) -> DM2LClassifierCV:
+    """Second of two stages: all ``lambda_ds``, at some ``alphas`` and the first's ``gamma``."""
+    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
+    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
+    return clone(search).set_params(**near).fit(X, Y)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
