@@ -29,7 +29,8 @@ from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
+from dm2l.model_selection import get_scorer_names
+from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -66,10 +67,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
         ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        missing) and scores that is larger for better scores. None is "two_way_ranking", or
-        "label_skill" if complete rows would have less than one positive, or less than one negative,
-        on average. With ``missing_as="unlabelled"`` positives are compared with all other entries,
-        which orders models as complete labels would for a few measures only; None is
+        missing) and scores that is larger for better scores. None is "ranking_and_discrimination",
+        or "label_discrimination" if complete rows would have less than one positive, or less than
+        one negative, on average. With ``missing_as="unlabelled"`` positives are compared with all
+        other entries, which orders models as complete labels would for a few measures only; None is
         "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
@@ -174,7 +175,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"got {self.scoring!r}."
             )
         if self._unlabelled and isinstance(self.scoring, str):
-            check_tick_scoring(self.scoring)
+            check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
@@ -277,7 +278,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
             scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
-        return get_judge(scoring)
+        return get_selection_metric(scoring)
 
     def _paths(
         self,
@@ -437,11 +438,11 @@ def search_norms(
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """Default metric: "label_skill" unless complete rows have both classes on average."""
+    """Default metric: "label_discrimination" unless complete rows have both classes on average."""
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
-    return "two_way_ranking" if in_rows else "label_skill"
+    return "ranking_and_discrimination" if in_rows else "label_discrimination"
 
 
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
