@@ -24,10 +24,12 @@ from dm2l._auto._parts import EnsembleContext, Part
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack
 from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
 
@@ -228,7 +230,8 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = Features.of(X, levels.astype(np.intp))
@@ -247,7 +250,6 @@ class AutoClassifier(MissingLabelClassifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._clock = task.clock
         weighing, coupling = WEIGHED * np.count_nonzero(T), COUPLED * T.shape[1] ** 3
         task.clock.plan(weighing + coupling)
         task.clock.owed = weighing + coupling
@@ -286,9 +288,12 @@ class AutoClassifier(MissingLabelClassifier):
         self.models_ = {part.name: part.model for part in models}
         self.leaderboard_ = board
         self._report(eta, T, fold)
+        if self.coupling is not None:
+            task.clock.say("coupling the labels")
+        return FitResult(leave_one_out_scores=2 * expit(eta) - 1, out_of_fold=True)
 
     def _report(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
-        selection = self._selection
+        selection = LearnableMask(self._learnable, self._constant, self._keep)
         names = self.label_names_[selection.learnable]
         folds = int(fold.max()) + 1
         self.estimate_ = {
@@ -301,7 +306,6 @@ class AutoClassifier(MissingLabelClassifier):
         self.held_out_ = selection.spread(p)
         self.held_out_folds_ = np.full(len(selection.keep), -1)
         self.held_out_folds_[selection.keep] = fold
-        self._honest = selection.spread(2 * p - 1)
 
     def features(self, X: Any) -> Any:
         """Rows as the linear and the kernel parts see them.
@@ -347,24 +351,10 @@ class AutoClassifier(MissingLabelClassifier):
     def _fit_nothing(self, X: Any) -> None:
         self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
 
-    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Floats:
-        held: Floats | None = self.__dict__.get("_honest_now")
-        if held is not None:
-            return held
-        # Of training rows the coupling remembers what their held-out scores were.
-        rows = getattr(self._coupling, "rows", None)
-        own = to_numpy(self._all_scores(X))
-        return own if rows is None else np.asarray(rows.honest(X, T, own))
-
-    def _fit_decisions(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        self._honest_now = self.__dict__.get("_honest")
-        clock = self.__dict__.pop("_clock", None)
-        if clock is not None and self.coupling is not None:
-            clock.say("coupling the labels")
-        try:
-            super()._fit_decisions(X, T, entries)
-        finally:
-            del self._honest_now
+    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+        # Those of the fit, where they differ from the model's own.
+        rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
+        return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     # -- predicting -----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,12 +14,13 @@ from sklearn.base import clone
 
 from dm2l._auto._effort import Effort, LabelByLabel, NoGainError, TimeBudget
 from dm2l._auto._tuning import Sample, Setting, ridge_settings, with_norms
-from dm2l._base import fold_inputs, weighed
 from dm2l._classifier import DM2LClassifier
+from dm2l._score_model import fold_inputs
 from dm2l._solvers.kernels._kernel import Kernel
 from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -139,12 +140,11 @@ class Part:
             task.clock.check()
             line = f"{self.name}: fold {number} of {len(task.folds)}"
             task.clock.say(line)
-            fold = clone(model)
-            fold._after_label = LabelByLabel(task.clock, line)
+            fold = clone(model._for_folds())
             fold.label_names_ = np.arange(task.T.shape[1])  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
-            part = None if task.entries is None else task.entries.take(train)
-            fold._learn(X_train, task.T[train], *weighed(part))
+            labels = replace(LabelMatrix.of_signs(task.T), entries=task.entries)[train]
+            fold._learn(X_train, labels, **_progress(fold, LabelByLabel(task.clock, line)))
             unseen = to_numpy(fold._all_scores(X_test))
             scores[test] = np.where(fold._learnable, unseen, np.nan)
             task.clock.tick()
@@ -156,17 +156,19 @@ class Part:
         task.clock.say(line)
         weights = None if task.entries is None else task.entries.weights
         Y = np.where(task.T == 0, np.nan, task.T > 0)
-        self.model._after_label = LabelByLabel(task.clock, line, stops=False)
-        try:
-            self.model.fit(self.rows(task.X, task.F), Y, label_weight=weights)
-        finally:
-            del self.model._after_label  # of this fit alone
+        progress = _progress(self.model, LabelByLabel(task.clock, line, stops=False))
+        self.model._fit_arrays(self.rows(task.X, task.F), Y, label_weight=weights, **progress)
 
     def rows(self, X: Any, F: Any) -> Any:
         """The inputs that it takes."""
         if self.inputs == "features":
             return F
         return X.toarray() if self.inputs == "dense" and sp.issparse(X) else X
+
+
+def _progress(model: Any, on_label: Callable[[int, int], None]) -> dict[str, Any]:
+    """The argument of ``_learn`` that reports labels, for models that fit one after the other."""
+    return {"on_label": on_label} if isinstance(model, MaskedOneVsRestClassifier) else {}
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l._base import MissingLabelClassifier, fold_inputs, weighed
 from dm2l._classifier import DM2LClassifier
 from dm2l._fitting import SAFE_KERNELS, SolverConfig
+from dm2l._score_model import fold_inputs
 from dm2l._search._path import PathScores, score_paths
 from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import is_number
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -37,7 +39,7 @@ Rows = NDArray[np.intp]
 
 
 @dataclass(eq=False, repr=False)
-class DM2LClassifierCV(MissingLabelClassifier):
+class DM2LClassifierCV(PositiveUnlabelledClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
     All settings on the same rows share their features: a kernel matrix is computed once a
@@ -140,8 +142,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     verbose: int = 0
 
     _follows_input = True
-    _couples_itself = True
-    _learns_ticks = True
+    _leaves_one_out = True
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""
@@ -170,7 +171,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
-        if self._unlabelled and isinstance(self.scoring, str):
+        if self._pu and isinstance(self.scoring, str):
             check_tick_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
@@ -207,13 +208,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        before = self.__dict__.pop("best_estimator_", None)
-        if before is not None:
-            # Files of old have the state of the best estimator twice: nothing of it may stay.
-            for name in vars(before).keys() - self.get_params(deep=False).keys():
-                self.__dict__.pop(name, None)
+        if hasattr(self, "best_estimator_"):  # whose attributes would pass for this one's
+            del self.best_estimator_
         checked, labels = self._read(X, y, label_mask)
-        labels = self._weigh(labels, sample_weight, label_weight)
+        labels = self._prepare_labels(labels, sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, labels.entries)
         if self.refit:
@@ -283,7 +281,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         scoring = self.scoring
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
+            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
         metric = scoring if callable(scoring) else get_judge(scoring)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
@@ -393,14 +391,11 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return vars(best)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _cross_fit(
-        self, X: Any, T: Signs, entries: EntryWeights | None = None
-    ) -> NDArray[np.float64]:
-        return self.best_estimator_._cross_fit(X, T, *weighed(entries))
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
+        return self.best_estimator_._cross_fit(X, labels)
 
     def _score_labels(self, X: Any) -> Any:
-        best = self.best_estimator_
-        return SolverConfig.of(best).scores(X, vars(best), best._selection)
+        return self.best_estimator_._score_labels(X)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from dm2l._score_model import FitResult
+from dm2l._utils.parameters import check_choice
 from dm2l.baselines._linear import Holes, ImputedTargets, Inputs, IterativeBaseline, weighted_grams
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -302,14 +305,15 @@ class LEMLClassifier(IterativeBaseline):
         self._check_numbers("tol")
         self._check_numbers("alpha", positive=True)
         self._check_counts("rank", "max_iter")
-        self._check_choice("loss", "squared", "logistic", "squared_hinge")
-        self._check_choice("holes", "ignore", "neutral", "negative")
+        check_choice("loss", self.loss, "squared", "logistic", "squared_hinge")
+        check_choice("holes", self.holes, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.holes != "ignore":
             raise ValueError(
                 f"holes={self.holes!r} needs loss='squared': {self.loss} has no target of 0."
             )
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         intercept = bool(self.fit_intercept)
         inputs = Inputs(X, intercept, None if entries is None else entries.rows)
         targets = ImputedTargets(T, self.holes, entries)
@@ -332,6 +336,7 @@ class LEMLClassifier(IterativeBaseline):
         self._keep_history(history)
         coef = W @ H.T
         self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
+        return FitResult()
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,10 +20,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l.completion._calibration import plain_probability
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 
 @dataclass(eq=False, repr=False)
@@ -105,9 +106,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     missing_as: str | None = None
     verbose: int = 0
 
-    # A function that hears how many labels of how many are fitted.
-    _after_label: ClassVar[Any] = None
-
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
         tags = super().__sklearn_tags__()
@@ -138,7 +136,21 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _learn(
+        self, X: Any, labels: LabelMatrix, on_label: Callable[[int, int], None] | None = None
+    ) -> FitResult:
+        """``on_label`` is called with the numbers of labels fitted and to be fitted."""
+        mask = LearnableMask.of(labels.signs)
+        self._learnable, self._constant, self._keep = mask
+        self._fit_nothing(X)
+        if mask.learnable.any():
+            self._fit_estimators(X, mask.labels(labels), on_label)
+        return FitResult()
+
+    def _fit_estimators(
+        self, X: Any, labels: LabelMatrix, on_label: Callable[[int, int], None] | None
+    ) -> None:
+        T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
@@ -168,9 +180,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         fitted = []
         for model in found:
             fitted.append(model)
-            if self._after_label is not None:
-                self._after_label(len(fitted), len(learnable))
-        self._fit_nothing(X)
+            if on_label is not None:
+                on_label(len(fitted), len(learnable))
         for k, model in zip(learnable, fitted, strict=True):
             self.estimators_[k] = model
         # The columns of a kernel matrix that the model of each learnt label wants.
@@ -178,9 +189,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     def _fit_nothing(self, X: Any) -> None:
         self.estimators_: list[Any] = [None] * len(self._learnable)
-
-    def _rows(self, X: Any, selection: LearnableMask) -> Any:
-        return X  # each label takes its own
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -197,8 +205,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             X = np.asarray(X)
         if _num_samples(X) == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        if reset:
-            self.__dict__.pop("n_features_in_", None)  # a refit may be on texts, which have none
+        if reset and hasattr(self, "n_features_in_"):
+            del self.n_features_in_  # a refit may be on texts, which have none
         table = len(getattr(X, "shape", (0, 0))) == 2
         validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
         if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):

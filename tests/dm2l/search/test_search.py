@@ -20,8 +20,6 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import hamming_loss, ranking_loss, two_way_ranking
 from dm2l.model_selection import MultilabelKFold, get_metric, get_scorer_names
-from dm2l.persistence import load_model
-from stored_models import FOLDER
 
 LAMBDAS, ALPHAS = [0.1, 0.0, 0.5], [3.0, 0.3]
 TIGHT = {"search_tol": 1e-10, "search_iter": 3000}
@@ -410,17 +408,6 @@ def test_shares_let_processes_end_together():
     assert _shares(alphas, 5, 2) == [[1.0, 2.0], [3.0, 4.0, 5.0]]
     assert _shares(alphas, 5, 7) == [[alpha] for alpha in alphas]
     assert _shares([1.0], 5, 2) == [[1.0]]
-
-
-def test_a_search_from_an_old_file_forgets_it_when_it_is_fitted_again():
-    # Such a file has the state of the best estimator in the search as well.
-    search = load_model(FOLDER / "search.dm2l")
-    assert "_labels" in vars(search)
-    X, Y = data(60, c=3)
-    search.set_params(cv=3).fit(X, Y)
-    fresh = clone(search).fit(X, Y)
-    np.testing.assert_array_equal(search.predict(X), fresh.predict(X))
-    assert search.coef_ is search.best_estimator_.coef_
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
