@@ -15,7 +15,6 @@ import random
 import resource
 import select
 import signal
-import sqlite3
 import sys
 import time
 import traceback
@@ -24,9 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dm2l import memory
+from dm2l._utils import child_process, memory
 from dm2l._utils.files import FAULTS
-from dm2l.io import _mat
 from fuzz.matlab import Forked
 from fuzz.mutations import flip
 from fuzz.targets import Target
@@ -96,7 +94,7 @@ def changed(kind: str, target: Target, seeds: Any, number: int) -> tuple[str, by
     name, content = seeds[rng.randrange(len(seeds))]
     try:
         content = target.change(content, rng)
-    except (*FAULTS, OSError, MemoryError, sqlite3.Error):  # changed beyond further changes
+    except (*FAULTS, OSError, MemoryError):  # changed beyond further changes
         content = flip(content, rng)
     return name.replace("seed", "case"), content
 
@@ -147,8 +145,8 @@ def _try_cases(
 ) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
-    memory.available_memory = lambda: BYTES
-    _mat.subprocess = Forked  # type: ignore[assignment]
+    memory._probe = lambda: BYTES
+    child_process.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
     warnings.simplefilter("ignore")
@@ -184,7 +182,7 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds, peak = sum(os.times()[:4]) - start, _peak() - before
-    if peak > BYTES:
+    if peak > min(target.most, BYTES):
         finding = finding or f"{peak} bytes of memory"
     return Outcome(number, path.name, result, round(seconds, 4), peak, finding)
 

@@ -17,12 +17,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from dm2l._score_model import FitResult, LearnableMask, every_label, fold_inputs, label_folds
-from dm2l._utils.arrays import asarray_like, checked_numbers, is_non_numpy, take_rows, to_numpy
+from dm2l._utils.arrays import (
+    asarray_like,
+    check_finite,
+    checked_numbers,
+    is_non_numpy,
+    take_rows,
+    to_numpy,
+)
 from dm2l._utils.inputs import check_inputs
 from dm2l._utils.parameters import check_choice, check_count, check_number
 from dm2l.completion import CompletionSummary, LabelErrors
 from dm2l.completion._calibration import Calibrator, plain_probability
-from dm2l.completion._completer import LabelCompleter, check_threshold
+from dm2l.completion._completer import Imputation, LabelCompleter, check_threshold
 from dm2l.completion._covariance import LabelCovariance
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
@@ -56,8 +63,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     # Whether fits have leave-one-out scores, and weights and label correlation can be learnt
     # jointly.
     _leaves_one_out = False
-    # A method X -> probabilities of the learnable labels, if not by their scores.
-    _label_probabilities: Callable[[Any], NDArray[Any]] | None = None
+    # A method that gives scores and probabilities of the learnable labels in one pass, if the score
+    # model has probabilities of its own.
+    _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
 
     missing_label: Any = np.nan
     missing_as: Any = None
@@ -371,7 +379,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             summing to one.
         """
         X = self._check_X(X)
-        p = self._probabilities(X)
+        p = self._answers(X)[1]
         if self._labels.kind == "binary":
             p = np.ones_like(p) if len(self.classes_) == 1 else np.hstack([1 - p, p])
         elif self._labels.kind == "multiclass":
@@ -379,14 +387,20 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             p = np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
         return self._follow(p, X)
 
-    def _probabilities(self, X: Any, scores: Any = None) -> NDArray[np.float64]:
-        """Probabilities by features alone; ``scores`` are those of these rows, if known."""
-        own = self._label_probabilities
-        if own is not None and self._completer.calibrator is None:
-            constant = plain_probability(self._constant)
-            return to_numpy(every_label(X, own, self._learnable, constant))
-        scores = to_numpy(self._all_scores(X)) if scores is None else scores
-        return self._completer.probabilities(scores)
+    def _answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores and probabilities of all labels by features alone, in one pass over ``X``."""
+        answers = self._label_answers
+        if answers is None or self._completer.calibrator is not None:
+            scores = to_numpy(self._all_scores(X))
+            return scores, self._completer.probabilities(scores)
+        p = np.tile(plain_probability(self._constant), (_num_samples(X), 1))
+
+        def learnt(X: Any) -> Any:
+            scores, p[:, self._learnable] = answers(X)
+            check_finite(p, "Scores")
+            return scores
+
+        return to_numpy(every_label(X, learnt, self._learnable, self._constant)), p
 
     # -- completion -----------------------------------------------------------------------------
 
@@ -446,29 +460,27 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         given = self._parse_like(X, y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
-        X = self._check_X(X)
-        scores = to_numpy(self._all_scores(X))
-        found = self._completer.complete(
-            X,
-            given.signs,
-            scores,
-            method,
-            max_error_rate=max_error_rate,
-            probabilities=lambda rows: self._probabilities(take_rows(X, rows), scores[rows]),
-        )
+        found = self._impute(self._check_X(X), given.signs, max_error_rate)
         missing = given.signs == 0
         left = missing & ~found.chosen
         if method == "predict":
             filled = fill_with_labels(given, found.positive, left, self.missing_label)
         else:  # observed entries on the scale of the answers: 0/1, or -1/+1 for scores
-            observed = given.signs > 0 if method == "predict_proba" else given.signs
-            filled = np.where(missing, found.answers, observed)
+            proba = method == "predict_proba"
+            answers = found.probabilities if proba else found.scores
+            filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
         if not return_summary:
             return framed
         n_yes, n_filled = int((found.chosen & found.positive).sum()), int(found.chosen.sum())
         summary = CompletionSummary(n_yes, n_filled - n_yes, int(left.sum()), found.expected_wrong)
         return framed, summary
+
+    def _impute(self, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+        """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
+        own = self._label_answers is not None and self._completer.calibrator is None
+        scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
+        return self._completer.impute(X, T, scores, p, max_error_rate)
 
     @property
     def label_covariance_(self) -> LabelCovariance:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,17 +15,16 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._columns import Columns
-from dm2l._auto._effort import EFFORTS, TimeBudget, bytes_free, to_stderr
-from dm2l._auto._features import Features
-from dm2l._auto._groups import says
+from dm2l._auto._base_models import EnsembleContext, rows_for
+from dm2l._auto._columns import CategoryEncoder
+from dm2l._auto._effort import EFFORTS, Report, TimeBudget, memory_budget, to_stderr
+from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._leaderboard import add_gains, try_all
-from dm2l._auto._parts import EnsembleContext, Part
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
-from dm2l._auto._stack import Stack
+from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
-from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
@@ -33,12 +32,12 @@ from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
 
-# Share of the weights below which a part is left out of the stack.
+# Share of the weights below which a base model is left out of the stack.
 NEGLIGIBLE = 0.02
-# Seconds of one core for an observed entry of the stack, and for labels cubed where they couple
-# (benchmarks/wide_table.py: 617 labels).
-WEIGHED, COUPLED = 1.6e-5, 2.3e-7
-# Rows below which nothing can be held out: the linear model at its usual settings answers alone.
+# Seconds of one core for an observed entry of the stack, and for the correlations of labels times
+# their number cubed (benchmarks/wide_table.py).
+STACKING, CORRELATING = 1.6e-5, 2.3e-7
+# With fewer rows nothing is held out: there is the linear model with default hyperparameters only.
 FEWEST_ROWS = 6
 
 
@@ -60,7 +59,7 @@ class AutoClassifier(MissingLabelClassifier):
     time_limit : float, default=None
         Seconds. Parts that would not be done in time are left out, the first (the linear model)
         never. Without a limit that binds, the same ``random_state`` gives the same model.
-    memory : float, default=None
+    max_memory : float, default=None
         Bytes to count on, which decide whether a kernel matrix is exact; None: three quarters of
         what is free.
     categorical_features : array-like of str, int or bool, default=None
@@ -132,13 +131,10 @@ class AutoClassifier(MissingLabelClassifier):
     True
     """
 
-    # Stays None unless a caller wants lines of progress for itself.
-    _tell: Any = field(default=None, init=False)
-
     effort: str = "normal"
     _: KW_ONLY
     time_limit: float | None = None
-    memory: float | None = None
+    max_memory: float | None = None
     categorical_features: Any = None
     coupling: str | None = "residual"
     threshold: Any = None
@@ -160,7 +156,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("effort", self.effort, *EFFORTS)
-        for name in ("time_limit", "memory"):
+        for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
                 self._check_numbers(name, positive=True)
 
@@ -182,8 +178,9 @@ class AutoClassifier(MissingLabelClassifier):
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)
         if reset:
+            check_columns(X)
             self._home = "numpy"
-            self._columns = Columns.of(X, self.categorical_features)
+            self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)
         if coded is not X:
             coded = check_array(coded, **finite)
@@ -206,7 +203,7 @@ class AutoClassifier(MissingLabelClassifier):
         groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is None:
             return weights
-        of_rows = np.broadcast_to(says(groups)[:, None], T.shape)
+        of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
         return of_rows if weights is None else of_rows * weights
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -230,13 +227,24 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+    def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
+        """Fit, and pass lines of progress to ``report``."""
+        return self._fit_arrays(X, y, budget=TimeBudget(self.time_limit, report))
+
+    def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
+        mask = LearnableMask.of(labels.signs)
+        self._learnable, self._constant, self._keep = mask
+        if not mask.learnable.any():
+            self.models_: dict[str, Any] = {}
+            self._inputs: dict[str, str] = {}
+            self.leaderboard_: dict[str, list[Any]] = {"model": []}
+            return FitResult()
+        X, labels = mask.rows(X), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
-        self._features = Features.of(X, levels.astype(np.intp))
-        tell = self.__dict__.pop("_tell", None) or (to_stderr if self.verbose else None)
-        task = EnsembleContext(
+        self._features = FeatureEncoder.of(X, levels.astype(np.intp))
+        context = EnsembleContext(
             X=X,
             F=self._features.transform(X),
             bits=self._features.bits,
@@ -245,21 +253,25 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=self._entry_weights(X, T, entries),
             effort=effort,
-            clock=TimeBudget(self.time_limit, tell),
-            memory=bytes_free(self.memory),
+            budget=budget or TimeBudget(self.time_limit, to_stderr if self.verbose else None),
+            max_memory=memory_budget(self.max_memory),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        weighing, coupling = WEIGHED * np.count_nonzero(T), COUPLED * T.shape[1] ** 3
-        task.clock.plan(weighing + coupling)
-        task.clock.owed = weighing + coupling
-        parts, scores, board = try_all(task)
-        shares = np.array([part.shares for part in parts])
-        fold = task.fold
-        task.clock.say("weighing the parts")
+        p = self._fit_ensemble(context)
+        return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
+
+    def _fit_ensemble(self, context: EnsembleContext) -> Floats:
+        """Fit the stack; returns out-of-fold probabilities."""
+        T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
+        stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
+        budget.plan(stacking + correlating)
+        budget.reserved = stacking + correlating
+        tried, scores, board = try_all(context)
+        shares = np.array([model.shares for model in tried])
+        budget.report("weighting the models")
         eta = np.full(T.shape, np.nan)
-        if len(task.folds) > 1:
-            weights = task.weights
+        if len(context.folds) > 1:
             eta = cross_fitted(scores, T, shares, fold, weights)
             stack = Stack.fit(scores, T, shares, weights)
             add_gains(board, scores, T, shares, fold, eta, weights)
@@ -272,27 +284,27 @@ class AutoClassifier(MissingLabelClassifier):
             board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
-        # The linear model stays whatever its weight: it says which way a column pulls.
-        kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
-        models = list(dict.fromkeys([parts[0], *kept]))
-        task.clock.begin(weighing)
-        task.clock.tick()
-        task.clock.begin((task.clock.ahead - coupling) / len(models))
-        for part in models:
+        stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
+        # The linear model stays whatever its weight: it explains predictions by columns.
+        kept = list(dict.fromkeys([tried[0], *stacked]))
+        budget.begin(stacking)
+        budget.advance()
+        budget.begin((budget.ahead - correlating) / len(kept))
+        for model in kept:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                part.fit(task)
-            task.clock.tick()
+                model.fit(context)
+            budget.advance()
         self.stack_ = stack
-        self._parts = [(part.name, part.inputs) for part in kept]
-        self.models_ = {part.name: part.model for part in models}
+        self._inputs = {model.name: model.inputs for model in stacked}
+        self.models_ = {model.name: model.model for model in kept}
         self.leaderboard_ = board
-        self._report(eta, T, fold)
+        self._keep_quality(eta, T, fold)
         if self.coupling is not None:
-            task.clock.say("coupling the labels")
-        return FitResult(leave_one_out_scores=2 * expit(eta) - 1, out_of_fold=True)
+            budget.report("learning label correlations")
+        return np.asarray(expit(eta))
 
-    def _report(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
+    def _keep_quality(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
         selection = LearnableMask(self._learnable, self._constant, self._keep)
         names = self.label_names_[selection.learnable]
         folds = int(fold.max()) + 1
@@ -348,9 +360,6 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _fit_nothing(self, X: Any) -> None:
-        self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
-
     def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
         # Those of the fit, where they differ from the model's own.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
@@ -361,15 +370,16 @@ class AutoClassifier(MissingLabelClassifier):
     def _score_labels(self, X: Any) -> Floats:
         return np.tanh(0.5 * self._log_odds(X))
 
-    def _label_probabilities(self, X: Any) -> Floats:
-        return np.asarray(expit(self._log_odds(X)))
+    def _label_answers(self, X: Any) -> tuple[Floats, Floats]:
+        eta = self._log_odds(X)
+        return np.tanh(0.5 * eta), np.asarray(expit(eta))
 
     def _log_odds(self, X: Any) -> Floats:
         F = self._features.transform(X)
         scores = []
-        for name, inputs in self._parts:
-            part = Part(name, "", self.models_[name], inputs)
-            scores.append(to_numpy(part.model._all_scores(part.rows(X, F))))
+        for name, inputs in self._inputs.items():
+            model = self.models_[name]
+            scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
         return self.stack_.log_odds(np.stack(scores))
 
 

@@ -34,6 +34,8 @@ SMOOTHING = 1e-2
 PRECISE = 0.1
 # Disagreement of scores and coefficients that float32 may leave.
 DRIFT = 1e-3
+# Variance of the features of a kernel, in ridges, below which scores of float32 are rounding.
+FLAT = 1e-4
 # Relative rounding of an objective.
 ROUNDING = 1e-12
 # Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
@@ -76,7 +78,7 @@ def score_paths(
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
     part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
-    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    labels = LabelMatrix.of_signs(T_test)
     selection = LearnableMask.of(T)
     if not selection.learnable.any():
         return part
@@ -103,7 +105,7 @@ def score_paths(
                 scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
                 for setting in batch:
                     if setting.W is not last:
-                        mark, last = judge(metric, visible, next(scores)), setting.W
+                        mark, last = judge(metric, labels, next(scores)), setting.W
                     judged.append((setting._replace(W=None), mark))  # of many, weights are much
         for setting, mark in judged:
             part.scores[setting.alpha, setting.place] = mark.result()
@@ -186,7 +188,8 @@ def _paths(
                 yield from ([one] for one in path)
             continue
         work = _one_by_one if few else _together
-        for single in (fitting.tol >= 1e-5, False):
+        varied = prepared.features.spread() > FLAT * problem.alpha
+        for single in (fitting.tol >= 1e-5 and varied, False):
             try:
                 factor = prepared.preconditioner(problem, single=single)
             except np.linalg.LinAlgError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -208,19 +209,19 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        if hasattr(self, "best_estimator_"):  # whose attributes would pass for this one's
+        if hasattr(self, "best_estimator_"):
             del self.best_estimator_
-        checked, labels = self._read(X, y, label_mask)
-        labels = self._prepare_labels(labels, sample_weight, label_weight)
+        checked, given = self._read(X, y, label_mask)
+        labels = self._prepare_labels(given, sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, labels.entries)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
-            given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
-            again = {"cv": folds} if given else {}
+            once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            again = {"cv": folds} if once else {}
             weights = {"sample_weight": sample_weight, "label_weight": label_weight}
             best = self._model(self.best_params_, **again)
-            self.best_estimator_ = best.fit(X, y, label_mask=label_mask, **weights)
+            self.best_estimator_: Any = best.fit(X, given, **weights)
         else:
             labels.warn_constant()
         return self
@@ -267,6 +268,16 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             return [None]
         return ["scale"] if self.gammas is None else list(self.gammas)
 
+    def _metric(self, T: Signs) -> Callable[..., float]:
+        """Score of a LabelMatrix and scores, larger for better ones."""
+        scoring = self.scoring
+        if callable(scoring):
+            return _on_arrays(scoring)
+        if scoring is None:
+            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
+            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
+        return get_judge(scoring)
+
     def _parts(
         self,
         X: Any,
@@ -278,11 +289,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         lambdas: list[float],
     ) -> Iterator[tuple[tuple[int, int], PathScores]]:
         """Scores of every fold and gamma, as they come."""
-        scoring = self.scoring
-        if scoring is None:
-            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
-        metric = scoring if callable(scoring) else get_judge(scoring)
+        metric = self._metric(T)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
@@ -385,10 +392,10 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         return super()._check_X(X, reset=reset)
 
     def __getattr__(self, name: str) -> Any:
-        """What a fit leaves behind, the best estimator has; a search adds its own to it."""
-        best = vars(self).get("best_estimator_")
-        if best is not None and "_" in (name[0], name[-1]) and name in vars(best):
-            return vars(best)[name]
+        """Fitted attributes of the best estimator."""
+        fitted = "_" in (name[0], name[-1]) and not name.startswith("__")
+        if fitted and name != "best_estimator_" and hasattr(self, "best_estimator_"):
+            return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
@@ -396,6 +403,17 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         return self.best_estimator_._score_labels(X)
+
+
+def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
+    """A user's function, which takes labels as an array with NaN where they are missing."""
+
+    @wraps(metric)
+    def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
+        T = labels.signs
+        return metric(np.where(T == 0, np.nan, T > 0), *given, **options)
+
+    return on_arrays
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

@@ -1,52 +1,43 @@
-"""A search in two stages: first everything but the nuclear terms, then their weight."""
+"""A search in two stages: first everything but the nuclear norms, then their weight.
+
+Masked ridge costs a small part of DM2L, so the first stage can afford the whole grid of ``gamma``
+and ``alpha``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
+from dm2l._search._search import DM2LClassifierCV
 from dm2l.model_selection import MultilabelKFold
 
 
+def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
+    """First stage: ``alpha`` and ``gamma`` of masked ridge."""
+    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
+
+
+def search_norms(
+    search: DM2LClassifierCV,
+    X: Any,
+    Y: Any,
+    ridge: DM2LClassifierCV,
+    alphas: Sequence[float] | None,
+) -> DM2LClassifierCV:
+    """Second stage: all ``lambda_ds``, at some ``alphas`` and the ``gamma`` of the first."""
+    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
+    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
+    return clone(search).set_params(**near).fit(X, Y)
+
+
 class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Choose ``gamma`` and ``alpha`` without the nuclear terms, then ``lambda_d`` near them.
+    """Choose ``gamma`` and ``alpha`` in one stage, ``lambda_d`` and a neighbouring ``alpha`` next.
 
-    Masked ridge costs a small part of DM2L, so the first stage can afford the whole grid of
-    ``gamma`` and ``alpha``. It scores one fold after the other until it has scored ``enough``
-    rows: all of a small set, one fold of a large one. The second stage has all folds, the chosen
-    ``gamma``, the chosen ``alpha`` and its two neighbours in the grid, and all of ``lambda_d``, 0
-    included if the search has it.
-
-    Parameters
-    ----------
-    search : DM2LClassifierCV
-        Its ``alphas`` and, for a kernel, ``gammas`` are the grid of the first stage, its
-        ``lambda_ds`` those of the second. ``cv`` must be a number of folds.
-    enough : int, default=3000
-        Rows that the first stage has to score.
-
-    Attributes
-    ----------
-    first_stage_ : dict
-        What the first stage chose.
-    search_ : DM2LClassifierCV
-        The second stage, fitted.
-    best_params_ : dict
-        What the second stage chose.
-
-    Examples
-    --------
-    >>> from dm2l import DM2LClassifierCV
-    >>> from dm2l.datasets import make_missing_multilabel
-    >>> from dm2l._search._staging import StagedSearch
-    >>> X, Y = make_missing_multilabel(random_state=0)
-    >>> search = DM2LClassifierCV((0.0, 0.1, 1.0), alphas=(0.1, 1.0, 10.0, 100.0), cv=3)
-    >>> model = StagedSearch(search).fit(X, Y)
-    >>> model.first_stage_["lambda_d"], len(model.search_.cv_results_["params"])
-    (0.0, 9)
+    The first stage scores one fold after the other until it has scored ``enough`` rows: all of a
+    small set, one fold of a large one.
     """
 
     def __init__(self, search: Any, enough: int = 3000) -> None:
@@ -54,58 +45,21 @@ class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.enough = enough
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Search twice, then fit the best setting to all rows.
-
-        Parameters
-        ----------
-        X, Y : array of shape (n, d) and (n, c)
-            Rows, and their labels 0/1, NaN where missing.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        folds = _FirstFolds(self.search.cv, self.enough)
-        plain = clone(self.search).set_params(lambda_ds=(0.0,), cv=folds, refit=False).fit(X, Y)
-        self.first_stage_ = plain.best_params_
-        near: dict[str, Any] = {"alphas": _around(self.search.alphas, plain.alpha_)}
-        if plain.gamma_ is not None:
-            near["gammas"] = (plain.gamma_,)
-        self.search_ = clone(self.search).set_params(**near).fit(X, Y)
+        """Search twice, then fit the best setting to all rows."""
+        first = clone(self.search).set_params(cv=_FirstFolds(self.search.cv, self.enough))
+        ridge = search_ridge(first, X, Y)
+        self.first_stage_ = ridge.best_params_
+        near = _around(self.search.alphas, ridge.alpha_)
+        self.search_ = search_norms(self.search, X, Y, ridge, near)
         self.best_params_ = self.search_.best_params_
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of the best setting.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n, c)
-            Larger where a label is more likely.
-        """
-        check_is_fitted(self)
+        """Scores of the best setting."""
         return self.search_.decision_function(X)
 
     def predict(self, X: Any) -> Any:
-        """Labels of the best setting.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n, c)
-            Labels.
-        """
-        check_is_fitted(self)
+        """Labels of the best setting."""
         return self.search_.predict(X)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["require"]
-
 
 def require(module: str, extra: str) -> Any:
     """Import an optional module, or say which extra brings it.

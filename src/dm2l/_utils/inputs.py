@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
-from dm2l._utils.arrays import check_magnitude, device_name, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 from dm2l._utils.unsuitable import unsuitable
 
 
@@ -28,6 +28,7 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
                     raise
                 raise ValueError(found) from error
     if reset:
+        check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:

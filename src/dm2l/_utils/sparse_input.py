@@ -10,8 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["sparse_from_parts"]
-
 _LIMIT = 2**63 - 1
 
 

@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator, one model per label, on the rows where that label was observed."""
+"""One scikit-learn estimator per label, fitted to the rows where that label is observed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from sklearn.utils.validation import (
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
-from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l.completion._calibration import plain_probability
 from dm2l.labels._matrix import LabelMatrix
+
+AfterLabel = Callable[[int, int], None]
 
 
 @dataclass(eq=False, repr=False)
@@ -137,19 +139,17 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     # -- fitting --------------------------------------------------------------------------------
 
     def _learn(
-        self, X: Any, labels: LabelMatrix, on_label: Callable[[int, int], None] | None = None
+        self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
     ) -> FitResult:
-        """``on_label`` is called with the numbers of labels fitted and to be fitted."""
+        """``after_label`` is called with the number of labels done and of all."""
         mask = LearnableMask.of(labels.signs)
         self._learnable, self._constant, self._keep = mask
-        self._fit_nothing(X)
+        self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
-            self._fit_estimators(X, mask.labels(labels), on_label)
+            self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
-    def _fit_estimators(
-        self, X: Any, labels: LabelMatrix, on_label: Callable[[int, int], None] | None
-    ) -> None:
+    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
@@ -180,15 +180,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         fitted = []
         for model in found:
             fitted.append(model)
-            if on_label is not None:
-                on_label(len(fitted), len(learnable))
+            if after_label is not None:
+                after_label(len(fitted), len(learnable))
         for k, model in zip(learnable, fitted, strict=True):
             self.estimators_[k] = model
         # The columns of a kernel matrix that the model of each learnt label wants.
         self._columns = columns
-
-    def _fit_nothing(self, X: Any) -> None:
-        self.estimators_: list[Any] = [None] * len(self._learnable)
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -210,6 +207,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         table = len(getattr(X, "shape", (0, 0))) == 2
         validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
         if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
+            check_columns(X)
             check_magnitude(X)
         if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
@@ -218,16 +216,17 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         return self._ask(_score, X)
 
-    def _label_probabilities(self, X: Any) -> NDArray[Any]:
-        return self._ask(_probability, X)
+    def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        scores, p = self._ask(_score_and_probability, X)
+        return scores, p
 
-    def _ask(self, question: Callable[[Any, Any], NDArray[Any]], X: Any) -> NDArray[Any]:
+    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
         models = [model for model in self.estimators_ if model is not None]
         answers = [
             question(model, _safe_indexing(X, columns, axis=1))
             for model, columns in zip(models, self._columns, strict=True)
         ]
-        return np.column_stack(answers)
+        return np.stack(answers, axis=-1)
 
 
 def _has_tags(estimator: Any) -> bool:
@@ -269,7 +268,10 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
     return np.where(np.ravel(model.predict(X)) == 1, 1.0, -1.0)
 
 
-def _probability(model: Any, X: Any) -> NDArray[Any]:
-    if _estimator_type(model) != "regressor" and hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-    return plain_probability(_score(model, X))
+def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scores, and the probabilities of classifiers that have some, else by the scores."""
+    if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
+        scores = _score(model, X)
+        return scores, plain_probability(scores)
+    p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
+    return _score(model, X) if hasattr(model, "decision_function") else 2 * p - 1, p

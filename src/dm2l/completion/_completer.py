@@ -23,10 +23,11 @@ Floats = NDArray[np.float64]
 FEWEST_POSITIVES = 5
 
 
-class Imputed(NamedTuple):
-    """Answers and decisions for all entries, which missing ones to fill, expected error rate."""
+class Imputation(NamedTuple):
+    """Scores, probabilities and decisions of all entries, and the missing ones that are filled."""
 
-    answers: Floats | None
+    scores: Floats
+    probabilities: Floats
     positive: NDArray[np.bool_]
     chosen: NDArray[np.bool_]
     expected_wrong: float
@@ -196,17 +197,15 @@ class LabelCompleter:
             raise ValueError(f"max_error_rate needs {need}.")
         return bound
 
-    def complete(
+    def impute(
         self,
         X: Any,
         T: Signs,
         scores: Floats,
-        method: str = "predict",
-        *,
+        probabilities: Floats | None = None,
         max_error_rate: Any = None,
-        probabilities: Callable[[NDArray[np.intp]], Floats] | None = None,
-    ) -> Imputed:
-        """Answers and decisions for all entries, given the known labels of their rows.
+    ) -> Imputation:
+        """Scores, probabilities and decisions of all entries, given the known labels of their rows.
 
         Parameters
         ----------
@@ -214,34 +213,23 @@ class LabelCompleter:
             Inputs, by which training rows are recognised.
         T : ndarray of shape (n, c), int8
             Signs.
-        scores : ndarray of shape (n, c)
-            Scores of the model.
-        method : {"predict", "predict_proba", "decision_function"}
-            What the answers are.
+        scores, probabilities : ndarray of shape (n, c)
+            By features alone; None: probabilities are those of the scores.
         max_error_rate : float or (float, float), default=None
             Choose as many missing entries as keep the expected error rate below this.
-        probabilities : callable, default=None
-            Probabilities of given rows by features alone; None: :meth:`probabilities`.
         """
-        missing = T == 0
-        if probabilities is None:
-
-            def probabilities(rows: NDArray[np.intp]) -> Floats:
-                return self.probabilities(scores[rows])
-
-        correlation = self.correlation
+        missing, correlation = T == 0, self.correlation
         if correlation is None or (self.learnable.sum() < 2 and max_error_rate is None):
-            answers = probabilities(np.arange(len(T))) if method == "predict_proba" else scores
-            return Imputed(answers, self.decide(scores), missing, np.nan)
+            p = self.probabilities(scores) if probabilities is None else probabilities
+            return Imputation(scores, p, self.decide(scores), missing, np.nan)
         mean, p, positive = self._condition(correlation, X, T, scores, probabilities)
         chosen, expected = missing, np.nan
         if max_error_rate is not None:
             confidence = np.where(positive, p, 1 - p)
-            candidates = missing & self.learnable
             chosen, expected = correlation.error_rates.choose(
-                confidence, positive, candidates, max_error_rate
+                confidence, positive, missing & self.learnable, max_error_rate
             )
-        return Imputed(p if method == "predict_proba" else mean, positive, chosen, expected)
+        return Imputation(mean, p, positive, chosen, expected)
 
     def _condition(
         self,
@@ -249,7 +237,7 @@ class LabelCompleter:
         X: Any,
         T: Signs,
         scores: Floats,
-        probabilities: Callable[[NDArray[np.intp]], Floats],
+        probabilities: Floats | None,
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Conditional scores, probabilities and decisions of all entries."""
         learnt = self.learnable
@@ -265,7 +253,7 @@ class LabelCompleter:
         # probabilities are learnt, are seldom in such rows.
         bare = ~(T[:, learnt] != 0).any(axis=1)
         if bare.any():
-            own = probabilities(np.flatnonzero(bare))
+            own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
             p[bare] = np.where(learnt, own, p[bare])
         apart = ~learnt | bare[:, None]
         predicted = self.decide(scores)

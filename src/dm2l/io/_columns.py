@@ -11,22 +11,6 @@ import numpy as np
 
 from dm2l._utils.files import DataFileError, printable
 
-__all__ = [
-    "LOOK",
-    "PROBABILITY",
-    "SCORE",
-    "ColumnRequestError",
-    "LabelNames",
-    "added_columns",
-    "check_distinct",
-    "choose_labels",
-    "fits",
-    "labels_without",
-    "match_columns",
-    "split_columns",
-]
-
-
 # Ends of the names of columns that dm2l itself adds to a label's.
 PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
@@ -121,7 +105,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
                 where,
                 f"it lacks {len(missing)} of the {len(labels)} labels of the model: "
                 f"{', '.join(map(repr, missing))}",
-                way_out="Add the columns, blank where nobody looked.",
+                hint="Add the columns, blank where nobody looked.",
             )
     found: dict[int, None] = {}
     # A pattern of labels means none of what an earlier `complete` has said about them.

@@ -15,9 +15,9 @@ from dm2l._utils.files import DataFileError
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
+from dm2l.io._label_reader import LabelReader
 from dm2l.io._parquet_file import open_parquet, parquet_faults
 from dm2l.io._svmlight_file import open_rows
-from dm2l.io._words import LabelReader
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
@@ -74,7 +74,7 @@ class ParquetReader:
                 raise DataFileError(
                     where,
                     f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
-                    way_out="Leave it out with drop=, or turn it into numbers first.",
+                    hint="Leave it out with drop=, or turn it into numbers first.",
                 )
         single = {schema.field(name).type.bit_width for name in self.feature_names}
         floating = all(types.is_floating(schema.field(name).type) for name in self.feature_names)
@@ -200,7 +200,7 @@ class CsvReader:
                 raise DataFileError(
                     path,
                     f"feature {name!r} is not a number in every row ({error})",
-                    way_out="Leave it out with drop=, name it in labels=, or turn it into numbers "
+                    hint="Leave it out with drop=, name it in labels=, or turn it into numbers "
                     "first.",
                 ) from error
         return table

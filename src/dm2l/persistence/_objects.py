@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from dm2l._auto._classifier import AutoClassifier
-from dm2l._auto._columns import Columns
-from dm2l._auto._features import Features
+from dm2l._auto._columns import CategoryEncoder
+from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._stack import Stack
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV
@@ -49,11 +49,11 @@ ESTIMATORS: tuple[type, ...] = (
     *available().values(),
 )
 _OTHERS: tuple[type, ...] = (
-    Columns,
+    CategoryEncoder,
     Combiner,
     DenseCovariance,
     FactorCovariance,
-    Features,
+    FeatureEncoder,
     FourierMap,
     Interval,
     Kernel,

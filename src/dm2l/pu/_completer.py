@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import asarray_like, namespace
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds
-from dm2l.completion._completer import FEWEST_POSITIVES, Imputed, LabelCompleter
+from dm2l.completion._completer import FEWEST_POSITIVES, Imputation, LabelCompleter
 from dm2l.completion._label_errors import LabelErrors
 from dm2l.completion._training_rows import TrainingRows
 from dm2l.labels._entries import Signs
@@ -95,20 +95,19 @@ class PUCompleter(LabelCompleter):
             "rate cannot be estimated."
         )
 
-    def complete(
+    def impute(
         self,
         X: Any,
         T: Signs,
         scores: Floats,
-        method: str = "predict",
-        **options: Any,
-    ) -> Imputed:
-        """Answers and decisions for all entries, given that missing ones are unlabelled."""
-        answers, positive = scores, self.decide(scores)
-        if method == "predict_proba" or (method == "predict" and self.by_probability):
-            answers = unlabelled_probability(self.probabilities(scores), self.rate)
-            positive = answers > 0.5
-        return Imputed(answers, positive, T == 0, np.nan)
+        probabilities: Floats | None = None,
+        max_error_rate: Any = None,
+    ) -> Imputation:
+        """Scores, probabilities and decisions, given that missing entries are unlabelled."""
+        p = self.probabilities(scores) if probabilities is None else probabilities
+        p = unlabelled_probability(p, self.rate)
+        positive = p > 0.5 if self.by_probability else self.decide(scores)
+        return Imputation(scores, p, positive, T == 0, np.nan)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Unlabelled entries, by the probability that they are positive."""

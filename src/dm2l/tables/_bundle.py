@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._utils.extras import require
-from dm2l.io._words import Words, by_label
+from dm2l.io._label_reader import LabelVocabulary, positives_by_label
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS, ColumnUse
@@ -158,8 +158,8 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
             [LabelEstimate(**row) for row in estimate.get("labels", [])],  # not in older files
         ),
         missing=record["missing"],
-        words=Words(
-            by_label(words["positive"]),
+        words=LabelVocabulary(
+            positives_by_label(words["positive"]),
             tuple(words["cutoffs"]),
             {label: (yes, no) for label, (yes, no) in words["written"].items()},
         ),
@@ -249,7 +249,7 @@ def _words(value: Any) -> bool:
     )
 
 
-def _positive_record(words: Words) -> dict[str, list[str]] | list[str]:
+def _positive_record(words: LabelVocabulary) -> dict[str, list[str]] | list[str]:
     """Positive values by labels; a list of those of all labels, as in older files, will do."""
     by_label = {label: list(values) for label, values in words.positive.items()}
     return by_label.get("*", []) if by_label.keys() <= {"*"} else by_label

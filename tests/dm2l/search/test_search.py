@@ -410,6 +410,14 @@ def test_shares_let_processes_end_together():
     assert _shares([1.0], 5, 2) == [[1.0]]
 
 
+def test_a_second_fit_forgets_the_first():
+    X, Y = data(60, c=3)
+    search = DM2LClassifierCV((0.1, 1.0), (1.0,), cv=3).fit(X[:, ::-1], Y[:, ::-1])
+    search.fit(X, Y)
+    np.testing.assert_array_equal(search.predict(X), clone(search).fit(X, Y).predict(X))
+    assert search.coef_ is search.best_estimator_.coef_
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize(
     "lambdas",
