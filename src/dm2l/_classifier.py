@@ -407,7 +407,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn about solutions that are not one."""
         self._keep_weights(result.weights)
-        self._statistics = result.statistics
+        self._statistics: Any = result.statistics
         self._learnable, self._constant, self._keep = result.mask
         if self._pu:
             self._keep_prior(result.prior)
@@ -437,7 +437,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
 
     # -- block after block ----------------------------------------------------------------------
 
-    @available_if(_by_blocks)
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -512,7 +512,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
         return self
 
-    @available_if(_by_blocks)
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Take a block away from the rows seen so far and fit to what is left.
 
@@ -551,7 +551,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         stream.remove(X, T, rows)
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
 
-    @available_if(_by_blocks)
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def fit_statistics(self, statistics: SufficientStatistics) -> Self:
         """Fit to statistics that were gathered before, here or elsewhere.
 

@@ -329,7 +329,7 @@ class SolverConfig:
 
     @staticmethod
     def leave_one_out(
-        problem: SmoothProblem,
+        problem: Any,
         solution: Solution,
         features: Features,
         T: Signs,
@@ -445,7 +445,7 @@ class SolverConfig:
             return weights.waves
         if weights.landmark_factor is None or weights.kernel is None:
             return None
-        error = weights.approximation_error
+        error = weights.approximation_error or 0.0
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
     def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:

@@ -331,10 +331,10 @@ class LEMLClassifier(IterativeBaseline):
         for iteration in range(1, self.max_iter + 1):
             inner = InputFactor(inputs, targets, loss, C, H, b)
             W = trust_region_newton(inner, W, tol=share, max_iter=5)
-            outer = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
-            found = outer.minimise(np.column_stack([H, b]) if intercept else H)
+            outputs = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
+            found = outputs.minimise(np.column_stack([H, b]) if intercept else H)
             H, b = (found[:, :-1], found[:, -1]) if intercept else (found, b)
-            total = 0.5 * float(np.vdot(W, W)) + float(outer.values(found).sum())
+            total = 0.5 * float(np.vdot(W, W)) + float(outputs.values(found).sum())
             history.append(self.alpha * total)
             self._report(iteration, history[-1])
         self._keep_history(history)

@@ -86,7 +86,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
-        if self._pu and entries is not None:
+        if self._pu and entries is not None and entries.targets is not None:
             mask = LearnableMask(self._learnable, self._constant, self._keep)
             pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
             self._keep_prior(pu.prior)
