@@ -17,9 +17,8 @@ from dm2l.pu._prior import class_prior_of
 from dm2l.pu._reading import read_ticks
 from dm2l.pu._scores import above_zero, unticked
 from dm2l.simulate import (
-    read_ticked_list,
+    infer_skipped_negatives,
     simulate_missing_positives,
-    simulate_single_positive,
     simulate_truncated,
 )
 
@@ -144,7 +143,7 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     X = rng.normal(size=(1500, 40))
     z = X[:, :3] @ rng.normal(size=(3, 100)) - 1.5
     truth = (z + rng.normal(size=z.shape) > 0).astype(float)
-    Y = simulate_single_positive(truth[:700], random_state=0)
+    Y = simulate_truncated(truth[:700], 1, random_state=0)
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
@@ -290,7 +289,7 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
 
 def test_masks_leave_ticks_alone(rows):
     _, truth, _ = rows
-    one = simulate_single_positive(truth, random_state=0)
+    one = simulate_truncated(truth, 1, random_state=0)
     some = truth.any(axis=1)
     assert (np.nansum(one, axis=1) == some).all()
     assert (truth[one == 1] == 1).all()
@@ -322,12 +321,12 @@ def test_masks_refuse_numbers_of_ticks_that_are_none(k):
 
 def test_a_list_says_no_above_its_last_tick():
     Y = np.array([[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0]])
-    found = read_ticked_list(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
+    found = infer_skipped_negatives(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
     nan = np.nan
     expected = [[nan, 1, nan, 0], [1, 0, 0, 1], [nan, nan, nan, nan]]
     assert np.array_equal(found, expected, equal_nan=True)
     with pytest.raises(ValueError, match="once"):
-        read_ticked_list(Y, [0, 0, 1, 2])
+        infer_skipped_negatives(Y, [0, 0, 1, 2])
 
 
 def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
