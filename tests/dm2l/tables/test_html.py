@@ -81,7 +81,7 @@ def test_names_are_text_and_nothing_runs(shown, name):
     assert "\u202e" not in text
     assert "\x1b" not in text
     cells = [cell for row in page.rows for cell in row]
-    assert "is_<script>alert('  ')</script>\" onload=x" in cells
+    assert "is_<script>alert('\\u202e\\u001b')</script>\" onload=x" in cells
 
 
 @pytest.mark.parametrize("name", ["inspection", "evaluation", "completion", "bounded"])
