@@ -126,7 +126,7 @@ def test_many_labels_are_cut_short_and_nothing_at_all_is_shown(shown):
 def test_progress_is_lines_in_a_file_and_a_spinner_at_a_terminal(capsys):
     with progress() as tell:
         tell("reading \x1b[31mred")
-    assert capsys.readouterr().err == "reading  [31mred ...\n"
+    assert capsys.readouterr().err == "reading \\u001b[31mred ...\n"
     with progress(Console(file=sys.stdout, force_terminal=True, width=60)) as tell:
         tell("[bold]fitting")
         time.sleep(0.3)  # it is drawn some times a second
