@@ -133,7 +133,7 @@ def fitted(method: str, X: Any, Y: Any) -> Any:
     if method == "Elkan-Noto":
         return ElkanNoto().fit(X, Y)
     if method in ("LSML", "ML-LRC"):
-        model = (LSMLClassifier if method == "LSML" else MLLRCClassifier)(holes="negative")
+        model = (LSMLClassifier if method == "LSML" else MLLRCClassifier)(missing="negative")
         return model.set_params(calibration="sigmoid").fit(X, np.nan_to_num(Y))
     labels = np.nan_to_num(Y) if method == "negative" else Y
     if len(X) > EXACT:

@@ -11,8 +11,15 @@ from scipy.stats import binomtest
 
 from dm2l._utils.arrays import to_numpy
 from dm2l.metrics._reading import check_scores, read_labels
-from dm2l.plots._canvas import Numbers, axes_above, axes_or_new, legend, tidy
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.plots._canvas import (
+    COLOURS,
+    Numbers,
+    axes_above,
+    axes_or_new,
+    legend,
+    series_styles,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

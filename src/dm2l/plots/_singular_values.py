@@ -13,8 +13,16 @@ from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._structure import Spectrum
 from dm2l.metrics._reading import check_scores
-from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.plots._canvas import (
+    COLOURS,
+    Numbers,
+    axes_or_new,
+    legend_above,
+    read_labels,
+    series_styles,
+    shorten,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,8 @@ from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features, default_ridge
 from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
-from dm2l.extreme import ExtremeDM2LClassifier, TopK, memory_needed
-from dm2l.extreme._answers import top_k
+from dm2l.extreme import ExtremeDM2LClassifier, memory_needed
+from dm2l.extreme._answers import TopK, top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
 from dm2l.labels import SparseLabelMatrix
