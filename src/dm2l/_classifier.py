@@ -17,7 +17,7 @@ from dm2l._fitting import FITTED, SolverConfig, SolverResult, WarmStart, Weights
 from dm2l._score_model import LearnableMask
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
@@ -284,7 +284,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
             raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
-            self._check_numbers("max_memory", positive=True)
+            check_numbers(self, "max_memory", positive=True)
         SolverConfig.of(self).check()
 
     _follows_input = True

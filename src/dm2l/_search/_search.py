@@ -25,7 +25,7 @@ from dm2l._score_model import fold_inputs
 from dm2l._search._path import PathScores, score_paths
 from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import is_number
+from dm2l._utils.parameters import check_counts, check_numbers, is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
@@ -154,8 +154,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("search_tol")
-        self._check_counts("search_iter")
+        check_numbers(self, "search_tol")
+        check_counts(self, "search_iter")
         SolverConfig.of(self._model({})).check()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
