@@ -285,7 +285,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
             check_numbers(self, "max_memory", positive=True)
-        SolverConfig.of(self).check()
+        SolverConfig.check(self)
 
     _follows_input = True
     _leaves_one_out = True

@@ -156,7 +156,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         super()._check_parameters()
         check_numbers(self, "search_tol")
         check_counts(self, "search_iter")
-        SolverConfig.of(self._model({})).check()
+        SolverConfig.check(self._model({}))
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):

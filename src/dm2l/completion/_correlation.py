@@ -12,8 +12,8 @@ from dm2l.completion._calibration import best_f1_thresholds
 from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
 from dm2l.completion._covariance import LabelCovariance
+from dm2l.completion._covariance_fit import FOLDS, WORK, quick_covariance, unseen_means
 from dm2l.completion._error_rate import ErrorRateBound
-from dm2l.completion._fit import FOLDS, WORK, quick_covariance, unseen_means
 
 Floats = NDArray[np.float64]
 

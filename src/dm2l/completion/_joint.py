@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._utils.arrays import float64, to_numpy
 from dm2l.completion._condition import condition, residuals
-from dm2l.completion._fit import FOLDS, quick_covariance, unseen_means
+from dm2l.completion._covariance_fit import FOLDS, quick_covariance, unseen_means
 from dm2l.completion._leave_out import MOST, fitted_leverages, leave_row_out, out_of_fold_scores
 from dm2l.labels._entries import EntryWeights, Signs
 
