@@ -138,7 +138,7 @@ def em_dense(
         \qquad \nu = \mathrm{prior} \cdot n .
 
     One round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
-    residuals R and the covariances V of the holes; both are in the gradient of the likelihood.
+    residuals R and the covariances V of missing entries; both are in the gradient.
     """
     xp, n = namespace(E), max(len(mask), 1)
     nu = prior * n
@@ -167,7 +167,7 @@ def em_factor(
     tol: float = 1e-3,
     memory: float = MEMORY,
 ) -> tuple[FactorCovariance, list[float]]:
-    r"""Factors by EM; holes just drop out of every sum.
+    r"""Factors by EM; missing entries drop out of every sum.
 
     Maximises, and never decreases, the log-likelihood of the known residuals less
     :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
@@ -205,7 +205,7 @@ def em_factor(
 
 
 def _first_factors(E: Any, mask: Mask, d: Any, rank: int) -> FactorCovariance:
-    """Singular vectors of the residuals with zeros at holes, scaled back by how much is known."""
+    """Singular vectors of the residuals, zero at missing entries, rescaled by the observed rates."""
     xp = namespace(E)
     scale = to_numpy(xp.sqrt(d))
     rate = np.maximum(mask.mean(axis=0), 1.0 / max(len(mask), 1))
