@@ -43,10 +43,10 @@ class LabelCovariance(ABC):
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
         r"""What the *other* known labels of a row say about each of its entries.
 
-        With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``,
-        a missing entry ``k`` gets :math:`S_{kO} A e` and the variance :math:`S_{kk} - S_{kO} A S_{Ok}`; a
-        known entry gets :math:`-(A e)_k / A_{kk}`, which added to its own sign is its mean given
-        all others (leave one label out), and the variance :math:`1 / A_{kk}`.
+        With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``, a
+        missing entry ``k`` gets :math:`S_{kO} A e` and the variance
+        :math:`S_{kk} - S_{kO} A S_{Ok}`; a known entry gets :math:`-(A e)_k / A_{kk}`, which added
+        to its own sign is its mean given all others, and the variance :math:`1 / A_{kk}`.
         """
 
 
@@ -134,7 +134,9 @@ class DenseCovariance(LabelCovariance):
     ) -> tuple[Any, float]:
         r"""Gradient and value of the observed-data log-likelihood of this covariance.
 
-        ``plan`` is the list of batches of ``known``, for who asks more than once.
+        The gradient :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i` is twice the
+        derivative with respect to S; :math:`\tilde A_i` is the inverse of the known block, zero
+        elsewhere. ``plan`` is the list of batches of ``known``, if it is there already.
         """
         xp, c = namespace(E), self.n_labels
         by_known, by_hole, n_hole, value = xp.zeros_like(self.S), xp.zeros_like(self.S), 0, 0.0
@@ -157,7 +159,7 @@ class DenseCovariance(LabelCovariance):
             _, weighted = self._weigh(batch, G, e, asarray_like(known[batch.rows], E), xp)
             outer = outer + weighted.T @ weighted
             value -= 0.5 * float(xp.sum(weighted * e))
-        # Inverse of the known block by that of the missing one: A~ = P - P G P, G being zero elsewhere.
+        # Inverse of the known block, by that of the missing one: A~ = P - P G P.
         P = self.precision
         return outer - by_known - (n_hole * P - P @ by_hole @ P), value
 

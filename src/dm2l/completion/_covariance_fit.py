@@ -205,7 +205,7 @@ def em_factor(
 
 
 def _first_factors(E: Any, mask: Mask, d: Any, rank: int) -> FactorCovariance:
-    """Singular vectors of the residuals, zero at missing entries, rescaled by the observed rates."""
+    """Singular vectors of the residuals, rescaled by the observed rates."""
     xp = namespace(E)
     scale = to_numpy(xp.sqrt(d))
     rate = np.maximum(mask.mean(axis=0), 1.0 / max(len(mask), 1))

@@ -200,7 +200,7 @@ class CompletionMixin:
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
-            Labels with holes.
+            Labels with missing entries.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         label_mask : array-like of bool, default=None
