@@ -238,15 +238,6 @@ class LabelMatrix:
         return column_text(column, self.names)
 
 
-def signs(
-    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, missing_as: Any = None
-) -> Signs:
-    """Sign matrix of labels; arguments as in :meth:`LabelMatrix.from_array`."""
-    return parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-    ).signs
-
-
 def parse_labels(
     Y: Any,
     *,
