@@ -21,7 +21,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from dm2l.completion._completer import LabelCompleter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -42,6 +41,7 @@ import dm2l
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, baselines
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
+from dm2l.completion._completer import LabelCompleter
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_scorer
