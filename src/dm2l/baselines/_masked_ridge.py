@@ -1,4 +1,4 @@
-"""Ridge regression on the observed entries: the honest yardstick."""
+"""Ridge regression on the observed entries."""
 
 from __future__ import annotations
 

@@ -54,11 +54,9 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         itself.
     n_jobs : int or None, default=None
         Number of labels to fit at a time; None means 1, -1 one a core.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as
-        As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
+    threshold, calibration, coupling, cv, missing_label, missing_as
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of
         the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
         them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
     verbose : int, default=0

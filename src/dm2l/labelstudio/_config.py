@@ -14,7 +14,7 @@ MOST_STEPS = 50
 # Where the columns of a row are in the data of a task.
 COLUMNS = "columns"
 
-Path = tuple[str, ...]
+ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
@@ -23,7 +23,7 @@ class Control(NamedTuple):
     name: str
     to_name: str
     kind: str
-    labels: Mapping[Path, str]
+    labels: Mapping[ChoicePath, str]
 
 
 @lru_cache(maxsize=8)
@@ -32,18 +32,6 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
 
     A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
     last step. Choices that are no labels, and labels that are no choices, are left alone.
-
-    Parameters
-    ----------
-    text : str
-        The XML that Label Studio sends.
-    label_names : tuple of str
-        Labels of the model.
-
-    Raises
-    ------
-    ValueError
-        If this is no configuration, has a label twice, or none at all.
     """
     # A configuration has no use for these, with which a few lines become gigabytes.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -72,7 +60,7 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
     return tuple(found)
 
 
-def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
+def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
     paths = list(_paths(tag))
     found = {path: "/".join(words) for path, words in paths if "/".join(words) in names}
     taken = set(found.values())
@@ -84,9 +72,9 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
     return found
 
 
-def _paths(tag: ET.Element) -> Iterator[tuple[Path, Path]]:
+def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
     """Paths of choices as results have them, and in words."""
-    waiting: list[tuple[ET.Element, Path, Path]] = [(tag, (), ())]
+    waiting: list[tuple[ET.Element, ChoicePath, ChoicePath]] = [(tag, (), ())]
     while waiting:
         parent, path, words = waiting.pop()
         if len(path) > MOST_STEPS:

@@ -8,14 +8,78 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write, translate_errors
-from dm2l.labelstudio._annotations import answers_of, prediction_of
-from dm2l.labelstudio._config import COLUMNS, Control, make_config, read_config
+from dm2l.labelstudio._config import COLUMNS, ChoicePath, Control, make_config, read_config
 from dm2l.labelstudio._session import AnnotationSession
 from dm2l.review._question import row_columns
 from dm2l.tables import Table, TableModel
+
+
+def answers_of(
+    annotation: Any, controls: Iterable[Control], unchosen: str = "no"
+) -> dict[str, str]:
+    """What an annotation says about labels: yes, no, or skip if it was cancelled.
+
+    A choice within a taxonomy is one for what it lies in, too. ``unchosen`` is "no", or "skip" if
+    a choice that was not made says nothing; then it is left out.
+    """
+    if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
+        raise ValueError("An annotation has a list of results.")
+    if annotation.get("was_cancelled"):
+        return {label: "skip" for control in controls for label in control.labels.values()}
+    found = {}
+    for control in controls:
+        chosen = set()
+        for result in annotation["result"]:
+            if isinstance(result, Mapping) and result.get("from_name") == control.name:
+                for path in _chosen(result, control.kind):
+                    chosen |= {path[: k + 1] for k in range(len(path))}
+        for path, label in control.labels.items():
+            if path in chosen or unchosen == "no":
+                found[label] = "yes" if path in chosen else "no"
+    return found
+
+
+def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
+    value = result.get("value")
+    chosen = value.get(kind) if isinstance(value, Mapping) else None
+    if not isinstance(chosen, list):
+        raise ValueError(f"A result of {kind} has a list of them.")
+    paths = [one if isinstance(one, list) else [one] for one in chosen]
+    if not all(isinstance(step, str) for path in paths for step in path):
+        raise ValueError(f"Values of {kind} must be text.")
+    return [tuple(path) for path in paths]
+
+
+def prediction_of(
+    probabilities: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    label_names: list[str],
+    controls: Iterable[Control],
+    version: str,
+) -> dict[str, Any]:
+    """Choices that are more likely than not, and how sure the model is of its row on average."""
+    p = dict(zip(label_names, probabilities.tolist(), strict=True))
+    results = []
+    for control in controls:
+        paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
+        chosen = paths if control.kind == "taxonomy" else [path[-1] for path in paths]
+        if chosen:  # as an annotation that chooses nothing has no result
+            results.append(
+                {
+                    "from_name": control.name,
+                    "to_name": control.to_name,
+                    "type": control.kind,
+                    "value": {control.kind: chosen},
+                }
+            )
+    open_ = probabilities[~known]
+    score = float(np.maximum(open_, 1 - open_).mean()) if len(open_) else 1.0
+    return {"result": results, "score": round(score, 6), "model_version": version}
+
 
 # In the data of a task: the row, and the beginning of the digest of its table.
 ROW, TABLE = "dm2l_row", "dm2l_table"
@@ -26,20 +90,6 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
 
     Rows with labels that nobody has decided come first, those before that are most worth reading.
     Then come those that were decided; where each label has its answer, as an annotation.
-
-    Parameters
-    ----------
-    session : AnnotationSession
-        The table, the model and the answers so far.
-    output : str or Path
-        A JSON file for the import of a project with the configuration of :func:`make_config`.
-    top : int, default=None
-        How many rows to be decided; None for all.
-
-    Returns
-    -------
-    int
-        The number of tasks.
     """
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
@@ -63,24 +113,7 @@ def import_annotations(
     config: str | None = None,
     unchosen: str = "no",
 ) -> tuple[int, int]:
-    """Take the annotations of a JSON file that Label Studio has exported.
-
-    Parameters
-    ----------
-    session : AnnotationSession
-        Where they go; tasks must be rows of its table, see :func:`export_tasks`.
-    path : str or Path
-        The file (format JSON, not JSON-MIN).
-    config : str, default=None
-        The labelling configuration of the project; None for that of :func:`make_config`.
-    unchosen : {"no", "skip"}, default="no"
-        What a choice that was not made says.
-
-    Returns
-    -------
-    n_answers, n_others : int
-        New answers, and tasks that are not rows of this table.
-    """
+    """Take the annotations of a JSON file that Label Studio has exported."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):

@@ -24,7 +24,14 @@ from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV
 from dm2l._solvers.kernels._fourier import FourierMap
 from dm2l._solvers.kernels._kernel import Kernel
-from dm2l.baselines import available
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+)
 from dm2l.chemistry import MorganFingerprints
 from dm2l.completion import ErrorRateBound
 from dm2l.completion._calibration import Calibrator
@@ -46,7 +53,12 @@ ESTIMATORS: tuple[type, ...] = (
     DM2LClassifierCV,
     ExtremeDM2LClassifier,
     AutoClassifier,
-    *available().values(),
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MLLRCClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
 )
 _OTHERS: tuple[type, ...] = (
     CategoryEncoder,
