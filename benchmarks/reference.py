@@ -35,7 +35,7 @@ from dm2l.baselines import (
     MLLRCClassifier,
 )
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, ranking_loss
+from dm2l.metrics import label_ranking_average_precision, ranking_loss
 
 Row = dict[str, Any]
 
@@ -104,7 +104,7 @@ class Arts:
             model.fit(prepare(self.X[train]), Y)
             seconds = time.perf_counter() - start
             scores = model.decision_function(prepare(self.X[test]))
-            metrics = (ranking_loss, average_precision)
+            metrics = (ranking_loss, label_ranking_average_precision)
             values = [metric(self.Y[test], scores, convention="published") for metric in metrics]
             found.append([*values, seconds])
         rkl, ap, seconds = np.mean(found, axis=0)

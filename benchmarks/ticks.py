@@ -31,7 +31,7 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import default_ridge
 from dm2l.baselines import LSMLClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, label_auc, ranking_loss
+from dm2l.metrics import label_auc, label_ranking_average_precision, ranking_loss
 from dm2l.simulate import simulate_missing_positives, simulate_single_positive, simulate_truncated
 from experiments.resumable import options, run, stored
 
@@ -189,7 +189,7 @@ def compute(data: str, mask: str, seed: int, method: str) -> dict[str, Any]:
     row |= {
         "auc": float(label_auc(truth[:, both], scores[:, both])),
         "map": float(np.mean([average_precision_score(truth[:, k], scores[:, k]) for k in both])),
-        "ap": float(average_precision(truth[rows], last)),
+        "ap": float(label_ranking_average_precision(truth[rows], last)),
     }
     # Of labels with enough positives, how far the mean probability in the test is from their share.
     sure = np.clip(p[:, ticked], 0.001, 0.999)

@@ -22,7 +22,8 @@ from dm2l.baselines import (
     MLLRCClassifier,
     ZeroFillClassifier,
 )
-from dm2l.model_selection import MultilabelKFold, get_metric
+from dm2l.model_selection import MultilabelKFold
+from dm2l.model_selection._scorers import get_metric
 
 # -- as published -------------------------------------------------------------------------------
 
@@ -87,13 +88,13 @@ def _grid_search(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 def quality(Y: Any, scores: Any) -> float:
     """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised."""
-    precision = get_metric("average_precision", holes="observed")(Y, scores)
+    precision = get_metric("label_ranking_average_precision", estimate=False)(Y, scores)
     return precision + neg_ranking_loss(Y, scores)
 
 
 def neg_ranking_loss(Y: Any, scores: Any) -> float:
     """Ranking loss of the observed labels, its sign turned."""
-    return get_metric("neg_ranking_loss", holes="observed")(Y, scores)
+    return get_metric("neg_ranking_loss", estimate=False)(Y, scores)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:

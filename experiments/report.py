@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dm2l.plots._ranks import nemenyi_critical_difference
 from experiments import studies
 from experiments.comparisons import (
     LEVEL,
@@ -25,6 +24,7 @@ from experiments.comparisons import (
 from experiments.figures import figures
 from experiments.paper_tables import markdown
 from experiments.published import PAPER_MEASURES, Measure
+from experiments.ranks import nemenyi_critical_difference
 from experiments.results import Results, paired_means
 
 # Of nine methods; the paper uses it for its six.

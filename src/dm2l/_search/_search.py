@@ -28,7 +28,8 @@ from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
+from dm2l.model_selection import get_scorer_names
+from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -65,9 +66,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
         where ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        not observed) and scores that is larger for better scores. None is "two_way_ranking", by
-        labels of a row and rows of a label, or "label_skill", the latter alone, where complete rows
-        would have less than one positive on average, or less than one negative.
+        not observed) and scores that is larger for better scores. None is
+        "ranking_and_discrimination", of the labels of a row and the rows of a label; or
+        "label_discrimination", the latter alone, if complete rows would have less than one
+        positive on average, or less than one negative.
         With ``missing_as="unlabelled"`` ticks are judged against everything else, which orders
         settings as complete labels would for a few measures only; None is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
@@ -173,7 +175,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"got {self.scoring!r}."
             )
         if self._unlabelled and isinstance(self.scoring, str):
-            check_tick_scoring(self.scoring)
+            check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
@@ -276,7 +278,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
             scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
-        return get_judge(scoring)
+        return get_selection_metric(scoring)
 
     def _parts(
         self,
@@ -426,7 +428,7 @@ def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> s
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
-    return "two_way_ranking" if in_rows else "label_skill"
+    return "ranking_and_discrimination" if in_rows else "label_discrimination"
 
 
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:

@@ -73,7 +73,7 @@ class _FirstFolds:
     def split(self, X: Any, Y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
         """Training and test rows, fold by fold."""
         scored = 0
-        for train, test in MultilabelKFold(self.n_splits, random_state=0).split(X, Y, groups):
+        for train, test in MultilabelKFold(self.n_splits, random_state=0).split(X, Y):
             yield train, test
             scored += len(test)
             if scored >= self.enough:

@@ -17,11 +17,10 @@ from dm2l.labelstudio import (
     AnnotationSession,
     Backend,
     BackendServer,
-    export_tasks,
-    import_annotations,
     make_config,
 )
 from dm2l.labelstudio._server import kept_token, serve_backend
+from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
 from dm2l.review._server import check_host
 from dm2l.review._web import LOOPBACK

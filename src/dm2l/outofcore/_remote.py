@@ -10,15 +10,7 @@ from dm2l.outofcore._source import RowBlocks
 
 
 class RemoteBlocks(RowBlocks, ABC):
-    """Row blocks that are elsewhere: functions go to them, and small results come back.
-
-    Examples
-    --------
-    >>> from dm2l.outofcore import RowBlocks
-    >>> from dm2l.outofcore._remote import RemoteBlocks
-    >>> issubclass(RemoteBlocks, RowBlocks)
-    True
-    """
+    """Row blocks that are elsewhere: functions go to them, and small results come back."""
 
     @abstractmethod
     def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:

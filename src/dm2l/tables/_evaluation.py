@@ -194,14 +194,14 @@ def evaluate_table(
             if name == COUPLED:
                 filled = impute(model, X, left)
                 p = filled.probabilities
-                found = measure(hidden, p, p, filled.positive, "observed")
+                found = measure(hidden, p, p, filled.positive, estimate=False)
                 measured[COUPLED].append(found | unknown)
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])
                 chosen.append(settings)
             answer = predictions(model, X)
             plain = ALONE if name == COUPLED else name
-            measured[plain].append(measure(hidden, *answer, "observed") | unknown)
+            measured[plain].append(measure(hidden, *answer, estimate=False) | unknown)
             precision[plain].append(label_precision(hidden, answer.scores))
         hidden_counts.append(hidden)
     stacked = np.stack(hidden_counts)

@@ -44,7 +44,8 @@ class FitOptions:
         Calibration curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "two_way_ranking", or "label_skill" where rows have less than one positive on average.
+        "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
+        on average.
     cv : int
         Folds of the search and of the calibration.
     random_state : int

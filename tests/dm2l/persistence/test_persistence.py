@@ -604,7 +604,7 @@ class TestScikitLearn:
             Pipeline([("model", DM2LClassifier())]),
             {"model": [DM2LClassifier(0.1), MaskedRidgeClassifier()]},
             cv=MultilabelKFold(2, random_state=0),
-            scoring=get_scorer("average_precision"),
+            scoring=get_scorer("label_ranking_average_precision"),
         ).fit(X, Y)
         save_model(model, path)
         with pytest.raises(ModelFileError, match="not trusted") as caught:

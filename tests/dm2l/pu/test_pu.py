@@ -8,7 +8,8 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import Features
 from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics import evaluate_ticks, f1_macro, hamming_loss, label_auc
+from dm2l.labels import LabelMatrix
+from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
 from dm2l.pu import estimate_class_prior
 from dm2l.pu._fit import Ticks
@@ -242,7 +243,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
     search.set_params(missing_as="unlabelled").fit(X[:300], Y[:300])
     assert search.gamma_ == 0.01
     assert search.class_prior_.shape == (Y.shape[1],)
-    with pytest.raises(ValueError, match="cannot be estimated from ticks"):
+    with pytest.raises(ValueError, match="cannot be estimated from positive-unlabelled"):
         search.set_params(scoring="f1_macro").fit(X[:300], Y[:300])
 
 
@@ -267,7 +268,7 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     truth = rng.random((20000, 3)) < [0.1, 0.3, 0.5]
     scores = 1.5 * truth + rng.normal(size=truth.shape) - 0.7
     Y = np.where(truth & (rng.random(truth.shape) < [0.5, 0.3, 0.6]), 1.0, np.nan)
-    found = evaluate_ticks(Y, scores, truth.mean(axis=0), k=[1])
+    found = evaluate_positive_unlabelled(Y, scores, truth.mean(axis=0), k=[1])
     first = truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
     for name, value in (
         ("label_auc", label_auc(truth, scores)),
@@ -277,10 +278,14 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     ):
         assert abs(found[name].value - value) < max(4 * found[name].standard_error, 0.01), name
         assert found[name].kind == "estimate"
-    stored = evaluate_ticks(sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1])
+    stored = evaluate_positive_unlabelled(
+        sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1]
+    )
     assert stored == found
-    with pytest.raises(ValueError, match="evaluate_ticks"):
-        label_auc(sp.csr_array(np.nan_to_num(Y)), scores, missing_as="unlabelled")
+    labels = LabelMatrix.from_array(Y, missing_as="unlabelled")
+    assert evaluate_positive_unlabelled(labels, scores, truth.mean(axis=0), k=[1]) == found
+    with pytest.raises(ValueError, match="evaluate_positive_unlabelled"):
+        label_auc(labels, scores)
 
 
 def test_masks_leave_ticks_alone(rows):
