@@ -56,16 +56,16 @@ def build(row: Row, seed: int, published: bool = False) -> Any:
     plain: dict[str, Any] = {"fit_intercept": False, "coupling": None}
     if row["method"] == "LEML":
         holes = "ignore" if "-s 0" in variant else holes
-        return LEMLClassifier(params["k"], params["lam"], holes=holes, random_state=seed, **plain)
+        return LEMLClassifier(params["k"], params["lam"], missing=holes, random_state=seed, **plain)
     if row["method"].startswith("ML-LRC"):
-        return MLLRCClassifier(*params["l"], holes=holes, **plain)
+        return MLLRCClassifier(*params["l"], missing=holes, **plain)
     if row["method"] == "GLOCAL" and params:
         *weights, k, g = params["par"]
         sizes = {"n_components": int(k), "n_groups": int(g)}
         return GLOCALClassifier(*weights, **sizes, published=published, random_state=seed, **plain)
     if row["method"] == "LSML" and "tuned" not in variant:
         rho = 8.0 if "default8" in variant else 1.0
-        return LSMLClassifier(rho=rho, holes=holes, **plain)
+        return LSMLClassifier(rho=rho, missing=holes, **plain)
     if row["method"] == "masked ridge per label":
         return MaskedRidgeClassifier(params["ridge"], **plain)
     if row["method"] == "masked kernel ridge per label":

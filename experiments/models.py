@@ -12,7 +12,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._search._staging import StagedSearch
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
@@ -24,6 +23,7 @@ from dm2l.baselines import (
 )
 from dm2l.model_selection import MultilabelKFold
 from dm2l.model_selection._scorers import get_metric
+from experiments.staged import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
 
@@ -34,11 +34,11 @@ def published(kernel: str = "linear", **options: Any) -> DM2LClassifier:
 
 
 def leml_as_published() -> LEMLClassifier:
-    return LEMLClassifier(20, 1.0, holes="neutral", fit_intercept=False)
+    return LEMLClassifier(20, 1.0, missing="neutral", fit_intercept=False)
 
 
 def mllrc_as_published() -> MLLRCClassifier:
-    return MLLRCClassifier(1e-3, 1.0, 1e-3, holes="neutral", fit_intercept=False)
+    return MLLRCClassifier(1e-3, 1.0, 1e-3, missing="neutral", fit_intercept=False)
 
 
 def glocal_as_published() -> GLOCALClassifier:
@@ -46,7 +46,7 @@ def glocal_as_published() -> GLOCALClassifier:
 
 
 def lsml_as_published() -> LSMLClassifier:
-    return LSMLClassifier(rho=8.0, holes="neutral", fit_intercept=False)
+    return LSMLClassifier(rho=8.0, missing="neutral", fit_intercept=False)
 
 
 # -- tuned --------------------------------------------------------------------------------------

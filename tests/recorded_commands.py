@@ -170,7 +170,6 @@ JOURNEYS = {
             Step("suggest rows", "suggest a.dm2l tickets.csv -o ask2.csv --rows --top 20 --json"),
             Step("audit", "audit a.dm2l tickets.csv"),
             Step("audit file", "audit a.dm2l tickets.csv -o odd.csv --top 30 --json"),
-            Step("audit unseen", "audit a.dm2l later.csv -o odd2.csv --unseen"),
             Step("explain", "explain a.dm2l"),
             Step("explain json", "explain a.dm2l --label topic_login --top 3 --json"),
             Step("evaluate", f"evaluate {_TOPICS} --repetitions 2"),

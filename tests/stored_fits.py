@@ -280,7 +280,7 @@ def lsml() -> Fitted:
 @case
 def mllrc() -> Fitted:
     X, Y = synthetic(seed=22)
-    return MLLRCClassifier(holes="neutral", masked=True).fit(X, Y), X
+    return MLLRCClassifier(missing="neutral", masked=True).fit(X, Y), X
 
 
 @case

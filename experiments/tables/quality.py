@@ -216,7 +216,7 @@ def selection() -> str:
 
 
 def estimates() -> str:
-    """Of complete labels, from labels with holes."""
+    """Measures of complete labels, estimated where some are missing."""
     short = load("estimates")["short"]
     lines = [
         "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",

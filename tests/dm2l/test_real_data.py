@@ -215,7 +215,7 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
         if rounds in (200, 2000):
             scores = reference.X[test] @ A @ S
             found[rounds] = ranking_loss(reference.Y[test], scores, convention="published")
-    model = MLLRCClassifier(lambda1, lambda2, lambda3, holes="neutral", fit_intercept=False)
+    model = MLLRCClassifier(lambda1, lambda2, lambda3, missing="neutral", fit_intercept=False)
     scores = model.fit(X, Y).decision_function(reference.X[test])
     ours = ranking_loss(reference.Y[test], scores, convention="published")
     assert found[2000] == pytest.approx(ours, abs=5e-4)
@@ -225,11 +225,11 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
 class EveryLabel(LSMLClassifier):
     """Also fits labels of which only one class was observed, as the original does."""
 
-    def _learn(self, X, T):
-        self._learnable = np.ones(T.shape[1], dtype=bool)
-        self._constant = np.zeros(T.shape[1])
-        self._keep = np.ones(len(T), dtype=bool)
-        self._fit_labels(X, T)
+    def _learn(self, X, labels):
+        self._learnable = np.ones(labels.n_labels, dtype=bool)
+        self._constant = np.zeros(labels.n_labels)
+        self._keep = np.ones(len(labels), dtype=bool)
+        return self._fit_labels(X, labels)
 
 
 def test_constant_labels_are_what_moves_figures_of_signed_targets_under_a_uniform_mask(reference):
@@ -241,7 +241,7 @@ def test_constant_labels_are_what_moves_figures_of_signed_targets_under_a_unifor
         and row["variant"] == "labels {-1,0,1}, raw X, default8"
         and (row["rho"], row["mask"]) == (0.3, "unif")
     ]
-    model = EveryLabel(rho=8.0, holes="neutral", fit_intercept=False)
+    model = EveryLabel(rho=8.0, missing="neutral", fit_intercept=False)
     found = []
     for seed in (1, 2, 3):
         train, test, Y = reference.split(seed, 0.3, "unif")

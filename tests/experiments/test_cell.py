@@ -11,7 +11,6 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dm2l._search._staging import StagedSearch
 from dm2l._utils.arrays import device_name
 from dm2l.baselines import MaskedRidgeClassifier, ZeroFillClassifier
 from dm2l.datasets import make_missing_multilabel
@@ -22,6 +21,7 @@ from experiments import protocols as protocol_module
 from experiments.cell import CONVENTIONS, run_cell, seeded, split_rows
 from experiments.protocols import Method
 from experiments.published import MEASURES
+from experiments.staged import StagedSearch
 from small_experiments import RIDGE, SEARCH, Spy, archive, grid, lasting, tiny
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._search._search import DM2LClassifierCV
-from dm2l._search._staging import search_norms, search_ridge
+from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix

@@ -339,11 +339,6 @@ _SUSPECTED = {
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
 )
-@click.option(
-    "--unseen",
-    is_flag=True,
-    help="Skip cross-fitting because MODEL was not fitted to TABLE.",
-)
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -353,7 +348,6 @@ def audit_command(
     path: Path,
     output: Path | None,
     top: int,
-    unseen: bool,
     safe_csv: bool,
     force: bool,
     as_json: bool,
@@ -377,7 +371,7 @@ def audit_command(
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
         tell("looking for label errors")
-        found = audit_table(model, table, top, training=not unseen)
+        found = audit_table(model, table, top)
         columns = {
             "row": found.row.tolist(),
             "label": found.label,

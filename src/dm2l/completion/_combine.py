@@ -42,24 +42,6 @@ class Combiner:
     It is fitted on known entries, each of which must have been scored as if it had been a hole
     (:func:`condition`), by a covariance that was fitted to other rows; and the sign of a label is
     never an input of its own model.
-
-    Parameters
-    ----------
-    labels : bool, default=True
-        Whether the other labels' signs are inputs. With more than 64 labels they are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._combine import Combiner
-    >>> T = np.array([[1, -1], [1, 1], [-1, -1], [-1, 1], [1, 0]])
-    >>> F = 0.5 * T
-    >>> p = Combiner().fit(T, F, F, np.ones(F.shape)).predict(T, F, F, np.ones(F.shape))
-    >>> (p[:4] > 0.5) == (T[:4] > 0)
-    array([[ True,  True],
-           [ True,  True],
-           [ True,  True],
-           [ True,  True]])
     """
 
     weights_: Floats

@@ -47,41 +47,12 @@ class LabelCovariance(ABC):
         a hole ``k`` gets :math:`S_{kO} A e` and the variance :math:`S_{kk} - S_{kO} A S_{Ok}`; a
         known entry gets :math:`-(A e)_k / A_{kk}`, which added to its own sign is its mean given
         all others (leave one label out), and the variance :math:`1 / A_{kk}`.
-
-        Parameters
-        ----------
-        E : array of shape (n, c)
-            Residuals, zero at holes.
-        known : ndarray of bool, shape (n, c)
-            True where the label is known.
-        memory : float, default=2**28
-            Bytes for what is needed between.
-
-        Returns
-        -------
-        shift, variance : arrays of shape (n, c)
-            Of every entry.
         """
 
 
 @dataclass(frozen=True)
 class DenseCovariance(LabelCovariance):
-    """A covariance held as it is, for up to some 200 labels.
-
-    Parameters
-    ----------
-    S : array of shape (c, c)
-        Symmetric and positive definite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._covariance import DenseCovariance
-    >>> S = DenseCovariance(np.array([[1.0, 0.8], [0.8, 1.0]]))
-    >>> shift, variance = S.shifts(np.array([[0.5, 0.0]]), np.array([[True, False]]))
-    >>> shift.round(2), variance.round(2)
-    (array([[-0.5,  0.4]]), array([[1.  , 0.36]]))
-    """
+    """A covariance held as it is, for up to some 200 labels."""
 
     S: Any
 
@@ -164,14 +135,6 @@ class DenseCovariance(LabelCovariance):
         r"""Gradient and value of the observed-data log-likelihood of this covariance.
 
         ``plan`` is the list of batches of ``known``, for who asks more than once.
-
-        Returns
-        -------
-        gradient : array of shape (c, c)
-            :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i`, twice the derivative with
-            respect to S; :math:`\tilde A_i` is the inverse of the known block, zero elsewhere.
-        value : float
-            Log-likelihood of the known residuals, constants left out.
         """
         xp, c = namespace(E), self.n_labels
         by_known, by_hole, n_hole, value = xp.zeros_like(self.S), xp.zeros_like(self.S), 0, 0.0
@@ -204,22 +167,6 @@ class FactorCovariance(LabelCovariance):
     r"""Low rank plus diagonal, :math:`S = L L' + \mathrm{diag}(\psi)`, for many labels.
 
     A row costs :math:`|O| r^2 + r^3` (Woodbury), and all rows share their matrix products.
-
-    Parameters
-    ----------
-    L : array of shape (c, r)
-        Loadings of the factors.
-    psi : array of shape (c,)
-        Variances that the factors leave, positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._covariance import FactorCovariance
-    >>> S = FactorCovariance(np.array([[0.8], [1.0]]), np.array([0.36, 0.1]))
-    >>> S.matrix()
-    array([[1. , 0.8],
-           [0.8, 1.1]])
     """
 
     L: Any

@@ -42,29 +42,6 @@ def em_dense(
 
     One round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
     residuals R and the covariances V of the holes; both are in the gradient of the likelihood.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals, zero at holes.
-    mask : ndarray of bool, shape (n, c)
-        True where the label is known.
-    start : DenseCovariance
-        Where to begin, and what the prior holds to.
-    prior : float, default=0.3
-        Weight of the start, as a share of the number of rows.
-    rounds : int, default=10
-        At most.
-    tol : float, default=1e-3
-        Ends when a round raises the objective by less than this for each known entry.
-    memory : float, default=2**28
-        Bytes for what is needed between.
-
-    Returns
-    -------
-    covariance : DenseCovariance
-    history : list of float
-        The objective before each round, and at the end where the rounds were used up.
     """
     xp, n = namespace(E), max(len(mask), 1)
     nu = prior * n
@@ -98,25 +75,6 @@ def em_factor(
     Maximises, and never decreases, the log-likelihood of the known residuals less
     :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
     with the ridge :math:`\kappa` and the residuals' variances d.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals, zero at holes.
-    mask : ndarray of bool, shape (n, c)
-        True where the label is known.
-    rank : int
-        Number of factors.
-    ridge : float, default=30
-        Shrinks the loadings.
-    rounds, tol, memory
-        As for :func:`em_dense`.
-
-    Returns
-    -------
-    covariance : FactorCovariance
-    history : list of float
-        The objective before each round, and at the end where the rounds were used up.
     """
     xp, (n, c) = namespace(E), E.shape
     known = asarray_like(mask.astype(np.float64), E)

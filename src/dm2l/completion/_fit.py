@@ -36,46 +36,7 @@ def fit_covariance(
     memory: float = MEMORY,
     random_state: int = 0,
 ) -> LabelCovariance:
-    """Covariance of residuals with holes.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals ``t - f`` of scores that were not fitted to these rows, zero at holes.
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
-    max_dense : int, default=200
-        With more labels the covariance is low rank plus diagonal.
-    shrinkage : float or sequence of float, default=(0, 1, 2)
-        Of the dense form, see :func:`pairwise_covariance`; the best of several is taken.
-    rank : int or sequence of int, default=(8, 24)
-        Factors of the other form; the best of several is taken.
-    rounds : int, default=10
-        Of EM, at most.
-    held_back : float, default=0.1
-        Share of the known entries that the choice is made on, by squared error.
-    max_rows : int, default=2000
-        The choice, not the fit, is made on a sample of so many rows.
-    memory : float, default=2**28
-        Bytes for what is needed between.
-    random_state : int, default=0
-        Of the entries held back and of the sample.
-
-    Returns
-    -------
-    LabelCovariance
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._fit import fit_covariance
-    >>> rng = np.random.default_rng(0)
-    >>> E = rng.multivariate_normal([0, 0], [[1.0, 0.8], [0.8, 1.0]], size=500)
-    >>> known = rng.random(E.shape) < 0.7
-    >>> fit_covariance(np.where(known, E, 0), known).matrix().round(1)
-    array([[1. , 0.8],
-           [0.8, 1. ]])
-    """
+    """Covariance of residuals with holes."""
     known = np.asarray(known, dtype=bool)
     dense = known.shape[1] <= max_dense
     wanted = shrinkage if dense else rank
@@ -114,13 +75,6 @@ def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     There are fewer rounds of EM where each costs more than :data:`WORK`, none where it costs ten
     times as much (with 1,000 rows of Corel16k001, 70 % observed, 5 rounds raise the mean average
     precision of holes from 0.26 to 0.31), and factors are fitted to a sample of rows.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals, zero at holes, of rows in random order.
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
     """
     n, c = known.shape
     if c <= MAX_DENSE:
@@ -135,15 +89,6 @@ def unseen_means(T: Any, F: Any, folds: NDArray[np.intp]) -> tuple[Any, Any]:
     """Means and variances of all entries by a covariance that was fitted to the other folds.
 
     On its own rows a covariance is too good, the more so the more labels there are.
-
-    Parameters
-    ----------
-    T : ndarray of shape (n, c)
-        Signs, 0 at holes.
-    F : ndarray of shape (n, c)
-        Honest scores.
-    folds : ndarray of int, shape (n,)
-        From 0 to 2, in random order.
     """
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):

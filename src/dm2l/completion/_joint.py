@@ -27,28 +27,6 @@ def learn_jointly(
     had no part in; the M-step is ridge with targets that have no holes any more, so that all labels
     share one factor. The problem is left with these targets; the groups of its nuclear norms stay
     those of observed positives.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of the labels as they are.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    W : array of shape (size, c)
-        Its solution without nuclear norms.
-    factor : Preconditioner
-        Of its curvature.
-    entries : Entries, default=None
-        Real targets and weights of the problem.
-
-    Returns
-    -------
-    W : array of shape (size, c)
-        Solution of the filled problem without nuclear norms.
-    honest : ndarray of shape (n, c)
-        Its scores as if the row had not been there; NaN where there are none.
-    factor : Preconditioner
-        Of the curvature of the filled problem.
     """
     features, known = problem.features, T != 0
     goal = T if entries is None or entries.targets is None else entries.targets

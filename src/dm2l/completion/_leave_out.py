@@ -50,27 +50,6 @@ def fitted_leverages(
     :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor that the solver used knows the common
     share :math:`\rho` of known entries; what it gives is carried over to the share of each label as
     if all eigenvalues of :math:`\Phi'\Phi` were one.
-
-    Parameters
-    ----------
-    features : Features
-        Of the rows.
-    factor : Preconditioner
-        Of their curvature.
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
-    alpha : float
-        Ridge penalty.
-    exact : bool, default=False
-        Whether they are exact for more than 256 features (rows, of a kernel) too, and the same
-        whatever these are centred by.
-    weights : ndarray of shape (n, c), default=None
-        What the entries count in the fit; None: one.
-
-    Returns
-    -------
-    array of shape (n, c)
-        Only entries that are known mean something.
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
@@ -113,15 +92,7 @@ def fitted_leverages(
 
 
 def leave_row_out(E: Any, h: Any) -> Any:
-    """Residuals as if each row had not been there, ``e / (1 - h)``.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals of the fit, zero at holes.
-    h : array of shape (n, c)
-        :func:`fitted_leverages`.
-    """
+    """Residuals as if each row had not been there, ``e / (1 - h)``."""
     xp = namespace(E)
     most = asarray_like(np.asarray(MOST), E)
     return E / (1.0 - xp.where(h < most, h, most))
@@ -155,32 +126,6 @@ def out_of_fold_scores(
     In closed form (:func:`leave_one_out_scores`) where entries hardly influence their own scores,
     else by folds. The intercept stays that of all rows: without a positive of a rare
     label it is lower, and positives would seem to score below negatives.
-
-    Parameters
-    ----------
-    problem : SmoothProblem
-        Of the labels as they are.
-    factor : Preconditioner
-        Of its curvature.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    W : array of shape (size, c)
-        Its solution without nuclear norms, about.
-    features : Features
-        Of the rows of ``T``, which are those of the problem or some of them.
-    alpha : float
-        Ridge penalty.
-    exact : bool, default=False
-        As of :func:`fitted_leverages`.
-    entries : Entries, default=None
-        Real targets and weights of these rows.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        NaN where a known entry all but determines its own score, or where other rows show one
-        class only: it says nothing about others. All NaN where folds would be needed and the rows
-        are not all there.
     """
     known = T != 0
     entries = entries or EntryWeights()

@@ -101,15 +101,7 @@ class Batch:
 
 
 def batches(known: Mask, memory: float) -> Iterator[Batch]:
-    """Batches of the rows of a mask, in the order of what they cost.
-
-    Parameters
-    ----------
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
-    memory : float
-        Bytes that a batch may take.
-    """
+    """Batches of the rows of a mask, in the order of what they cost."""
     n, c = known.shape
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
     _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)

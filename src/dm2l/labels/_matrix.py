@@ -251,8 +251,8 @@ def parse_labels(
     if missing_as == "unlabelled":
         if label_mask is not None:
             raise ValueError(
-                "label_mask does not go with missing_as='unlabelled': what nobody ticked counts "
-                "as unlabelled, wherever it is."
+                "label_mask does not go with missing_as='unlabelled': every entry that is not an "
+                "observed positive is unlabelled."
             )
         labels = parse_labels(
             Y, missing_label=missing_label, missing_as="missing", allow_empty=allow_empty

@@ -25,8 +25,8 @@ class RemoteBlocks(RowBlocks, ABC):
         positives, negatives, rows = self.reduce(label_counts)
         return positives, negatives, int(rows)
 
-    def room(self) -> float:
-        """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
+    def result_memory(self) -> float:
+        """Bytes that the result of a block may take where it is made; infinite where unknown."""
         return float("inf")
 
 

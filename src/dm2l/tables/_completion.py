@@ -172,9 +172,7 @@ class Audit:
     warnings: list[str]
 
 
-def audit_table(
-    model: TableModel, table: Table, top: int | None = None, *, training: bool = True
-) -> Audit:
+def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
     """Rank the observed labels of a table by how likely they are to be wrong.
 
     With positive-unlabelled labels, rank blanks by how likely a positive was overlooked.
@@ -187,9 +185,6 @@ def audit_table(
         A table with the columns and the labels of the model.
     top : int, default=None
         How many; None for all.
-    training : bool, default=True
-        Whether the model was fitted to this table. Its scores are then biased towards wrong labels,
-        so that models of folds take its place, which costs their fits.
 
     Returns
     -------
@@ -212,7 +207,7 @@ def audit_table(
     """
     X, unread, warnings = model.prepared(table)
     Y = np.where(unread[:, None], np.nan, table.Y)
-    found = model.classifier.find_label_errors(X, Y, training=training)
+    found = model.classifier.find_label_errors(X, Y)
     # Where blanks are suspected, those of rows that could not be read are among them.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]

@@ -16,12 +16,17 @@ from sklearn.metrics import average_precision_score
 
 from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
-from dm2l.labels import ConstantLabelWarning
+from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._options import FitOptions, Tell, fit_pipeline
+
+
+def signs_of(Y: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Labels 1, 0 and NaN as 1, -1 and 0."""
+    return np.where(np.isnan(Y), 0, 2 * Y - 1).astype(np.int8)
 
 
 class Predictions(NamedTuple):
@@ -87,7 +92,7 @@ def measure(
     """All measures, estimated for complete rows or of the observed entries; NaN if undefined."""
     # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
     found = evaluate(
-        Y,
+        LabelMatrix.of_signs(signs_of(Y)),
         scores,
         y_pred=positive.astype(float),
         convention="published",
@@ -254,7 +259,7 @@ def _estimate(
 ) -> Estimate:
     if not measured:
         return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0, [])
-    T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1))
+    T = signs_of(Y)
     eta = logit(np.clip(p, 1e-13, 1 - 1e-13))
     table = label_table(eta, T, label_names, fold)
     rows = []

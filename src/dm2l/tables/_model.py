@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
-from dm2l._base import Imputation
 from dm2l._utils.arrays import take_rows
+from dm2l.completion._completer import Imputation
 from dm2l.completion._error_rate import check_max_error_rate
 from dm2l.io._columns import LabelNames
 from dm2l.io._label_reader import LabelVocabulary
@@ -25,6 +25,7 @@ from dm2l.tables._measures import (
     estimate_held_out,
     estimate_rows,
     predictions,
+    signs_of,
 )
 from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import (
@@ -187,8 +188,7 @@ def impute(
         _check_bound(classifier)
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
-    T = np.where(missing, 0, 2 * Y - 1).astype(np.int8)
-    found = classifier._impute(classifier._check_X(X), T, bound)
+    found = classifier._impute(classifier._check_X(X), signs_of(Y), bound)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,
@@ -214,7 +214,8 @@ def _check_bound(classifier: Any) -> None:
 def lowest_error_rate(classifier: Any, found: Imputation, Y: NDArray[np.float64]) -> float:
     """The smallest ``max_error_rate`` with which any missing label of ``Y`` could be filled."""
     confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
-    return float(classifier._coupling.promise.least(confidence, np.isnan(Y) & learnt(classifier)))
+    bounds = classifier._completer.correlation.error_rates
+    return float(bounds.least(confidence, np.isnan(Y) & learnt(classifier)))
 
 
 def fit_table(

@@ -37,7 +37,7 @@ from dm2l._solvers.features import ridge_value
 from dm2l._solvers.kernels._nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._condition import condition
-from dm2l.completion._value import row_gains, trust
+from dm2l.completion._query_gains import row_gains, trust
 from dm2l.tables._model import TableModel, impute
 from dm2l.tables._reading import Table
 
@@ -216,7 +216,7 @@ def values_and_learning(
     classifier: Any, X: Any, Y: NDArray[np.float64]
 ) -> tuple[AnswerValues, Learning]:
     """Values of answers, and the ridge model behind their effect on other rows."""
-    coupling = classifier._coupling
+    coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(coupling, T, F)
@@ -236,7 +236,7 @@ def values_and_learning(
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # its linear model stands for it
-        X, classifier = classifier.features(X), classifier.models_["linear"]
+        X, classifier = classifier._features_of(X), classifier.models_["linear"]
     learning = Learning(_directions(classifier, X), _ridge(classifier, X), slope, skill)
     effect = answer_effects(learning.directions, Y, learning.alpha, slope)
     # 2 p (1 - p) decreases by twice the squared movement of the probability.
@@ -250,7 +250,7 @@ def row_values(
     p = impute(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
-    gains = row_gains(classifier._coupling, *_scored(classifier, X, Y), p)
+    gains = row_gains(classifier._completer.correlation, *_scored(classifier, X, Y), p)
     return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
 
 
@@ -260,9 +260,9 @@ def _scored(
     """Signs of labels that were learnt, and scores, out-of-fold ones for training rows."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
-    coupling = classifier._coupling
-    if coupling is not None and coupling.rows is not None:
-        F = coupling.rows.honest(X, T, F)
+    rows = classifier._completer.training_rows
+    if rows is not None:
+        F = rows.hold_out(X, T, F)
     return T, F
 
 

@@ -281,7 +281,7 @@ def test_progress_is_reported(capsys):
     DM2LClassifierCV([0.1], [1.0], cv=3, verbose=1, refit=False).fit(X, Y)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in lines] == [
-        f"[DM2L search] {i} of 3 parts" for i in (1, 2, 3)
+        f"[DM2L search] {i} of 3 folds" for i in (1, 2, 3)
     ]
 
 

@@ -12,8 +12,8 @@ from scipy.special import expit
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._combine import SCORES, Combiner
 from dm2l.completion._condition import condition
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import FactorCovariance, LabelCovariance
-from dm2l.completion._estimator import Coupling
 from dm2l.completion._patterns import row_blocks
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ MEMORY = 2.0**27
 MOST_ROWS, DRAWS = 2000, 8
 
 
-def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
+def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
     r"""Mistakes about the *other* holes of its row that an answer to each hole is to spare.
 
     A hole j that is filled by its probability is filled wrongly with probability
@@ -42,28 +42,12 @@ def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floa
     mistakes are spared, which is never negative. Where :math:`\bar p_j` is nearer one half than
     :math:`p_j`, for probabilities of different conditions need not fit together, the sum counts
     that part of it which :math:`p_j` has.
-
-    Parameters
-    ----------
-    coupling : Coupling
-        Of a fitted estimator.
-    T : ndarray of shape (n, c)
-        Signs, 0 at holes.
-    F : ndarray of shape (n, c)
-        Scores, honest at known entries.
-    p : ndarray of shape (n, c)
-        Probabilities of the holes.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        0 where a label is known.
     """
     gains = np.zeros(T.shape)
-    mean = condition(coupling.covariance, T, F)[0]
+    mean = condition(correlation.covariance, T, F)[0]
     signs = np.zeros(T.shape)
-    if coupling.combiner.with_labels_:
-        signs = T @ coupling.combiner.weights_[:, SCORES:].T
+    if correlation.combiner.with_labels_:
+        signs = T @ correlation.combiner.weights_[:, SCORES:].T
     doubt = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_HOLES)
     order = np.argsort(count, kind="stable")
@@ -74,9 +58,9 @@ def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floa
         # The holes of a row, its most uncertain first, and beyond them labels that are known.
         at = np.argsort(-doubt[rows], axis=1, kind="stable")[:, :width]
         here = np.arange(width) < count[rows][:, None]
-        V = _joint(coupling.covariance, T[rows] != 0, at)
+        V = _joint(correlation.covariance, T[rows] != 0, at)
         f, m, known, q = (np.take_along_axis(a[rows], at, axis=1) for a in (F, mean, signs, p))
-        yes, no = (_moved(coupling.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
+        yes, no = (_moved(correlation.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
         spared = _spared(q[:, :, None], q[:, None, :], yes, no)
         spared *= here[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
         gains[rows[:, None], at] += spared.sum(axis=1)
@@ -139,27 +123,22 @@ def _error(p: Floats) -> Floats:
     return np.minimum(p, 1 - p)
 
 
-def trust(coupling: Coupling, T: NDArray[Any], F: Floats) -> float:
+def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
     """How much of what answers are expected to tell about their rows comes true, from 0 to 1.
 
     The covariance is an estimate, and the answers that promise most are those whose promise is
-    estimated too high. So the coupling is learnt from one half of the rows, known entries of the
+    estimated too high. So the correlation is learnt from one half of the rows, known entries of the
     other half are taken for holes and answered again, and what this spares the other known entries
     is compared with what was expected: in the twentieth of the answers that would be asked for
     first. Enron (53 labels, half of them observed) has about 0, yeast 0.6.
-
-    Parameters
-    ----------
-    coupling, T, F
-        As in :func:`row_gains`.
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
-            half = Coupling.fit(T[here], F[here])
-            part = replace(coupling, covariance=half.covariance, combiner=half.combiner)
+            half = LabelCorrelation.fit(T[here], F[here])
+            part = replace(correlation, covariance=half.covariance, combiner=half.combiner)
             found += [_asked_again(part, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0
@@ -171,7 +150,7 @@ def trust(coupling: Coupling, T: NDArray[Any], F: Floats) -> float:
 
 
 def _asked_again(
-    coupling: Coupling, T: NDArray[Any], F: Floats, rng: np.random.Generator
+    correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
     """Doubt of one known entry a row, mistakes about others that it should and does spare."""
     others = T != 0
@@ -181,7 +160,7 @@ def _asked_again(
     for sign in (0, 1, -1):
         supposed = T.copy()
         supposed[one] = sign
-        beliefs.append(coupling.believe(supposed, F)[1])
+        beliefs.append(correlation.predict(supposed, F)[1])
     without, yes, no = beliefs
     given = np.where((T[one] > 0)[:, None], yes, no)
     wrong = [((p > 0.5) != (T > 0)).astype(np.float64) for p in (without, given)]
