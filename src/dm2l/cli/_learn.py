@@ -16,7 +16,6 @@ from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
-    Inspection,
     TableModel,
     evaluate_table,
     fit_table,
@@ -24,7 +23,7 @@ from dm2l.tables import (
     save_bundle,
 )
 from dm2l.tables._evaluation import AUTOMATIC, TableEvaluation
-from dm2l.tables._inspection import fit_warnings
+from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._measures import MEASURES
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most

@@ -1,11 +1,11 @@
 """Tables with missing labels: read, inspect, fit, complete, evaluate, audit and suggest."""
 
 from dm2l.tables._bundle import load_bundle, save_bundle
-from dm2l.tables._completion import Audit, Completion, audit_table, complete_table
+from dm2l.tables._completion import Completion, audit_table, complete_table
 from dm2l.tables._evaluation import evaluate_table
 from dm2l.tables._explanation import explain_model
 from dm2l.tables._filled import write_completion
-from dm2l.tables._inspection import Inspection, inspect_table
+from dm2l.tables._inspection import inspect_table
 from dm2l.tables._model import TableModel, fit_table
 from dm2l.tables._options import FitOptions
 from dm2l.tables._pipeline import make_table_pipeline
@@ -13,10 +13,8 @@ from dm2l.tables._reading import Table, read_table, table_from_frame
 from dm2l.tables._suggestion import suggest_entries, suggest_rows
 
 __all__ = [
-    "Audit",
     "Completion",
     "FitOptions",
-    "Inspection",
     "Table",
     "TableModel",
     "audit_table",
