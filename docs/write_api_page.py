@@ -135,6 +135,7 @@ def page() -> str:
         listed = "\n".join(f"   {name}" for name in names)
         modules = dict.fromkeys(name.rpartition(".")[0] for name in names)
         targets = "".join(f".. py:module:: {module}\n\n" for module in modules)
+        targets += ".. py:currentmodule:: None\n\n"
         text = f"{introduction}\n\n" if introduction else ""
         parts.append(
             f"## {task}\n\n{text}```{{eval-rst}}\n{targets}.. autosummary::\n   :toctree: api\n"
