@@ -24,7 +24,7 @@ from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
 
 if TYPE_CHECKING:  # loaded by the methods that need it
-    from dm2l.outofcore import RowBlocks, SufficientStatistics
+    from dm2l.outofcore import GramStatistics, RowBlocks
     from dm2l.outofcore._stream import Stream
 
 __all__ = ["DM2LClassifier"]
@@ -189,7 +189,7 @@ class DM2LClassifier(MissingLabelClassifier):
         Iterations taken.
     n_evaluations_ : int
         Evaluations of the objective.
-    statistics_ : SufficientStatistics
+    statistics_ : GramStatistics
         What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
     n_features_in_ : int
         Number of features seen.
@@ -383,12 +383,15 @@ class DM2LClassifier(MissingLabelClassifier):
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose
+        from dm2l.outofcore._strategy import choose_strategy
 
-        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=self.max_memory)
+        return choose_strategy(
+            X.shape[0], X.shape[1], n_labels, at_hand=True, max_memory=self.max_memory
+        )
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source, way_for
+        from dm2l.outofcore._source_fit import collect, fit_source
+        from dm2l.outofcore._strategy import source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()
@@ -397,7 +400,9 @@ class DM2LClassifier(MissingLabelClassifier):
             self.feature_names_in_ = source.feature_names
         self.__dict__.pop("_gathered", None)
         fitting = self._by_blocks(source.labels)
-        strategy = way_for(fitting, source, self.strategy, self.max_memory, self._needs_rows())
+        strategy = source_strategy(
+            fitting, source, self.strategy, self.max_memory, self._needs_rows()
+        )
         if strategy == "memory":
             X, T, entries = collect(source)
             self._set_label_attributes(source.labels)
@@ -536,8 +541,7 @@ class DM2LClassifier(MissingLabelClassifier):
         Returns
         -------
         self
-            The estimator, as if it had never seen these rows; where they were so large that
-            rounding shows, with a :class:`dm2l.outofcore.RoundingWarning`.
+            The estimator, as if it had never seen these rows, up to rounding.
 
         Examples
         --------
@@ -558,12 +562,12 @@ class DM2LClassifier(MissingLabelClassifier):
         return self._keep_stream(stream.fit(X, self._last()))
 
     @_ByBlocks
-    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
+    def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to statistics that were gathered before, here or elsewhere.
 
         Parameters
         ----------
-        statistics : SufficientStatistics
+        statistics : GramStatistics
             Of the rows to fit to, for instance the sum of several days less one. They are copied.
 
         Returns
@@ -577,19 +581,19 @@ class DM2LClassifier(MissingLabelClassifier):
         >>> from dm2l import DM2LClassifier
         >>> from dm2l.outofcore import RowBlocks
         >>> from dm2l.datasets import make_missing_multilabel
-        >>> from dm2l.outofcore import SufficientStatistics
+        >>> from dm2l.outofcore import GramStatistics
         >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
-        >>> gathered = SufficientStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> gathered = GramStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
         >>> model = DM2LClassifier().fit_statistics(gathered)
         >>> model.coef_.shape == (Y.shape[1], X.shape[1])
         True
         """
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._stream import Stream
 
         self._check_parameters()
-        if not isinstance(statistics, SufficientStatistics):
-            raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
+        if not isinstance(statistics, GramStatistics):
+            raise TypeError(f"Expected GramStatistics, got {type(statistics).__name__}.")
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
@@ -603,16 +607,16 @@ class DM2LClassifier(MissingLabelClassifier):
         return self._keep_stream(stream.fit(np.empty((0, self.n_features_in_)), self._last()))
 
     @property
-    def statistics_(self) -> SufficientStatistics:
+    def statistics_(self) -> GramStatistics:
         """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
 
         if "_gathered" not in vars(self):
             raise AttributeError(
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return SufficientStatistics.from_state(self._gathered).copy()
+        return GramStatistics.from_state(self._gathered).copy()
 
     def _stream(
         self, X: Any, Y: Any, label_mask: Any, classes: Any, sample_weight: Any
