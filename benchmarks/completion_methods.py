@@ -31,9 +31,9 @@ from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.completion._calibration import Calibrator
 from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance
-from dm2l.completion._estimator import Coupling
-from dm2l.completion._moments import pairwise_covariance
+from dm2l.completion._covariance_fit import pairwise_covariance
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 from dm2l.simulate import simulate_uniform
@@ -123,7 +123,7 @@ def chosen_by_filling(case: Holes, kernel: str) -> DM2LClassifier:
     for gamma, alpha, lambda_d in product((1.0, 3.0, 9.0), (0.1, 0.3, 1.0, 3.0), LAMBDAS):
         model = DM2LClassifier(lambda_d, alpha, kernel=kernel, gamma=gamma)
         p = model.fit(X, seen).complete(X, seen, method="predict_proba")
-        found[label_auc(held, p, holes="observed")] = clone(model)
+        found[label_auc(held, p, estimate=False)] = clone(model)
     return found[max(found)]
 
 
@@ -159,7 +159,7 @@ def linear(case: Holes, kernel: str = "linear") -> Found:
     yield f"features, {kernel}", p, scores + clock()
     if kernel != "rbf":
         return
-    yield "coupled out of fold", Coupling.fit(T, F).believe(T, F)[1], scores + clock()
+    yield "coupled out of fold", LabelCorrelation.fit(T, F).predict(T, F)[1], scores + clock()
     S = DenseCovariance(pairwise_covariance(*residuals(T, F)))
     parts = (F, *condition(S, T, F))
     yield "pairwise", Combiner(labels=False).fit(T, *parts).predict(T, *parts), scores + clock()

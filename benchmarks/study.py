@@ -37,7 +37,7 @@ from dm2l._auto._base_models import rows_for
 from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._stack import Stack
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
+from dm2l.metrics import coverage_error, label_auc, label_ranking_average_precision, ranking_loss
 from dm2l.model_selection import MultilabelKFold
 from dm2l.simulate import simulate_uniform
 from experiments.resumable import one_thread, side_by_side, stored
@@ -85,8 +85,8 @@ def measures(truth: Any, P: Any) -> dict[str, float]:
         "auc": float(label_auc(truth, P)),
         "map": float(np.mean([average_precision_score(*column) for column in columns])),
         "rkl": float(ranking_loss(truth[rows], P[rows])),
-        "ap": float(average_precision(truth[rows], P[rows])),
-        "cvg": float(coverage(truth[rows], P[rows])),
+        "ap": float(label_ranking_average_precision(truth[rows], P[rows])),
+        "cvg": float(coverage_error(truth[rows], P[rows])),
         "hamming": float(np.mean((p > 0.5) != (y == 1))),
         "logloss": float(-np.mean(np.log(np.where(y == 1, p, 1 - p)))),
     }

@@ -18,6 +18,8 @@ Panels = Sequence["Axes"]
 
 PARAMETERS = {"lambda_d": r"$\lambda_d$", "sigma": r"kernel width $\sigma$, unit of the features"}
 RATE = "observation rate, %"
+# Stored results keep the short names of the paper's measures.
+_STORED_NAMES = {"coverage": "coverage, labels ↓", "average_precision": "average precision ↑"}
 
 
 class Frame:
@@ -106,8 +108,8 @@ def log_axis(ax: Axes, name: str) -> None:
 
 
 def measure_name(metric: str) -> str:
-    """How axes call a metric."""
-    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+    """Name of a metric on an axis."""
+    return (METRIC_NAMES | _STORED_NAMES).get(metric, metric.replace("_", " "))
 
 
 def rounded(value: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from dm2l.baselines import (
 )
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.outofcore import GramStatistics, RowBlocks
@@ -194,7 +197,7 @@ def test_weighted_problem_without_global_norm_has_the_optimum_of_cvxpy(seed, rea
     entries = EntryWeights.of(T, goal if real else None, M)
     for solver in ("lbfgs", "cccp"):
         model = DM2LClassifier(0.2, 0.7, discriminant=False, solver=solver, **TIGHT)
-        model._learn(X, T, entries)
+        model._learn(X, replace(LabelMatrix.of_signs(T), entries=entries))
         np.testing.assert_allclose(model.objective_, least.value, rtol=1e-5)
         np.testing.assert_allclose(model.coef_, W.value.T, atol=5e-3)
 
@@ -381,7 +384,14 @@ def test_statistics_of_weights_are_those_of_repeated_rows():
 # ----------------------------------------------------------------------------------------- metrics
 
 BY_SCORES = (
-    *("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc", "one_error"),
+    *(
+        "ranking_loss",
+        "label_ranking_average_precision",
+        "coverage_error",
+        "instance_auc",
+        "label_auc",
+        "one_error",
+    ),
     *("precision_at_k", "ndcg_at_k"),
 )
 
@@ -395,8 +405,8 @@ def test_a_metric_of_weighted_rows_is_that_of_repeated_rows(name, observed):
     S = S if name in BY_SCORES else (S > 0).astype(float)
     times = rng.integers(0, 4, 50)
     metric = getattr(metrics, name)
-    found = metric(Y, S, holes="observed", sample_weight=times)
-    expected = metric(Y.repeat(times, 0), S.repeat(times, 0), holes="observed")
+    found = metric(Y, S, estimate=False, sample_weight=times)
+    expected = metric(Y.repeat(times, 0), S.repeat(times, 0), estimate=False)
     assert found == pytest.approx(expected, abs=1e-12)
     ones = metric(Y, S, sample_weight=np.ones(50))
     assert ones == pytest.approx(metric(Y, S), abs=1e-12)
@@ -425,8 +435,8 @@ def test_evaluate_drops_rows_of_weight_zero():
     rng = np.random.default_rng(13)
     Y, S = rng.integers(0, 2, (30, 4)), rng.standard_normal((30, 4))
     weights = (np.arange(30) < 20).astype(float)
-    found = metrics.evaluate(Y, S, predictions=S > 0, sample_weight=weights)
-    assert found == metrics.evaluate(Y[:20], S[:20], predictions=S[:20] > 0)
+    found = metrics.evaluate(Y, S, y_pred=S > 0, sample_weight=weights)
+    assert found == metrics.evaluate(Y[:20], S[:20], y_pred=S[:20] > 0)
 
 
 # ------------------------------------------------------------------------------- observation rates

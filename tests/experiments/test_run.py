@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 class InThisProcess(ThreadPoolExecutor):
     """Instead of a pool of processes, which take seconds to begin."""
 
-    def __init__(self, jobs, mp_context):
+    def __init__(self, jobs, mp_context, initializer):
         super().__init__(1)
 
 
@@ -109,6 +109,22 @@ def test_results_of_another_split_other_settings_or_other_data_are_not_mixed(
 
 # -- kills --------------------------------------------------------------------------------------
 
+
+def children_of(pid):
+    """Processes that this one started, where the system shows them."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return path.read_text().split() if path.exists() else []
+
+
+def ended(pids):
+    end = time.monotonic() + 60
+    while alive := [pid for pid in pids if Path("/proc", pid).exists()]:
+        if time.monotonic() > end:
+            return not alive
+        time.sleep(0.05)
+    return True
+
+
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -135,9 +151,11 @@ def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path):
         while len(resumable.stored(out)) < counts[-1] + more and process.poll() is None:
             time.sleep(0.02)
         time.sleep(rng.uniform(0, 0.05))
+        workers = children_of(process.pid)
         process.kill()
         assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
         counts.append(len(resumable.stored(out)))
+        assert ended(workers), "workers are left"
     assert counts == sorted(counts)
     assert 0 < counts[1] <= counts[-1] < 40
 

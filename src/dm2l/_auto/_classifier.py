@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -24,11 +22,13 @@ from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
-from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
 
@@ -43,13 +43,13 @@ FEWEST_ROWS = 6
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(MissingLabelClassifier):
-    r"""The library's models, tried, weighted and combined within a given time.
+    r"""Ensemble of the library's models, chosen and weighted within a given time.
 
-    Linear and kernel DM2L (rbf, Laplacian; Tanimoto for 0/1 columns; Nystroem where rows are
-    many), forests and boosted trees on the observed rows of each label are fitted in folds. Their
-    held-out scores are calibrated label by label and added with weights that are not negative
-    ; what the stack leaves unexplained is coupled between the labels of a
-    row. So :meth:`predict_proba` is calibrated, and :meth:`complete` goes by the known labels.
+    Linear and kernel DM2L (rbf, Laplacian; Tanimoto for 0/1 columns; Nystroem for many rows),
+    forests and boosted trees on the observed rows of each label are fitted in folds. Their held-out
+    scores are calibrated label by label and added with weights that are not negative. The residuals
+    of this stack give the label correlations. So :meth:`predict_proba` is calibrated, and
+    :meth:`complete` uses the known labels of a row.
 
     Parameters
     ----------
@@ -57,67 +57,66 @@ class AutoClassifier(MissingLabelClassifier):
         "quick" has the linear model and one kernel; "normal" adds trees and takes about as long as
         a few forests of 500 trees a label; "best" tries more kernels, rows and trees.
     time_limit : float, default=None
-        Seconds. Parts that would not be done in time are left out, the first (the linear model)
-        never. Without a limit that binds, the same ``random_state`` gives the same model.
+        Seconds. Models that would not be done in time are left out, the linear model never. Unless
+        the limit binds, the same ``random_state`` gives the same model.
     max_memory : float, default=None
-        Bytes to count on, which decide whether a kernel matrix is exact; None: three quarters of
-        what is free.
+        Bytes to use, which decide whether kernel matrices are exact; None: three quarters of the
+        free memory.
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers. Columns of text and of pandas'
         categories always are.
     coupling : {"residual", None}, default="residual"
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`.
+        Whether :meth:`complete` uses the known labels of a row, see :doc:`/coupling`.
     threshold : None, float or "f1", default=None
-        Where :meth:`predict` draws the line; scores are ``2 p - 1``.
+        Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
-        together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``; large groups then
-        count for less in the weights and curves of the stack, for new ones are asked about.
+        Folds of the held-out scores; None: 3 for "quick", else 5. With
+        ``MultilabelKFold(5, groups="duplicates", random_state=0)`` related rows stay in one fold;
+        rows of large groups then have smaller weights in the stack.
     n_jobs : int, default=None
         Processes that fit forests, a label each, as joblib counts them; boosting and BLAS have
         threads of their own.
     missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`.
     random_state : int, RandomState or None, default=None
-        Of trees, samples and landmarks.
+        For trees, samples and landmarks.
     verbose : int, default=0
         Print progress, time and remaining time to standard error.
 
     Attributes
     ----------
     leaderboard_ : dict of list
-        A row for each part and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
-        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, how much the stack
-        gains by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
+        A row for each model and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
+        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, what the stack gains
+        by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
     estimate_ : dict of Interval
-        ``label_auc``, ``log_loss`` and ``brier`` of the stack on rows that neither its models nor
-        its weights and curves have seen, and where the value of as many new rows as a fold has
-        lies (95 %). Folds learn from fewer rows than the model that is left, and settings of the
-        parts were chosen on a sample of all rows; one makes up for the other, about.
+        ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
+        prediction interval for as many new rows as a fold has. Folds learn from fewer rows than the
+        final model, while hyperparameters were chosen on a sample of all rows; the two biases
+        nearly cancel.
     label_quality_ : dict
-        Of each label counts, AUC with an interval for its expectation (95 %), average precision
-        and log-loss.
+        For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
     held_out_ : ndarray of shape (n_rows, n_labels)
-        The probabilities that this rests on; NaN where there are none.
+        Held-out probabilities; NaN where there are none.
     held_out_folds_ : ndarray of shape (n_rows,)
         The fold of each row, -1 for rows that have none.
     models_ : dict
-        The fitted parts that have a weight, by name; and the linear one.
+        The fitted models that have a weight, by name; and the linear one.
     stack_ : Stack
-        Their curves and weights.
+        Their calibration and weights.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
     --------
-    dm2l.DM2LClassifierCV : One kind of model, its settings chosen on a grid.
+    dm2l.DM2LClassifierCV : One kind of model, its hyperparameters chosen on a grid.
 
     Notes
     -----
-    NaN in ``X`` is taken as missing: an indicator and the median for the linear and the kernel
-    parts, and as it is for trees. Columns of 0 and 1 stay as they are, others are standardised;
-    those of a sparse ``X`` are divided by their largest value, so that zeros stay zeros, which
-    gives another model than the same ``X`` stored densely.
+    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator, trees
+    the NaN. Columns of 0 and 1 stay as they are, others are standardised; those of a sparse ``X``
+    are divided by their largest value to stay sparse, which gives another model than the same ``X``
+    stored densely.
 
     Examples
     --------
@@ -158,7 +157,7 @@ class AutoClassifier(MissingLabelClassifier):
         check_choice("effort", self.effort, *EFFORTS)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
-                self._check_numbers(name, positive=True)
+                check_numbers(self, name, positive=True)
 
     # -- inputs ---------------------------------------------------------------------------------
 
@@ -207,74 +206,35 @@ class AutoClassifier(MissingLabelClassifier):
         return of_rows if weights is None else of_rows * weights
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        if self.cv is not None:
-            chosen = self
-            if not isinstance(getattr(self.cv, "groups", None), str | None):
-                cv = copy(self.cv)
-                cv.groups = self._groups(X)
-                chosen = clone_with_cv(self, cv)
-            folds = super(AutoClassifier, chosen)._folds(X, T)
-            if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-                return folds
-            # Given ones number all rows, those of which nothing is observed too.
-            place = np.cumsum(self._keep) - 1
-            return [
-                (place[train[self._keep[train]]], place[test[self._keep[test]]])
-                for train, test in folds
-            ]
-        usual = clone_with_cv(self, min(EFFORTS[self.effort].folds, len(T)))
-        return super(AutoClassifier, usual)._folds(X, T)
+        if self.cv is None:
+            return label_folds(min(EFFORTS[self.effort].folds, len(T)), X, T)
+        cv = self.cv
+        if not isinstance(getattr(cv, "groups", None), str | None):
+            cv = copy(cv)
+            cv.groups = self._groups(X)
+        folds = label_folds(cv, X, T)
+        if isinstance(cv, Integral) or hasattr(cv, "split"):
+            return folds
+        # Given folds number all rows, also those without any observed label.
+        keep, place = self._keep, np.cumsum(self._keep) - 1
+        return [(place[train[keep[train]]], place[test[keep[test]]]) for train, test in folds]
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        label_mask: Any = None,
-        *,
-        sample_weight: Any = None,
-        label_weight: Any = None,
-    ) -> Self:
-        """Try, combine and fit the models.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Inputs; NaN where missing.
-        y, label_mask, sample_weight, label_weight
-            As in :meth:`dm2l.DM2LClassifier.fit`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        learn = self._learn_within(to_stderr if self.verbose else None)
-        return self._fit(X, y, label_mask, learn, sample_weight, label_weight)
-
     def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
         """Fit, and pass lines of progress to ``report``."""
-        return self._fit(X, y, None, self._learn_within(report))
+        return self._fit_arrays(X, y, budget=TimeBudget(self.time_limit, report))
 
-    def _learn_within(self, report: Report | None) -> Callable[..., None]:
-        return partial(self._learn, budget=TimeBudget(self.time_limit, report))
-
-    def _learn(
-        self,
-        X: Any,
-        T: Signs,
-        entries: EntryWeights | None = None,
-        budget: TimeBudget | None = None,
-    ) -> None:
-        selection = LearnableMask.of(T)
-        self._keep_selection(selection)
-        if not selection.learnable.any():
+    def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
+        mask = LearnableMask.of(labels.signs)
+        self._learnable, self._constant, self._keep = mask
+        if not mask.learnable.any():
             self.models_: dict[str, Any] = {}
             self._inputs: dict[str, str] = {}
             self.leaderboard_: dict[str, list[Any]] = {"model": []}
-            return
-        X, T, entries = selection.rows(X), selection.signs(T), selection.entries(entries)
+            return FitResult()
+        X, labels = mask.rows(X), mask.labels(labels)
+        T, entries = labels.signs, labels.entries
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
@@ -287,14 +247,16 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=self._entry_weights(X, T, entries),
             effort=effort,
-            budget=budget or TimeBudget(self.time_limit, None),
+            budget=budget or TimeBudget(self.time_limit, to_stderr if self.verbose else None),
             max_memory=memory_budget(self.max_memory),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._fit_ensemble(context)
+        p = self._fit_ensemble(context)
+        return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
 
-    def _fit_ensemble(self, context: EnsembleContext) -> None:
+    def _fit_ensemble(self, context: EnsembleContext) -> Floats:
+        """Fit the stack; returns out-of-fold probabilities."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.plan(stacking + correlating)
@@ -334,9 +296,10 @@ class AutoClassifier(MissingLabelClassifier):
         self._keep_quality(eta, T, fold)
         if self.coupling is not None:
             budget.report("learning label correlations")
+        return np.asarray(expit(eta))
 
     def _keep_quality(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
-        selection = self._selection
+        selection = LearnableMask(self._learnable, self._constant, self._keep)
         names = self.label_names_[selection.learnable]
         folds = int(fold.max()) + 1
         self.estimate_ = {
@@ -349,35 +312,15 @@ class AutoClassifier(MissingLabelClassifier):
         self.held_out_ = selection.spread(p)
         self.held_out_folds_ = np.full(len(selection.keep), -1)
         self.held_out_folds_[selection.keep] = fold
-        self._honest = selection.spread(2 * p - 1)
 
-    def features(self, X: Any) -> Any:
-        """Rows as the linear and the kernel parts see them.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray or CSR of shape (n_samples, n_prepared)
-            Without holes; see :class:`dm2l._auto.Features`.
-        """
+    def _features_of(self, X: Any) -> Any:
+        """Features of rows, as the linear and the kernel models take them."""
         return self._features.transform(self._check_X(X))
 
-    def column_weights(self, X: Any) -> Floats:
-        """What a step of one standard deviation in a column is worth to the linear part.
+    def _column_weights(self, X: Any) -> Floats:
+        """Signed effect (c, d) of one standard deviation of each column in the linear model.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows whose spread is meant; a category counts by its strongest value.
-
-        Returns
-        -------
-        ndarray of shape (n_labels, n_features)
-            Signed, 0 for labels that could not be learnt.
+        A category counts by its strongest value; labels that could not be learnt have 0.
         """
         X = self._check_X(X)
         F = self._features.transform(X)
@@ -392,21 +335,10 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Floats:
-        held: Floats | None = self.__dict__.get("_honest_now")
-        if held is not None:
-            return held
-        # Of training rows the coupling remembers what their held-out scores were.
-        rows = getattr(self._coupling, "rows", None)
-        own = to_numpy(self._all_scores(X))
-        return own if rows is None else np.asarray(rows.honest(X, T, own))
-
-    def _fit_decisions(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        self._honest_now = self.__dict__.get("_honest")
-        try:
-            super()._fit_decisions(X, T, entries)
-        finally:
-            del self._honest_now
+    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+        # Those of the fit, where they differ from the model's own.
+        rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
+        return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -424,8 +356,3 @@ class AutoClassifier(MissingLabelClassifier):
             model = self.models_[name]
             scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
         return self.stack_.log_odds(np.stack(scores))
-
-
-def clone_with_cv(model: AutoClassifier, cv: Any) -> AutoClassifier:
-    """The same parameters with other folds."""
-    return AutoClassifier(**(model.get_params(deep=False) | {"cv": cv}))

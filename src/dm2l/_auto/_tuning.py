@@ -14,25 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._search._search import DM2LClassifierCV
-from dm2l._search._staging import search_norms, search_ridge
+from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.metrics import label_skill
+from dm2l.metrics._selection import label_discrimination
 
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
 
 def skill(labels: Any, scores: NDArray[np.float64]) -> float:
-    """:func:`dm2l.metrics.label_skill`, 0 where no label shows both answers.
+    """Label discrimination, 0 where no label shows both answers.
 
     Correlations alone choose kernels that are too wide and norms that are too weak
     (benchmarks/study.py, Tox21).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value: Any = label_skill(labels, scores)
+        value: Any = label_discrimination(labels, scores)
         return float(np.nan_to_num(value))
 
 

@@ -1,4 +1,4 @@
-"""All settings on the rows of one fold: shared features, one path over ``lambda_d`` a ridge."""
+"""All hyperparameters on one fold: shared features, one path over ``lambda_d`` for each ridge."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._base import LearnableMask, every_label
 from dm2l._fitting import SolverConfig, Workspace
+from dm2l._score_model import LearnableMask, every_label
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear._norms import SmoothNorm
@@ -26,9 +26,9 @@ from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._scores import above_zero
+from dm2l.pu._completer import correct_scores
 
-# What this smoothing adds to the objective is no more than the usual tolerance of a search.
+# Smoothing adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2
 # Gradient of ridge at the end, in roots of the tolerance, which is that of objectives.
 PRECISE = 0.1
@@ -77,18 +77,19 @@ def score_paths(
     """
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
-    part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
+    result = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
     labels = LabelMatrix.of_signs(T_test)
     selection = LearnableMask.of(T)
     if not selection.learnable.any():
-        return part
+        return result
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
+    X = selection.rows(X, pairwise=fitting.pairwise)
+    kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
     with fitting.blas_threads(X):
         prepared = fitting.prepare(
             X,
-            T,
-            selection.entries(entries),
+            kept.signs,
+            kept.entries,
             scratch=not selection.keep.all(),
             safe=safe,
             alphas=alphas,
@@ -107,9 +108,9 @@ def score_paths(
                         mark, last = judge(metric, labels, next(scores)), setting.W
                     judged.append((setting._replace(W=None), mark))  # of many, weights are much
         for setting, mark in judged:
-            part.scores[setting.alpha, setting.place] = mark.result()
-            part.seconds[setting.alpha, setting.place] = setting.seconds
-    return part
+            result.scores[setting.alpha, setting.place] = mark.result()
+            result.seconds[setting.alpha, setting.place] = setting.seconds
+    return result
 
 
 def _scores(
@@ -120,10 +121,7 @@ def _scores(
     selection: LearnableMask,
     weights: list[Any],
 ) -> list[NDArray[np.float64]]:
-    """Test scores of several weights, as those of one model with so many times the labels.
-
-    One product with a kernel matrix takes half as long as one for each.
-    """
+    """Test scores of several weights, by one product with the features of the test rows."""
     if not weights:
         return []
     k = len(weights)
@@ -132,24 +130,24 @@ def _scores(
     )
     W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
     W_given = prepared.features.to_original(W)
-    found = fitting.attributes(X, W_given, prepared.feature_map, several)
-    learnt = partial(fitting.scores, attributes=found, selection=several)
+    found = fitting.weights(X, W_given, prepared.feature_map, several)
+    learnt = partial(found.scores, mask=several)
     scores = to_numpy(every_label(X_test, learnt, *several[:2]))
     columns = np.split(scores, k, axis=1)
-    if prepared.ticks is None:
+    if prepared.pu is None:
         return columns
-    prior = prepared.ticks.prior.attributes(*selection[:2])
-    return [above_zero(part, prior["class_prior_"]) for part in columns]
+    prior = prepared.pu.prior.spread(*selection[:2]).value
+    return [correct_scores(part, prior) for part in columns]
 
 
 def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
-    """A score, with the errors of floating point treated as the caller treats them."""
+    """A score, with the floating-point error handling of the caller's thread."""
     with np.errstate(**errors):
         return metric(*given)
 
 
 class _Judged:
-    """A score that is there at once."""
+    """A score that is computed at once, with the interface of a future."""
 
     def __init__(self, metric: Callable[..., float], *given: Any) -> None:
         self._score = metric(*given)
@@ -159,7 +157,7 @@ class _Judged:
 
 
 class _Setting(NamedTuple):
-    """Weights of one setting: the places of its ridge and its ``lambda_d``, and seconds."""
+    """Weights, the indices of their ``alpha`` and ``lambda_d``, and seconds."""
 
     alpha: int
     place: int
@@ -170,7 +168,7 @@ class _Setting(NamedTuple):
 def _paths(
     fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Setting]]:
-    """Weights of all settings, one ridge after the other, and some of them at a time."""
+    """Weights of all hyperparameters, one ridge after the other, in batches."""
     if not isinstance(prepared.features, KernelOperator):
         for a, alpha in enumerate(alphas):
             factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
@@ -207,7 +205,7 @@ def _paths(
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
-    """Places of ridges that one factor serves, from the largest on."""
+    """Indices of ridges that share a factor, from the largest on."""
     groups: list[list[int]] = []
     for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
         if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
@@ -234,12 +232,12 @@ def _together(
     alphas: dict[int, float],
     lambdas: list[float],
 ) -> list[_Setting]:
-    """The paths of several ridges in threads, for the sake of the systems that they solve."""
+    """The paths of several ridges in threads, which solve their systems together."""
 
     def one(member: SharedFactor, a: int, alpha: float) -> list[_Setting]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
-            # What the caller ignores, other threads do not.
+            # Threads do not inherit the caller's error handling.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
@@ -261,12 +259,11 @@ def _path(
     alpha: float,
     lambdas: list[float],
 ) -> Iterator[_Setting]:
-    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+    """Weights along rising ``lambda_d``, with their indices in ``lambdas``.
 
-    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
-    of the weights times the bracket there: where that is within the tolerance the weights are kept,
-    the very same object, and so they are where the first look at them finds them good enough. That
-    look costs no evaluation: what the norms had a part in at the last ``lambda_d`` is reweighed.
+    A solution is kept, as the same object, for larger ``lambda_d`` up to which it is within the
+    tolerance of the minimum. Whether it is costs no evaluation: the norms of the last ``lambda_d``
+    are reweighted.
     """
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
@@ -318,7 +315,7 @@ def _path(
 
 
 def _steps(lambda_d: float, last: float) -> int:
-    """How many steps of a usual path lead from the last ``lambda_d`` that was solved for."""
+    """Number of usual steps of a path since the last ``lambda_d`` that was solved for."""
     ratio = lambda_d / max(last, FIRST / STEP)
     return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))
 

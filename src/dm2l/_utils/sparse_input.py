@@ -1,4 +1,4 @@
-"""The one door for sparse matrices from outside: checked before compiled code sees them."""
+"""Sparse matrices of untrusted parts, checked before compiled code sees them."""
 
 from __future__ import annotations
 

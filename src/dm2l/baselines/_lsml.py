@@ -11,9 +11,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -190,9 +192,9 @@ class LSMLClassifier(IterativeBaseline):
     rho : float or "scale", default="scale"
         Ridge of the start; "scale" is that of :class:`dm2l.DM2LClassifier`. The original tunes it
         in 1, 2, 4, 8 on rows of unit length.
-    holes : {"negative", "neutral"}, default="negative"
-        "negative": targets 0/1, a hole is a negative, as in the original. "neutral": targets
-        -1/+1, a hole is 0, as in the DM2L paper's comparison.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1, as in the original; or 0, with targets
+        -1/+1, as in the DM2L paper's comparison.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised. The original appends a column of
         ones, which is.
@@ -201,11 +203,9 @@ class LSMLClassifier(IterativeBaseline):
     tol : float, default=0.01
         Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
         for the minimum rather than the original's early stop.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`.
+    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models.
 
     Attributes
     ----------
@@ -240,23 +240,24 @@ class LSMLClassifier(IterativeBaseline):
     lambda4: float = 1e-5
     rho: float | str = "scale"
     _: KW_ONLY
-    holes: Literal["negative", "neutral"] = "negative"
+    missing: Literal["negative", "neutral"] = "negative"
     fit_intercept: bool = True
     max_iter: int = 30
     tol: float = 0.01
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda1", "lambda2", "lambda3", "lambda4", "tol")
+        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4", "tol")
         check_ridge(self.rho, "rho")
-        self._check_counts("max_iter")
-        self._check_choice("holes", "negative", "neutral")
+        check_counts(self, "max_iter")
+        check_choice("missing", self.missing, "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, "LSML")
         rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
-        targets = ImputedTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.missing, entries)
         start, _ = ridge(X, targets, rho, intercept)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
@@ -267,6 +268,7 @@ class LSMLClassifier(IterativeBaseline):
         self._keep_history(history)
         self._keep_correlations(C)
         self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
+        return FitResult()
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)

@@ -12,10 +12,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
 from dm2l._utils.arrays import check_finite
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -141,8 +143,8 @@ class MLLRCClassifier(IterativeBaseline):
         Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
         Weight of the nuclear norm, to be seen against the squared singular values of ``Y``.
-    holes : {"negative", "neutral"}, default="negative"
-        "negative": targets 0/1, a hole is a negative. "neutral": targets -1/+1, a hole is 0.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1; or 0, with targets -1/+1.
     masked : bool, default=False
         Whether ``YS`` has to be near ``Y`` on observed entries only.
     fit_intercept : bool, default=True
@@ -151,11 +153,9 @@ class MLLRCClassifier(IterativeBaseline):
         Most proximal steps.
     tol : float, default=1e-5
         Distance to the minimum, relative to the objective, that counts as none.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`.
+    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class MLLRCClassifier(IterativeBaseline):
     lambda2: float | str = "scale"
     lambda3: float = 1.0
     _: KW_ONLY
-    holes: Literal["negative", "neutral"] = "negative"
+    missing: Literal["negative", "neutral"] = "negative"
     masked: bool = False
     fit_intercept: bool = True
     max_iter: int = 1000
@@ -196,16 +196,17 @@ class MLLRCClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda3", "tol")
-        self._check_numbers("lambda1", positive=True)
+        check_numbers(self, "lambda3", "tol")
+        check_numbers(self, "lambda1", positive=True)
         check_ridge(self.lambda2, "lambda2")
-        self._check_counts("max_iter")
-        self._check_choice("holes", "negative", "neutral")
+        check_counts(self, "max_iter")
+        check_choice("missing", self.missing, "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, "ML-LRC")
         alpha = ridge_value(self.lambda2, X, rows)
-        targets = ImputedTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.missing, entries)
         Y = targets.values
         coef, intercept = ridge(X, targets, alpha, bool(self.fit_intercept))
         problem = Correlations(
@@ -229,6 +230,7 @@ class MLLRCClassifier(IterativeBaseline):
         self._keep_history(history, n_starts=1)
         self._keep_correlations(S)
         self._store(X, *targets.scores(coef @ S, intercept @ S))
+        return FitResult()
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)

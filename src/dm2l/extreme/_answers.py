@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._sparse import SparseLabelMatrix
 
 # Share of the memory limit that blocks of temporaries may take.
 SHARE = 1 / 4
@@ -38,10 +38,10 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
     return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
 
 
-def fill_positives(labels: StoredLabels, predicted: Any) -> Any:
+def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
     """Observed positives, and predicted ones of missing entries, as 1 in CSR."""
     positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.absent == "negative":  # nothing is missing
+    if labels.missing_as == "negative":  # nothing is missing
         return positive
     taken = predicted.multiply((labels.signed != 0).astype(np.int64))
     filled = sp.csr_array(predicted - taken + positive)
@@ -50,21 +50,21 @@ def fill_positives(labels: StoredLabels, predicted: Any) -> Any:
 
 
 def fill_values(
-    labels: StoredLabels, values: NDArray[np.float64], negative: float
+    labels: SparseLabelMatrix, values: NDArray[np.float64], negative: float
 ) -> NDArray[np.float64]:
     """Dense values, with 1 and ``negative`` at observed entries."""
     signed = labels.signed
-    if labels.absent == "negative":
+    if labels.missing_as == "negative":
         values = np.full(values.shape, negative)
     rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
     values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
     return values
 
 
-def wrong_entries(labels: StoredLabels, predicted: Any) -> NDArray[np.float64]:
+def wrong_entries(labels: SparseLabelMatrix, predicted: Any) -> NDArray[np.float64]:
     """Observed entries of each row that sparse predictions have wrong."""
     positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.absent == "missing":
+    if labels.missing_as == "missing":
         predicted = predicted.multiply((labels.signed != 0).astype(np.int64))
     both = predicted.multiply(positive)
     return np.asarray(positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1))

@@ -19,7 +19,9 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._solvers.features import check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.completion._calibration import plain_probability
+from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._answers import (
     TopK,
     block_length,
@@ -31,9 +33,9 @@ from dm2l.extreme._answers import (
 from dm2l.extreme._head import Head, absent_target, fit_head
 from dm2l.extreme._problem import check_memory
 from dm2l.labels import ConstantLabelWarning
-from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._matrix import LabelMatrix, parse_labels, stored_labels
-from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._entries import checked_weights
+from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
+from dm2l.labels._sparse import SparseLabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -156,13 +158,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
-        self._check_numbers("lambda_d", "tol")
-        self._check_numbers("absent_weight", "max_memory", positive=True)
-        self._check_counts("rank", "min_rows", "max_iter")
+        check_numbers(self, "lambda_d", "tol")
+        check_numbers(self, "absent_weight", "max_memory", positive=True)
+        check_counts(self, "rank", "min_rows", "max_iter")
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
         if self.missing_as is not None:
-            self._check_choice("missing_as", "missing", "negative", "unlabelled")
+            check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -218,7 +220,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self._dense = labels.dense
         self._set_label_attributes(form)
         n_labels = labels.signed.shape[1]
-        self._calibrator, self.thresholds_ = None, np.zeros(n_labels)
+        self._completer = LabelCompleter(np.zeros(n_labels), np.ones(n_labels, dtype=bool))
         n, d = X.shape
         sizes = {"n_rows": n, "n_features": d, "n_labels": n_labels, "n_stored": labels.signed.nnz}
         check_memory(int(self.rank), float(self.max_memory), dense=not sp.issparse(X), **sizes)
@@ -234,20 +236,22 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self.coef_, self.intercept_, self.label_vectors_ = head[1:]
         return self
 
-    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, StoredLabels]:
+    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
         """Form of the labels, and the labels, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
-            return form, StoredLabels.of_signs(form.signs)
+            return form, SparseLabelMatrix.of_signs(form.signs)
         stored = self._read_sparse(Y, label_mask)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
 
-    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> StoredLabels:
+    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> SparseLabelMatrix:
         chosen = {"missing_as": self.missing_as} | options
-        return stored_labels(Y, label_mask=label_mask, missing_label=self.missing_label, **chosen)
+        return parse_sparse_labels(
+            Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
+        )
 
-    def _set_constants(self, labels: StoredLabels) -> NDArray[np.bool_]:
+    def _set_constants(self, labels: SparseLabelMatrix) -> NDArray[np.bool_]:
         """Set the scores of constant labels; returns which labels have both classes."""
         positive, negative = labels.positives() > 0, labels.negatives() > 0
         learnable = np.asarray(positive & negative)
@@ -436,8 +440,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         negative = -1.0 if method == "decision_function" else 0.0
         return fill_values(labels, getattr(self, method)(X), negative)
 
-    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Array:
-        raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
+    def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
+        """Not available: it would need models of folds."""
+        raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Share of the observed labels that are predicted correctly.

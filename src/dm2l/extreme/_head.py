@@ -18,7 +18,7 @@ from dm2l._utils.threads import blas_thread_count, one_blas_thread
 from dm2l.extreme._answers import block_length
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis, ridge_start
-from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._propensities import check_propensities
 
@@ -37,15 +37,15 @@ class Head(NamedTuple):
     label_vectors: Array
 
 
-def absent_target(labels: StoredLabels) -> float:
+def absent_target(labels: SparseLabelMatrix) -> float:
     """Target of entries that are not stored."""
-    return 0.0 if labels.absent == "missing" else -1.0
+    return 0.0 if labels.missing_as == "missing" else -1.0
 
 
 def fit_head(
     model: ExtremeDM2LClassifier,
     X: Any,
-    labels: StoredLabels,
+    labels: SparseLabelMatrix,
     learnable: NDArray[np.bool_],
     rows: Array | None,
 ) -> Head:
@@ -53,7 +53,7 @@ def fit_head(
     chosen = np.flatnonzero(learnable)
     signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
     targets = _targets(model, labels, signed, chosen)
-    if labels.absent == "missing":  # rows without observed entries do not count
+    if labels.missing_as == "missing":  # rows without observed entries do not count
         kept = np.flatnonzero(np.diff(signed.indptr))
         if len(kept) < signed.shape[0]:
             X, signed = X[kept], sp.csr_array(signed[kept])
@@ -83,12 +83,12 @@ def fit_head(
 
 
 def _targets(
-    model: ExtremeDM2LClassifier, labels: StoredLabels, signed: Any, chosen: NDArray[np.intp]
+    model: ExtremeDM2LClassifier, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
 ) -> StoredTargets:
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)
-    weights, absent = np.ones(signed.nnz), float(labels.absent != "missing")
-    if labels.absent == "unlabelled":
+    weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
+    if labels.missing_as == "unlabelled":
         absent = float(model.absent_weight)
         positive = signed.data > 0
         given, c = model.propensities, labels.signed.shape[1]

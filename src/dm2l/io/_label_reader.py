@@ -253,7 +253,7 @@ def _positives_of(
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
-    """Labels that are numbers as int8 0/1, or as float64 with NaN where some are missing."""
+    """Numeric labels as int8 0/1, or as float64 with NaN where some are missing."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2:
         raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
@@ -278,7 +278,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """The Bunch of every reader: what the file does not say is None, but labels have no columns."""
+    """The Bunch of a reader: keys that the file lacks are None, labels have no columns."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})

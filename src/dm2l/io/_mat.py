@@ -1,10 +1,10 @@
 """MATLAB files with a feature and a label matrix, read by scipy in a process of its own.
 
 scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
-process. No check beforehand can help that short of a second reader, so the process that dies is
-one that nobody needs. It starts in a third of a second, which is the price of every MATLAB file;
-data sets that are loaded often are better kept as npz archives. Numbers come back through a pipe
-as plain bytes, never as objects, and sparse matrices go through the one door.
+process. No check beforehand can help that short of a second reader, so it runs in a process that
+may die. To start that costs a third of a second for every MATLAB file; data sets that are loaded
+often are better kept as npz archives. Numbers come back through a pipe as plain bytes, never as
+objects, and parts of sparse matrices are checked.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def read_mat(
 
     Examples
     --------
-    >>>     >>> from pathlib import Path
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from scipy.io import savemat
     >>> from dm2l.io import read_mat
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -184,7 +185,7 @@ def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
 
 
 def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
-    """Both with one row a sample; where several readings fit, the one that turns least."""
+    """Both with one row a sample; of several orientations that fit the one with fewest turns."""
     if sp.issparse(Y):
         rows, columns = Y.shape
         check_memory(

@@ -1,4 +1,4 @@
-"""Data sets and arrays in npz archives, made only after a look at what headers announce."""
+"""Data sets and arrays in npz archives, whose headers are checked before arrays are made."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
-    """X as float64: stored small (int8, float32), it is computed with in full."""
+    """X as float64: stored small (int8, float32), it is used in double precision."""
     if "X" in found:
         return _numbers(found["X"], "X", path)
     if not all(part in found for part in _SPARSE):

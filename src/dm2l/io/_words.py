@@ -23,7 +23,7 @@ PAIRS = (
     ("+", "-"),
 )
 _WORDS = {word: 1.0 - side for pair in PAIRS[2:6] for side, word in enumerate(pair)}
-# What people tick with; a yes in a column that has nothing else.
+# Check marks: a yes in a column that has nothing else.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
 _MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
 
@@ -31,7 +31,7 @@ _MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are
 def parse_boolean(text: str) -> float | None:
     """Read a word of a label column: 0, 1 or -1, NaN where missing, None where unclear.
 
-    A lone ``-`` is unclear: it may mean no, or that nobody looked.
+    A lone ``-`` is unclear: it may mean no, or a missing label.
     """
     word = text.strip().casefold()
     if word in MISSING_WORDS:
@@ -95,7 +95,7 @@ def _other(cell: Any, side: int) -> Any:
 
 
 def as_list(marks: Any) -> list[Any]:
-    """Marks in a list, of which one may come alone, and None stands for none."""
+    """Markers as a list; a single one is a list of one, None an empty list."""
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
@@ -116,13 +116,13 @@ def are_codes(texts: Iterable[str]) -> bool:
 def with_point(text: str, decimal: str) -> str:
     """A number with another decimal sign as Python writes it.
 
-    A point then is none: 1.500 may well be a thousand and a half.
+    A point is then no decimal sign: 1.500 may well be fifteen hundred.
     """
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
 
 def as_number(text: str) -> float | None:
-    """The number that a text is, if it is one."""
+    """The number that a text spells, or None."""
     try:
         return float(text)
     except ValueError:

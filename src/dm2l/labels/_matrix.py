@@ -26,7 +26,7 @@ from dm2l.labels._parsing import (
     parse_matrix,
     refuse_null,
 )
-from dm2l.labels._sparse import StoredLabels, check_absent, read_sparse
+from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
 Kind = Literal["multilabel", "binary", "multiclass"]
 
@@ -164,6 +164,22 @@ class LabelMatrix:
         entries = None if self.entries is None else self.entries.take(rows)
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        """Labels in the coding of the input; NaN, or None among classes, where missing."""
+        seen = self.signs != 0
+        if self.classes is None:
+            values = np.where(self.signs > 0, 1.0, float(self.negative))
+            values[~seen] = np.nan
+        else:
+            binary = self.kind == "binary"
+            last = len(self.classes) - 1
+            codes = last * (self.signs[:, 0] > 0) if binary else self.signs.argmax(axis=1)
+            values = self.classes[codes]
+            if not seen.all():
+                values = values.astype(object)
+                values[~seen.any(axis=1)] = None
+        return values if dtype is None else values.astype(dtype)
+
     @property
     def n_labels(self) -> int:
         """Number of label columns."""
@@ -222,15 +238,6 @@ class LabelMatrix:
         return column_text(column, self.names)
 
 
-def signs(
-    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, missing_as: Any = None
-) -> Signs:
-    """Sign matrix of labels; arguments as in :meth:`LabelMatrix.from_array`."""
-    return parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-    ).signs
-
-
 def parse_labels(
     Y: Any,
     *,
@@ -245,14 +252,14 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None: "
             "labels are needed (expected array-like of labels)."
         )
-    check_absent(missing_as, unlabelled=True)
+    check_missing_as(missing_as)
     if isinstance(Y, LabelMatrix):
         return _checked_again(Y, label_mask, missing_as, allow_empty)
     if missing_as == "unlabelled":
         if label_mask is not None:
             raise ValueError(
-                "label_mask does not go with missing_as='unlabelled': what nobody ticked counts "
-                "as unlabelled, wherever it is."
+                "label_mask does not go with missing_as='unlabelled': every entry that is not an "
+                "observed positive is unlabelled."
             )
         labels = parse_labels(
             Y, missing_label=missing_label, missing_as="missing", allow_empty=allow_empty
@@ -305,19 +312,21 @@ def _checked_again(
     return labels
 
 
-def stored_labels(
+def parse_sparse_labels(
     Y: Any,
     *,
     label_mask: Any = None,
     missing_label: Any = np.nan,
     missing_as: Any = None,
     allow_empty: bool = False,
-) -> StoredLabels:
+) -> SparseLabelMatrix:
     """Read labels without making a sparse ``Y`` dense."""
+    if isinstance(Y, SparseLabelMatrix):
+        return Y
     Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
-        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty, unlabelled=True)
-    check_absent(missing_as, unlabelled=True)
+        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
+    check_missing_as(missing_as)
     labels = parse_labels(
         Y, label_mask=label_mask, missing_label=missing_label, allow_empty=allow_empty
     )
@@ -326,4 +335,4 @@ def stored_labels(
             "Y must be a label matrix of shape (n, c), one column per label; got a 1-D y. "
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
-    return StoredLabels.of_signs(labels.signs)
+    return SparseLabelMatrix.of_signs(labels.signs)

@@ -17,7 +17,7 @@ from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._parquet_file import open_parquet, parquet_faults
+from dm2l.io._parquet_file import open_parquet, translate_arrow_errors
 from dm2l.io._svmlight_file import open_rows
 from dm2l.io._unpacking import suffix_of
 from dm2l.outofcore._block import block_rows
@@ -121,7 +121,7 @@ class ParquetReader:
                     # A portion at a time: pyarrow frees memory only when an iteration ends.
                     batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted)
                     while True:
-                        with parquet_faults(path):
+                        with translate_arrow_errors(path):
                             batch = next(batches, None)
                         if batch is None:
                             break

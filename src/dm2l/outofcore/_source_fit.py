@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._fitting import SolverConfig, SolverResult, WarmStart
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.labels._entries import EntryWeights, Signs
@@ -27,7 +27,7 @@ CANDIDATES = 4
 
 def fit_source(
     fitting: SolverConfig, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
-) -> FitResult:
+) -> SolverResult:
     """Fit to row blocks by statistics or by passes."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
 
@@ -39,7 +39,7 @@ def fit_arrays(
     strategy: str,
     last: WarmStart | None,
     weights: NDArray[np.float64] | None = None,
-) -> FitResult:
+) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
         raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
@@ -58,7 +58,7 @@ def _fit_blocks(
     strategy: str,
     last: WarmStart | None,
     source: RowBlocks | None = None,
-) -> FitResult:
+) -> SolverResult:
     """Fit to blocks; ``sample`` are rows that the features are made from."""
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]

@@ -24,19 +24,27 @@ from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV
 from dm2l._solvers.kernels._fourier import FourierMap
 from dm2l._solvers.kernels._kernel import Kernel
-from dm2l.baselines import available
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+)
 from dm2l.chemistry import MorganFingerprints
 from dm2l.completion import ErrorRateBound
 from dm2l.completion._calibration import Calibrator
 from dm2l.completion._combine import Combiner
+from dm2l.completion._completer import LabelCompleter
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance, FactorCovariance
-from dm2l.completion._estimator import Coupling
-from dm2l.completion._later import Later
-from dm2l.completion._rows import TrainingRows
+from dm2l.completion._training_rows import TrainingRows
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import Interval, MultilabelKFold, MultilabelShuffleSplit
 from dm2l.persistence._archive import ModelFileError, brief
+from dm2l.pu._completer import PUCompleter
 
 State = dict[str, dict[str, Any]]
 
@@ -45,12 +53,16 @@ ESTIMATORS: tuple[type, ...] = (
     DM2LClassifierCV,
     ExtremeDM2LClassifier,
     AutoClassifier,
-    *available().values(),
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MLLRCClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
 )
 _OTHERS: tuple[type, ...] = (
     CategoryEncoder,
     Combiner,
-    Coupling,
     DenseCovariance,
     FactorCovariance,
     FeatureEncoder,
@@ -58,7 +70,7 @@ _OTHERS: tuple[type, ...] = (
     Interval,
     Kernel,
     LabelMatrix,
-    Later,
+    LabelCorrelation,
     MorganFingerprints,
     MultilabelKFold,
     MultilabelShuffleSplit,
@@ -110,8 +122,6 @@ def _builder(cls: type) -> Callable[[State], Any]:
             )
         value = cls(**state["parameters"])
         attributes = state.get("attributes", {})
-        if cls is ExtremeDM2LClassifier:
-            attributes = _with_form(attributes)
         for name in attributes:
             # What a class provides itself (methods, properties) is not to be hidden.
             if not name.isidentifier() or name.startswith("__") or hasattr(cls, name):
@@ -122,17 +132,6 @@ def _builder(cls: type) -> Callable[[State], Any]:
         return value
 
     return build
-
-
-def _with_form(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Fitted state of a low-rank head; files of dm2l 0.1 leave out the form of its labels."""
-    if "_labels" in attributes or "label_names_" not in attributes:
-        return attributes
-    c = len(attributes["label_names_"])
-    form = LabelMatrix.of_signs(np.zeros((0, c), dtype=np.int8))
-    rest = {"_home": "numpy", "_calibrator": None, "thresholds_": np.zeros(c)}
-    learnt = {"_learnable": np.ones(c, dtype=bool), "_constant": attributes.get("offset_")}
-    return {"_labels": form, **rest, **learnt, **attributes}
 
 
 def _set_requests(value: Any, requests: dict[str, Any]) -> None:
@@ -215,6 +214,25 @@ def _isotonic(scores: Any, probabilities: Any) -> IsotonicRegression:
     return curve
 
 
+# ------------------------------------------------------------------------------- the completer
+
+
+def _completer_state(value: LabelCompleter) -> State:
+    return {"parameters": value.state()}
+
+
+def _completer_builder(cls: type[LabelCompleter]) -> Callable[[State], Any]:
+    kinds = {"calibrator": Calibrator, "curves": Calibrator, "correlation": LabelCorrelation}
+
+    def build(state: State) -> LabelCompleter:
+        for name, kind in kinds.items():
+            if not isinstance(state["parameters"].get(name), kind | None):
+                raise ModelFileError(f"its {name} is not a {kind.__name__}.")
+        return cls(**state["parameters"])
+
+    return build
+
+
 # ------------------------------------------------------------------------------------ the rest
 
 
@@ -241,6 +259,8 @@ def _build_random_state(state: State) -> np.random.RandomState:
 CODECS = {
     **{cls.__name__: Codec(cls, _state, _builder(cls)) for cls in (*ESTIMATORS, *_OTHERS)},
     "Calibrator": Codec(Calibrator, _calibrator_state, _build_calibrator),
+    "LabelCompleter": Codec(LabelCompleter, _completer_state, _completer_builder(LabelCompleter)),
+    "PUCompleter": Codec(PUCompleter, _completer_state, _completer_builder(PUCompleter)),
     "RandomState": Codec(np.random.RandomState, _random_state, _build_random_state),
 }
 NAMES = {codec.cls: name for name, codec in CODECS.items()}

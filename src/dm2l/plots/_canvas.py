@@ -29,8 +29,8 @@ METRIC_NAMES = {
     "ranking_loss": "ranking loss ↓",
     "instance_auc": "AUC per instance ↑",
     "label_auc": "AUC per label ↑",
-    "coverage": "coverage, labels ↓",
-    "average_precision": "average precision ↑",
+    "coverage_error": "coverage error, labels ↓",
+    "label_ranking_average_precision": "label ranking average precision ↑",
     "one_error": "one-error ↓",
     "hamming_loss": "Hamming loss ↓",
 }

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from dm2l._utils.extras import require
 from dm2l._utils.files import damaged_file_error
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.io._columns import check_distinct, choose_labels, fits, labels_without
+from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._parquet_file import PARQUET, read_frame
 from dm2l.io._unpacking import open_unpacked, suffix_of
@@ -145,7 +145,7 @@ def read_table(
     names = file.names
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     text = {names[j]: str for j in chosen}
-    text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
+    text |= {name: str for name in names if any(matches_pattern(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
     frame = file.frame(text, keep_codes=True)
     return split_columns(path, frame, names, chosen, answers, **text_form)

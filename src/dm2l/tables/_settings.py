@@ -46,8 +46,8 @@ class FitOptions:
         Curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "two_way_ranking", by labels of a row and rows of a label, or "label_skill", the latter
-        alone, where rows have less than one positive on average.
+        "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
+        on average.
     folds : int
         Folds of the search and of the calibration.
     seed : int

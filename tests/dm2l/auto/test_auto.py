@@ -121,7 +121,7 @@ def test_nan_and_categories_are_accepted_by_all_models(few_trees):
     assert np.isfinite(model.predict_proba(new.assign(colour="violet"))).all()
     with pytest.raises(ValueError, match="feature names"):
         model.predict_proba(new.rename(columns={"z": "y"}))
-    weights = model.column_weights(frame)
+    weights = model._column_weights(frame)
     assert np.abs(weights).argmax(axis=1).tolist() == [0, 1]
 
 

@@ -6,14 +6,14 @@ import pytest
 from dm2l._auto._tuning import LAMBDAS, Sample, choose_norms, choose_ridge, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics import label_skill
+from dm2l.metrics._selection import label_discrimination
 
 
 def test_labels_of_one_class_alone_judge_all_settings_alike():
     Y, scores = np.zeros((4, 2)), np.arange(8.0).reshape(4, 2)
     assert skill(Y, scores) == 0
     Y[0, 1] = 1
-    assert skill(Y, scores) == pytest.approx(label_skill(Y, scores))
+    assert skill(Y, scores) == pytest.approx(label_discrimination(Y, scores))
 
 
 @pytest.fixture

@@ -265,8 +265,8 @@ def test_ten_thousand_labels_with_curves_load(tmp_path):
     """What real models need is far from what is refused."""
     made = DM2LClassifier(calibration="sigmoid", cv=2).fit(X, Y)
     n = 10_000
-    calibrator = made._calibrator
+    calibrator = made._completer.calibrator
     calibrator._maps = [calibrator._maps[k % 4] for k in range(n)]
     calibrator._rates = np.tile(calibrator._rates, n // 4)
     save_model(made, tmp_path / "many.dm2l")
-    assert len(load_model(tmp_path / "many.dm2l")._calibrator._maps) == n
+    assert len(load_model(tmp_path / "many.dm2l")._completer.calibrator._maps) == n

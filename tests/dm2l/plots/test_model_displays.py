@@ -196,7 +196,7 @@ def test_a_grid_search_of_scikit_learn(data):
     grid = GridSearchCV(
         DM2LClassifier(),
         {"lambda_d": [0.0, 0.1], "alpha": [1.0, 10.0]},
-        scoring=get_scorer("average_precision"),
+        scoring=get_scorer("label_ranking_average_precision"),
         cv=MultilabelKFold(2),
     ).fit(*data)
     display = PathDisplay.from_estimator(grid)

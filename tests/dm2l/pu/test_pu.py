@@ -8,17 +8,16 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import Features
 from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics import evaluate_ticks, f1_macro, hamming_loss, label_auc
+from dm2l.labels import LabelMatrix
+from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
 from dm2l.pu import estimate_class_prior
-from dm2l.pu._fit import Ticks
-from dm2l.pu._prior import class_prior_of
-from dm2l.pu._reading import read_ticks
-from dm2l.pu._scores import above_zero, unticked
+from dm2l.pu._completer import correct_scores, unlabelled_probability
+from dm2l.pu._prior import check_class_prior
+from dm2l.pu._targets import PUTargets
 from dm2l.simulate import (
-    read_ticked_list,
+    infer_skipped_negatives,
     simulate_missing_positives,
-    simulate_single_positive,
     simulate_truncated,
 )
 
@@ -36,7 +35,7 @@ def model(**options):
 def test_ridge_with_any_alpha_on_the_targets_gives_the_same_scores(rows):
     X, _, Y = rows
     features = Features(X, True)
-    ticks = Ticks.of(features, np.nan_to_num(Y))
+    ticks = PUTargets.of(features, np.nan_to_num(Y))
     centred = X - X.mean(axis=0)
     for alpha in (0.1, 30.0):
         R = ticks.targets(alpha)
@@ -51,8 +50,8 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     # Of one label the model is a Gaussian process: its marginal likelihood by the dense formula.
     X, _, Y = rows
     X, y = X[:400], np.nan_to_num(Y[:400, :1])
-    monkeypatch.setattr("dm2l.pu._spectrum.ROUNDS", 1000)
-    ticks = Ticks.of(Features(X, True), y, class_prior=0.5)
+    monkeypatch.setattr("dm2l.pu._smoothing.ROUNDS", 1000)
+    ticks = PUTargets.of(Features(X, True), y, class_prior=0.5)
     w, U = np.linalg.eigh((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)
     r = (U.T @ (y - y.mean()))[:, 0]
 
@@ -67,11 +66,11 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     assert 0.95 < found / best < 1.05
 
 
-def test_honest_scores_are_those_of_a_fit_without_the_row(rows):
+def test_leave_one_out_scores_are_those_of_a_fit_without_the_row(rows):
     # With the covariances as they are: by the dense formula for one label.
     X, _, Y = rows
     X, y = X[:80], np.nan_to_num(Y[:80, :1])
-    ticks = Ticks.of(Features(X, True), y, class_prior=0.5)
+    ticks = PUTargets.of(Features(X, True), y, class_prior=0.5)
     centred = X - X.mean(axis=0)
     scale = 2 / (y.mean() / 0.5)
     # left = scale (y - f) and pull = left / alpha, so that their ratio is the ridge that EM chose.
@@ -80,7 +79,7 @@ def test_honest_scores_are_those_of_a_fit_without_the_row(rows):
     A = np.hstack([X, np.ones((80, 1))])
     ridge = alpha * np.diag([1.0] * X.shape[1] + [0.0])
     w = np.linalg.solve(A[others].T @ A[others] + ridge, A[others].T @ (scale * y - 1)[others])
-    assert np.allclose(A[7] @ w, ticks.honest[7], atol=1e-6)
+    assert np.allclose(A[7] @ w, ticks.leave_one_out_scores[7], atol=1e-6)
     assert centred.shape[0] == 80
 
 
@@ -134,7 +133,7 @@ def test_scores_below_zero_probability_are_corrected_and_keep_the_order_of_rows(
         assert (np.diff(scores[np.argsort(plain[:, j]), j]) >= 0).all()
     # The curve and its slope go on where the correction begins.
     near = 2 * (prior + np.array([[-1e-6], [0.0], [1e-6]])) - 1
-    assert np.allclose(above_zero(near, prior), near, atol=1e-10)
+    assert np.allclose(correct_scores(near, prior), near, atol=1e-10)
 
 
 def test_few_ticks_a_label_learn_few_directions(monkeypatch):
@@ -143,11 +142,11 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     X = rng.normal(size=(1500, 40))
     z = X[:, :3] @ rng.normal(size=(3, 100)) - 1.5
     truth = (z + rng.normal(size=z.shape) > 0).astype(float)
-    Y = simulate_single_positive(truth[:700], random_state=0)
+    Y = simulate_truncated(truth[:700], 1, random_state=0)
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
-        monkeypatch.setattr("dm2l.pu._spectrum.TICKS_A_NUMBER", ticks_a_number)
+        monkeypatch.setattr("dm2l.pu._smoothing.POSITIVES_PER_NUMBER", ticks_a_number)
         fits[ticks_a_number] = model().fit(X[:700], Y)
     few, all_of_them = (label_auc(truth[700:], f.decision_function(X[700:])) for f in fits.values())
     assert few > all_of_them + 0.02
@@ -162,8 +161,8 @@ def test_a_class_prior_that_makes_no_sense_is_refused(rows, bad):
 
 def test_a_class_prior_below_the_share_of_ticks_is_refused(rows):
     _, _, Y = rows
-    with pytest.raises(ValueError, match="ticked already"):
-        class_prior_of(0.001, read_ticks(np.nan_to_num(Y).astype(np.int8))[0])
+    with pytest.raises(ValueError, match="labelled as positives"):
+        check_class_prior(0.001, np.where(Y == 1, 1, -1).astype(np.int8))
 
 
 def test_dense_and_sparse_ticks_and_another_mark_give_one_model(rows):
@@ -232,7 +231,7 @@ def test_probability_of_what_was_not_ticked_is_bayes_rule():
     rng = np.random.default_rng(0)
     truth = rng.random(400_000) < 0.6
     ticked = truth & (rng.random(400_000) < 0.7)
-    found = unticked(np.array([[0.6]]), np.array([0.7]))[0, 0]
+    found = unlabelled_probability(np.array([[0.6]]), np.array([0.7]))[0, 0]
     assert abs(found - truth[~ticked].mean()) < 0.005
 
 
@@ -242,7 +241,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
     search.set_params(missing_as="unlabelled").fit(X[:300], Y[:300])
     assert search.gamma_ == 0.01
     assert search.class_prior_.shape == (Y.shape[1],)
-    with pytest.raises(ValueError, match="cannot be estimated from ticks"):
+    with pytest.raises(ValueError, match="cannot be estimated from positive-unlabelled"):
         search.set_params(scoring="f1_macro").fit(X[:300], Y[:300])
 
 
@@ -253,7 +252,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
         (model(coupling="joint"), {}, "coupling='joint'"),
         (model(), {"label_mask": np.ones((60, 5), dtype=bool)}, "label_mask"),
         (model(), {"sample_weight": np.ones(60)}, "no weights"),
-        (model(), {"strategy": "statistics"}, "all rows at once"),
+        (model(strategy="statistics"), {}, "all rows at once"),
     ],
 )
 def test_what_ticks_do_not_go_with_is_refused(rows, estimator, options, message):
@@ -267,7 +266,7 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     truth = rng.random((20000, 3)) < [0.1, 0.3, 0.5]
     scores = 1.5 * truth + rng.normal(size=truth.shape) - 0.7
     Y = np.where(truth & (rng.random(truth.shape) < [0.5, 0.3, 0.6]), 1.0, np.nan)
-    found = evaluate_ticks(Y, scores, truth.mean(axis=0), k=[1])
+    found = evaluate_positive_unlabelled(Y, scores, truth.mean(axis=0), k=[1])
     first = truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
     for name, value in (
         ("label_auc", label_auc(truth, scores)),
@@ -277,15 +276,19 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     ):
         assert abs(found[name].value - value) < max(4 * found[name].standard_error, 0.01), name
         assert found[name].kind == "estimate"
-    stored = evaluate_ticks(sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1])
+    stored = evaluate_positive_unlabelled(
+        sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1]
+    )
     assert stored == found
-    with pytest.raises(ValueError, match="evaluate_ticks"):
-        label_auc(sp.csr_array(np.nan_to_num(Y)), scores, missing_as="unlabelled")
+    labels = LabelMatrix.from_array(Y, missing_as="unlabelled")
+    assert evaluate_positive_unlabelled(labels, scores, truth.mean(axis=0), k=[1]) == found
+    with pytest.raises(ValueError, match="evaluate_positive_unlabelled"):
+        label_auc(labels, scores)
 
 
 def test_masks_leave_ticks_alone(rows):
     _, truth, _ = rows
-    one = simulate_single_positive(truth, random_state=0)
+    one = simulate_truncated(truth, 1, random_state=0)
     some = truth.any(axis=1)
     assert (np.nansum(one, axis=1) == some).all()
     assert (truth[one == 1] == 1).all()
@@ -317,12 +320,12 @@ def test_masks_refuse_numbers_of_ticks_that_are_none(k):
 
 def test_a_list_says_no_above_its_last_tick():
     Y = np.array([[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0]])
-    found = read_ticked_list(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
+    found = infer_skipped_negatives(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
     nan = np.nan
     expected = [[nan, 1, nan, 0], [1, 0, 0, 1], [nan, nan, nan, nan]]
     assert np.array_equal(found, expected, equal_nan=True)
     with pytest.raises(ValueError, match="once"):
-        read_ticked_list(Y, [0, 0, 1, 2])
+        infer_skipped_negatives(Y, [0, 0, 1, 2])
 
 
 def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
@@ -335,11 +338,11 @@ def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
     assert np.array_equal(*filled)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_doubts_are_about_what_was_not_ticked(rows, training):
+@pytest.mark.parametrize("new", [True, False])
+def test_doubts_are_about_what_was_not_ticked(rows, new):
     X, truth, Y = rows
     fitted = model(calibration="sigmoid").fit(X, Y)
-    doubts = fitted.find_label_errors(X, Y, training=training)
+    doubts = fitted.find_label_errors(X * (1 + 1e-12) if new else X, Y)
     assert len(doubts) == np.isnan(Y).sum()
     assert np.isnan(Y[doubts.row, doubts.label]).all()
     assert not doubts.observed.any()

@@ -1,36 +1,14 @@
-"""A search in two stages: first everything but the nuclear norms, then their weight.
-
-Masked ridge costs a small part of DM2L, so the first stage can afford the whole grid of ``gamma``
-and ``alpha``.
-"""
+"""The search of the paper's protocols: ridge and kernel width first, then the norms near them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 
-from dm2l._search._search import DM2LClassifierCV
+from dm2l._search._search import search_norms, search_ridge
 from dm2l.model_selection import MultilabelKFold
-
-
-def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
-    """First stage: ``alpha`` and ``gamma`` of masked ridge."""
-    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
-
-
-def search_norms(
-    search: DM2LClassifierCV,
-    X: Any,
-    Y: Any,
-    ridge: DM2LClassifierCV,
-    alphas: Sequence[float] | None,
-) -> DM2LClassifierCV:
-    """Second stage: all ``lambda_ds``, at some ``alphas`` and the ``gamma`` of the first."""
-    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
-    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
-    return clone(search).set_params(**near).fit(X, Y)
 
 
 class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -73,7 +51,7 @@ class _FirstFolds:
     def split(self, X: Any, Y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
         """Training and test rows, fold by fold."""
         scored = 0
-        for train, test in MultilabelKFold(self.n_splits, random_state=0).split(X, Y, groups):
+        for train, test in MultilabelKFold(self.n_splits, random_state=0).split(X, Y):
             yield train, test
             scored += len(test)
             if scored >= self.enough:
