@@ -33,7 +33,7 @@ from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance
-from dm2l.completion._moments import pairwise_covariance
+from dm2l.completion._covariance_fit import pairwise_covariance
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 from dm2l.simulate import simulate_uniform

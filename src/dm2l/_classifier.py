@@ -17,7 +17,7 @@ from dm2l._fitting import FITTED, SolverConfig, SolverResult, WarmStart, Weights
 from dm2l._score_model import LearnableMask
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
@@ -74,10 +74,9 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
     coef0 : float, default=1
         For poly and sigmoid.
     approximation : {None, "nystroem", "fourier"}, default=None
-        Stand-in for the kernel matrix, for more rows than its square leaves room for:
-        ``n_rows x n_components`` numbers instead of ``n_rows^2``. "nystroem" explains all rows
-        by some of them, drawn by randomly pivoted Cholesky, and takes any kernel; "fourier"
-        averages random waves, for rbf only. See :mod:`dm2l._solvers.kernels`.
+        Approximation of the kernel matrix by ``n_rows x n_components`` features, for many rows:
+        "nystroem" uses kernels with some rows, drawn by randomly pivoted Cholesky, and takes any
+        kernel; "fourier" uses random Fourier features, for rbf only.
     n_components : int, default=1000
         Features of the approximation.
     fit_intercept : bool, default=True
@@ -100,21 +99,20 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibrate :meth:`predict_proba` on cross-fitted scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        What the known labels of a row tell :meth:`complete` about its holes: nothing; what
-        residuals of labels have to do with each other, learnt after the fit from approximate
-        leave-one-out scores (nothing else changes); or weights and coupling learnt together, which
-        helps new rows as well and needs all rows in memory. Fits that do not hold them
-        (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample of up to
-        20,000 rows for it; those of ``solver="published"``, which end far from a minimum, have no
-        coupling. See :doc:`/coupling`.
+        How :meth:`complete` uses the known labels of a row: not at all; by label correlation, the
+        covariance of residuals, learnt after the fit from approximate leave-one-out scores
+        (nothing else changes); or with weights and label correlation learnt jointly, which
+        improves predictions of new rows as well and needs all rows in memory. Fits that do not hold
+        their rows (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample
+        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/coupling`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
-        Mark of a label that was not observed.
+        Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        What nothing stored means in a sparse ``Y`` of positives only. "unlabelled", which goes for
-        holes of a dense ``Y`` too: not ticked, and positive or not. Fits then minimise the unbiased
-        positive-unlabelled risk, by targets in which labels lend each other evidence, and
+        Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
+        for missing entries of a dense ``Y`` too: positive-unlabelled data. Fits then minimise the
+        unbiased positive-unlabelled risk, with targets that labels improve for each other, and
         ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
     class_prior : float or array-like of shape (n_labels,), default=None
         Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
@@ -138,8 +136,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
     coef_ : ndarray of shape (n_labels, n_features)
         Weights of the linear model.
     dual_coef_ : ndarray of shape (n_rows, n_labels)
-        Weights of the kernel model on the rows ``X_fit_``, or on the waves of
-        ``approximation="fourier"``.
+        Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
         With ``approximation``: for "nystroem" the share of the trace of the kernel matrix that is
         left out, for "fourier" the root mean square error of its entries on random pairs.
@@ -193,7 +190,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
            [1, 1],
            [1, 0],
            [0, 0]])
-    >>> model.complete(X, Y)  # holes by features and by the labels that the row has
+    >>> model.complete(X, Y)  # missing labels by features and the known labels of the row
     array([[0, 1],
            [1, 1],
            [1, 0],
@@ -284,8 +281,8 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
             raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
-            self._check_numbers("max_memory", positive=True)
-        SolverConfig.of(self).check()
+            check_numbers(self, "max_memory", positive=True)
+        SolverConfig.check(self)
 
     _follows_input = True
     _leaves_one_out = True
@@ -301,7 +298,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with holes.
+        """Fit to labels with missing entries.
 
         Parameters
         ----------
@@ -317,7 +314,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
             :doc:`/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
+            Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
         Returns
         -------
@@ -459,9 +456,9 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         of that fit but without its rows (``strategy="statistics"`` keeps them).
 
         The linear model takes any blocks. With ``approximation`` the features are fixed by the
-        first block: waves by its number of columns (and ``gamma="scale"`` by its spread),
-        landmarks by its rows, so it should be a fair sample. Exact kernels grow with every row
-        and have no statistics.
+        first block: random Fourier features by its number of columns (and ``gamma="scale"`` by its
+        spread), landmarks by its rows, so it should be a fair sample. Exact kernels grow with every
+        row and have no statistics.
 
         Parameters
         ----------

@@ -223,34 +223,34 @@ class SolverConfig:
         """The parameters of an estimator that has them all."""
         return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
 
-    def check(self) -> Self:
-        """Refuse parameters that make no sense."""
-        check_number("lambda_d", self.lambda_d)
-        check_number("tol", self.tol)
-        check_ridge(self.alpha)
-        check_count("max_iter", self.max_iter)
-        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
+    @staticmethod
+    def check(model: Any) -> None:
+        """Refuse parameters of an estimator that make no sense."""
+        check_number("lambda_d", model.lambda_d)
+        check_number("tol", model.tol)
+        check_ridge(model.alpha)
+        check_count("max_iter", model.max_iter)
+        if not is_number(model.gamma, positive=True) and model.gamma not in ("scale", "auto"):
             raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
+                f"gamma must be 'scale', 'auto' or a finite number > 0, got {model.gamma!r}."
             )
-        if not callable(self.kernel) and self.kernel not in _KERNELS:
+        if not callable(model.kernel) and model.kernel not in _KERNELS:
             raise ValueError(
-                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
+                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {model.kernel!r}."
             )
-        check_choice("solver", self.solver, "lbfgs", "cccp", "published")
-        check_count("n_components", self.n_components)
-        if self.approximation is None:
-            return self
-        check_choice("approximation", self.approximation, "nystroem", "fourier")
-        named = self.kernel if isinstance(self.kernel, str) else "callable"
-        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
-            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+        check_choice("solver", model.solver, "lbfgs", "cccp", "published")
+        check_count("n_components", model.n_components)
+        if model.approximation is None:
+            return
+        check_choice("approximation", model.approximation, "nystroem", "fourier")
+        named = model.kernel if isinstance(model.kernel, str) else "callable"
+        if named == "linear" or (model.approximation == "fourier" and named != "rbf"):
+            wanted = "kernel='rbf'" if model.approximation == "fourier" else "a kernel but 'linear'"
             raise ValueError(
-                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
+                f"approximation={model.approximation!r} needs {wanted}, got kernel={named!r}."
             )
-        if self.solver == "published":
+        if model.solver == "published":
             raise ValueError("solver='published' works on the kernel matrix: no approximation.")
-        return self
 
     @property
     def linear(self) -> bool:

@@ -25,7 +25,7 @@ from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -157,7 +157,7 @@ class AutoClassifier(MissingLabelClassifier):
         check_choice("effort", self.effort, *EFFORTS)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
-                self._check_numbers(name, positive=True)
+                check_numbers(self, name, positive=True)
 
     # -- inputs ---------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from dm2l._score_model import fold_inputs
 from dm2l._search._path import PathScores, score_paths
 from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import is_number
+from dm2l._utils.parameters import check_counts, check_numbers, is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
@@ -156,9 +156,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("search_tol")
-        self._check_counts("search_iter")
-        SolverConfig.of(self._model({})).check()
+        check_numbers(self, "search_tol")
+        check_counts(self, "search_iter")
+        SolverConfig.check(self._model({}))
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):

@@ -20,6 +20,7 @@ from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._utils.arrays import check_finite
+from dm2l._utils.parameters import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -440,9 +441,9 @@ class GLOCALClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda1", "lambda2", "tol")
-        self._check_numbers("lambda_", "lambda3", "lambda4", "lambda5", positive=True)
-        self._check_counts("n_components", "n_groups", "max_iter")
+        check_numbers(self, "lambda1", "lambda2", "tol")
+        check_numbers(self, "lambda_", "lambda3", "lambda4", "lambda5", positive=True)
+        check_counts(self, "n_components", "n_groups", "max_iter")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries

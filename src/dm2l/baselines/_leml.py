@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l._score_model import FitResult
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
     ImputedTargets,
     Inputs,
@@ -306,9 +306,9 @@ class LEMLClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("tol")
-        self._check_numbers("alpha", positive=True)
-        self._check_counts("rank", "max_iter")
+        check_numbers(self, "tol")
+        check_numbers(self, "alpha", positive=True)
+        check_counts(self, "rank", "max_iter")
         check_choice("loss", self.loss, "squared", "logistic", "squared_hinge")
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -247,9 +247,9 @@ class LSMLClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda1", "lambda2", "lambda3", "lambda4", "tol")
+        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4", "tol")
         check_ridge(self.rho, "rho")
-        self._check_counts("max_iter")
+        check_counts(self, "max_iter")
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

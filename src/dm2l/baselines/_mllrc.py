@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -196,10 +196,10 @@ class MLLRCClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda3", "tol")
-        self._check_numbers("lambda1", positive=True)
+        check_numbers(self, "lambda3", "tol")
+        check_numbers(self, "lambda1", positive=True)
         check_ridge(self.lambda2, "lambda2")
-        self._check_counts("max_iter")
+        check_counts(self, "max_iter")
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

@@ -25,8 +25,8 @@ def condition(
 ) -> tuple[Any, Any]:
     """Mean and variance of each label given the features and the *other* known labels of its row.
 
-    A hole is conditioned on all known labels of its row. A known entry is scored as if it had
-    been a hole: its own label is left out (in closed form).
+    A missing entry is conditioned on all known labels of its row. A known entry is scored as if
+    it were missing: its own label is left out (in closed form).
     """
     n, c = T.shape
     rows = np.arange(n) if entries is None else np.unique(entries[0])
@@ -63,7 +63,7 @@ def _join(parts: list[tuple[Index, Any]]) -> Any:
 
 
 def residuals(T: Any, F: Any) -> tuple[Any, Any]:
-    """Residuals ``t - f``, zero at holes, and where they are known, of labels as signs."""
+    """Residuals ``t - f``, zero at missing entries, and where entries are known."""
     if sp.issparse(T):
         T = T.toarray()
     known = to_numpy(T) != 0

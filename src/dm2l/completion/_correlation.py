@@ -12,13 +12,13 @@ from dm2l.completion._calibration import best_f1_thresholds
 from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
 from dm2l.completion._covariance import LabelCovariance
+from dm2l.completion._covariance_fit import FOLDS, WORK, quick_covariance, unseen_means
 from dm2l.completion._error_rate import ErrorRateBound
-from dm2l.completion._fit import FOLDS, WORK, quick_covariance, unseen_means
 
 Floats = NDArray[np.float64]
 
 # Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
-# row costs more and tells more.
+# row is more expensive and more informative.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
 # A covariance overfits its rows, the more so the more labels there are: probabilities are learnt in
 # folds of rows unless there are so many rows for each label (benchmarks/completion.py).

@@ -21,7 +21,7 @@ from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import check_finite, checked_numbers
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l._utils.threads import blas_thread_count, one_blas_thread
 from dm2l.completion._calibration import plain_probability
 from dm2l.completion._completer import LabelCompleter
@@ -161,9 +161,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
-        self._check_numbers("lambda_d", "tol")
-        self._check_numbers("absent_weight", "memory", positive=True)
-        self._check_counts("rank", "min_rows", "max_iter")
+        check_numbers(self, "lambda_d", "tol")
+        check_numbers(self, "absent_weight", "memory", positive=True)
+        check_counts(self, "rank", "min_rows", "max_iter")
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
         if self.missing_as is not None:

@@ -233,7 +233,7 @@ class CsvFile:
     def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
         with self._text() as lines:
-            if self._checked:
+            if self._checked and not zeros:
                 yield lines
                 return
             options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
