@@ -125,7 +125,7 @@ def _use(path: Path) -> None:
 def _bundles(folder: Path) -> list[Path]:
     table = read_table(CORPUS / "table.csv", "t_*")
     path = folder / "seed-bundle.dm2l"
-    save_bundle(fit_table(table, FitOptions("linear", 0.1, 1.0, folds=2), estimate_folds=2), path)
+    save_bundle(fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2), path)
     return [path]
 
 
