@@ -1,0 +1,600 @@
+"""The table of classes that a model file may hold, in the language of ``_schema``.
+
+An estimator that writes an attribute which is missing here cannot be saved: the error names it.
+Classes of scikit-learn are those that dm2l's own pipelines, AutoClassifier and one model a label
+contain. What runs code or reads files when a model is asked has fixed values: regular expressions,
+``input``, ``memory``, functions.
+"""
+
+TABLE = """
+Labelled
+  missing_label: plain
+  absent_label?: none | str
+  threshold?: none | 'f1' | number
+  calibration?: none | 'sigmoid' | 'isotonic'
+  coupling?: none | 'residual' | 'joint'
+  cv?: plain | Splitter
+  fitted
+  n_features_in_?: =d
+  feature_names_in_?: O[d]
+  _labels: Labels<c>
+  _learnable: b[c]
+  _keep?: b[*]
+  _constant _tick_rate? class_prior_? class_prior_error_?: F[c]
+  thresholds_: F[c]
+  classes_: a[*] | a[c,2]
+  label_names_: O[c]
+  _home?: str
+  _calibrator: none | Calibrator<c>
+  _coupled? _curved?: none | Later<c>
+  n_iter_? n_evaluations_?: int
+  objective_?: float
+  objective_history_?: F[*]
+  table_?: plain
+  _metadata_request?: {{none | bool | str}}
+
+Linear
+  fitted
+  coef_: f[c,d]
+  intercept_: f[c]
+  correlations_?: f[c,c]
+
+Norms
+  alpha: 'scale' | number
+  lambda_d: number
+  discriminant fit_intercept: bool
+  max_iter: int
+  tol: number
+
+Kernels
+  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
+    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+  degree coef0: number
+  approximation: none | 'nystroem' | 'fourier'
+  n_components: int
+  class_prior: plain
+  random_state: none | int | RandomState
+  verbose: int
+
+DM2LClassifier dm2l.classifier : Classifier Estimator
+  include Norms
+  include Kernels
+  include Labelled
+  gamma: 'scale' | 'auto' | number
+  local warm_start: bool
+  solver: 'lbfgs' | 'cccp' | 'published'
+  fitted
+  coef_?: f[c,d]
+  intercept_: f[c]
+  dual_coef_?: f[m,c]
+  X_fit_?: f[m,d] | sparse[m,d] | i8[m]
+  _kernel?: Kernel
+  _waves?: FourierMap<d>
+  _landmark_factor?: f[*,*]
+  approximation_error_?: float
+  _gathered? _evidence?: plain
+
+DM2LClassifierCV dm2l.search._search : Classifier Estimator
+  lambda_ds alphas gammas scoring cv missing_label class_prior: plain | Splitter
+  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
+    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+  degree coef0 tol search_tol: number
+  approximation: none | 'nystroem' | 'fourier'
+  n_components max_iter search_iter verbose: int
+  fit_intercept discriminant refit: bool
+  calibration: none | 'sigmoid' | 'isotonic'
+  coupling: none | 'residual' | 'joint'
+  threshold: none | 'f1' | number
+  random_state: none | int | RandomState
+  n_jobs: none | -256..256
+  absent_label: none | str
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  _home: str
+  best_estimator_?: DM2LClassifier<d>
+  best_index_ n_splits_: int
+  best_params_: plain
+  best_score_ alpha_: float
+  gamma_: none | str | number
+  lambda_d_: number
+  cv_results_: {plain}
+  _metadata_request?: {{none | bool | str}}
+
+MaskedRidgeClassifier dm2l.baselines._masked_ridge : Classifier Estimator
+  include Labelled
+  include Linear
+  alpha: 'scale' | number
+  fit_intercept: bool
+  solver: str
+  class_prior: plain
+
+LEMLClassifier dm2l.baselines._leml : Classifier Estimator
+  include Labelled
+  include Linear
+  alpha tol: number
+  rank max_iter verbose: int
+  fit_intercept: bool
+  holes loss: str
+  random_state: none | int | RandomState
+
+LSMLClassifier dm2l.baselines._lsml : Classifier Estimator
+  include Labelled
+  include Linear
+  lambda1 lambda2 lambda3 lambda4 tol rho: number | 'scale'
+  max_iter verbose: int
+  fit_intercept: bool
+  holes: str
+
+MLLRCClassifier dm2l.baselines._mllrc : Classifier Estimator
+  include Labelled
+  include Linear
+  lambda1 lambda2 lambda3 tol: number | 'scale'
+  max_iter verbose: int
+  fit_intercept masked: bool
+  holes: str
+
+GLOCALClassifier dm2l.baselines._glocal : Classifier Estimator
+  include Labelled
+  include Linear
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 tol: number
+  n_components n_groups max_iter verbose: int
+  fit_intercept published: bool
+  random_state: none | int | RandomState
+
+OneVsRestMasked dm2l.baselines._one_vs_rest : Classifier Estimator
+  include Labelled
+  estimator: Estimator
+  n_jobs: none | -256..256
+  verbose: int
+  fitted
+  estimators_: [c: none | Estimator]
+  _columns: [none | i[*] | b[*]]
+
+HolesAreNegatives dm2l.baselines._filling : Estimator
+  estimator: Estimator
+  fitted
+  n_features_in_?: =d
+  feature_names_in_?: O[d]
+  estimator_: Estimator
+  classes_?: plain
+  _metadata_request?: {{none | bool | str}}
+
+ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
+  include Norms
+  include Labelled
+  absent_weight: number
+  memory: none | number
+  min_rows rank: int
+  propensities: plain
+  fitted
+  coef_: f[r,d]
+  intercept_: f[r]
+  label_vectors_: f[c,r]
+  offset_: f[c]
+  _absent_target: number
+  _dense: bool
+
+AutoClassifier dm2l.auto._classifier : Classifier Estimator
+  include Labelled
+  effort: str
+  categorical_features: plain
+  time_limit memory: none | number | str
+  n_jobs: none | -256..256
+  random_state: none | int | RandomState
+  verbose: int
+  fitted
+  _columns: Columns
+  _features?: Features
+  _parts: [(str, 'features' | 'columns' | 'dense')]
+  models_: {Classifier}
+  stack_?: Stack
+  leaderboard_ label_quality_?: {plain}
+  estimate_?: {Interval}
+  held_out_?: F[*,c]
+  held_out_folds_?: i[*]
+
+Columns dm2l.auto._columns
+  categories: [none | [none | str | number]]
+
+Features dm2l.auto._features
+  median centre scale: f[d]
+  levels: i8[d]
+  holes: i8[*]
+  bits: bool
+
+Stack dm2l.auto._stack
+  shares: b[m]
+  common: f[m]
+  centre scale slope offset weights: f[m,c]
+  intercept: f[c]
+
+Labels dm2l.labels._labels
+  signs: i1[*,c]
+  kind: 'multilabel' | 'binary' | 'multiclass'
+  classes: none | a[*]
+  names: none | O[c]
+  negative: -1..0
+  dtype: dtype
+
+Later dm2l.coupling._later
+  value: Coupling<c> | Calibrator<c>
+
+Calibrator dm2l.calibration
+  method: 'sigmoid' | 'isotonic'
+  rates: F[c]
+  fitted_labels: b[c]
+  slopes? offsets?: f8[k]
+  lengths?: i8[k]
+  scores? probabilities?: f8[n]
+
+Coupling dm2l.coupling._estimator
+  covariance: DenseCovariance<c> | FactorCovariance<c>
+  combiner: Combiner<c>
+  promise: Promise
+  threshold: none | number
+  borders: F[c]
+  rates: f[c]
+  rows: none | TrainingRows
+
+DenseCovariance dm2l.coupling._covariance
+  S: f[c,c]
+  precision-:
+
+FactorCovariance dm2l.coupling._covariance
+  L: f[c,*]
+  psi: f[c]
+
+Combiner dm2l.coupling._combine
+  labels: bool
+  fitted
+  with_labels_: bool
+  middle_: f[c]
+  centre_ scale_: f[3,c]
+  weights_: f[c,w]
+
+Promise dm2l.coupling._promise
+  n: i[2]
+  confidence: f[2,k]
+  count: i[2,k]
+
+TrainingRows dm2l.coupling._rows
+  digests: u8[n]
+  starts: i8[*]
+  labels: i4[e]
+  signs: i1[e]
+  scores: f4[e]
+
+Kernel dm2l.kernels._kernel
+  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
+    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+  gamma degree coef0: number
+
+FourierMap dm2l.kernels._fourier
+  gamma: number
+  n_components: int
+  random_state: none | int | RandomState
+  fitted
+  error: number
+  frequencies: f[d,*]
+
+Interval dm2l.model_selection
+  mean low high: float
+
+MultilabelKFold dm2l.model_selection : Splitter
+  n_splits: int
+  shuffle: bool
+  random_state: none | int | RandomState
+  missing_label groups absent_label: plain
+
+MultilabelShuffleSplit dm2l.model_selection : Splitter
+  n_splits: int
+  test_size train_size: none | number
+  random_state: none | int | RandomState
+  missing_label absent_label: plain
+
+MorganFingerprints dm2l.chemistry : Estimator
+  radius: 0..100
+  n_bits: 1..65536
+  fitted
+  n_features_in_: int
+
+TableColumns dm2l.tables._pipeline : Estimator
+  kinds: none | {str}
+  drop: plain
+  decimal: '.' | ','
+  raw: bool
+  fitted
+  _uses: [(str, str, str, str)]
+  transformer_: ColumnTransformer
+  n_features_in_: int
+
+Table
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  _sklearn_output_config?: {'default' | 'pandas'}
+
+Pipeline sklearn.pipeline : Estimator
+  steps: [(str, none | 'passthrough' | Estimator)]
+  memory: none
+  transform_input?: none | [str]
+  verbose: bool
+
+ColumnTransformer sklearn.compose._column_transformer : Estimator
+  transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[*])]
+  remainder: 'drop' | 'passthrough'
+  sparse_threshold: number
+  transformer_weights: none
+  n_jobs: none | -256..256
+  verbose verbose_feature_names_out: bool
+  force_int_remainder_cols?: bool | str
+  fitted
+  include Table
+  transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[*])]
+  sparse_output_: bool
+  output_indices_: {slice}
+  _columns: [str | [str | int] | b[*]]
+  _remainder: (str, 'drop' | 'passthrough', [str | int | bool])
+  _transformer_to_input_indices: {[int]}
+  _n_features?: int
+  _name_to_fitted_passthrough?: {Estimator}
+
+SimpleImputer sklearn.impute._base : Estimator
+  strategy: 'mean' | 'median' | 'most_frequent'
+  missing_values: float
+  fill_value: none
+  add_indicator copy keep_empty_features: bool
+  fitted
+  include Table
+  statistics_: f[d]
+  indicator_: none | MissingIndicator<d>
+  _fit_dtype _fill_dtype?: dtype
+
+MissingIndicator sklearn.impute._base
+  missing_values: float
+  features: 'missing-only' | 'all'
+  sparse: 'auto' | bool
+  error_on_new: bool
+  fitted
+  include Table
+  features_: i8[*]
+  _n_features: =d
+  _precomputed: bool
+
+StandardScaler sklearn.preprocessing._data : Estimator
+  copy with_mean with_std: bool
+  fitted
+  include Table
+  n_samples_seen_: number | a[d]
+  mean_ var_ scale_: none | f[d]
+
+MaxAbsScaler sklearn.preprocessing._data : Estimator
+  copy clip?: bool
+  fitted
+  include Table
+  n_samples_seen_: int
+  max_abs_ scale_: f[d]
+
+Encoder
+  categories: 'auto'
+  dtype: dtype
+  max_categories: none | int
+  min_frequency: none | number
+  fitted
+  include Table
+  categories_: [d: O[*] | f[*] | i[*] | b[*]]
+  _infrequent_enabled: bool
+  _infrequent_indices? _default_to_infrequent_mappings?: [d: none | i8[*]]
+
+OneHotEncoder sklearn.preprocessing._encoders : Estimator
+  include Encoder
+  handle_unknown: 'error' | 'ignore' | 'infrequent_if_exist' | 'warn'
+  drop: none
+  feature_name_combiner: 'concat'
+  sparse_output: bool
+  fitted
+  drop_idx_ _drop_idx_after_grouping: none
+  _n_features_outs: [d: int]
+
+OrdinalEncoder sklearn.preprocessing._encoders : Estimator
+  include Encoder
+  handle_unknown: 'error' | 'use_encoded_value'
+  unknown_value: none | float
+  encoded_missing_value: float
+  fitted
+  _missing_indices: plain
+
+Text
+  input: 'content'
+  encoding: 'utf-8'
+  decode_error: 'strict' | 'ignore' | 'replace'
+  strip_accents: none | 'unicode' | 'ascii'
+  analyzer: 'word' | 'char' | 'char_wb'
+  token_pattern: '(?u)\\b\\w\\w+\\b'
+  preprocessor tokenizer vocabulary: none
+  stop_words: none | 'english'
+  lowercase binary: bool
+  ngram_range: (1..9, 1..9)
+  min_df max_df: number
+  max_features: none | int
+  dtype: dtype
+  fitted
+  vocabulary_: [w: str]
+  fixed_vocabulary_?: bool
+  _stop_words_id-:
+
+CountVectorizer sklearn.feature_extraction.text : Estimator
+  include Text
+
+TfidfVectorizer sklearn.feature_extraction.text : Estimator
+  include Text
+  norm: none | 'l1' | 'l2'
+  use_idf smooth_idf sublinear_tf: bool
+  fitted
+  _tfidf: TfidfTransformer
+
+TfidfTransformer sklearn.feature_extraction.text
+  norm: none | 'l1' | 'l2'
+  use_idf smooth_idf sublinear_tf: bool
+  fitted
+  n_features_in_?: =w
+  idf_?: f[w]
+
+FunctionTransformer sklearn.preprocessing._function_transformer : Estimator
+  func inverse_func: none | function
+  validate accept_sparse check_inverse: bool
+  feature_names_out: none | 'one-to-one'
+  kw_args inv_kw_args: none
+  fitted
+  n_features_in_?: =d
+  feature_names_in_?: O[d]
+  _sklearn_output_config?: {'default'}
+
+LogisticRegression sklearn.linear_model._logistic : Estimator
+  C tol intercept_scaling: number
+  l1_ratio: none | number
+  penalty solver multi_class?: none | str
+  class_weight: none | 'balanced'
+  dual fit_intercept warm_start: bool
+  max_iter verbose: int
+  n_jobs: none | -256..256
+  random_state: none | int | RandomState
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  classes_: i[k] | f[k] | b[k]
+  coef_: f[r,d]
+  intercept_: f[r]
+  n_iter_?: i4[*]
+
+Ridge sklearn.linear_model._ridge : Estimator
+  alpha tol: number
+  copy_X fit_intercept positive: bool
+  max_iter: none | int
+  random_state: none | int | RandomState
+  solver: str
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  coef_: f[d]
+  intercept_: number
+  n_iter_: none | i4[*]
+  solver_?: str
+
+Growing
+  criterion: 'gini' | 'entropy' | 'log_loss'
+  ccp_alpha min_impurity_decrease min_samples_leaf min_samples_split: number
+  min_weight_fraction_leaf: number
+  max_depth max_leaf_nodes: none | int
+  max_features: none | 'sqrt' | 'log2' | number
+  class_weight: none | 'balanced' | 'balanced_subsample'
+  monotonic_cst: none
+  random_state: none | int | RandomState
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  classes_: i[k] | f[k] | b[k]
+  n_classes_: =k
+  n_outputs_: 1..1
+
+DecisionTree
+  include Growing
+  splitter: 'best' | 'random'
+  fitted
+  max_features_: int
+  tree_: Tree<d,k>
+
+DecisionTreeClassifier sklearn.tree._classes : Estimator
+  include DecisionTree
+
+ExtraTreeClassifier sklearn.tree._classes : Estimator
+  include DecisionTree
+
+Forest
+  include Growing
+  bootstrap oob_score warm_start: bool
+  max_samples: none | number
+  n_estimators: int
+  n_jobs: none | -256..256
+  verbose: int
+  fitted
+  _n_samples? _n_samples_bootstrap?: none | int
+  _sample_weight?: none
+  oob_score_?: float
+  oob_decision_function_?: F[*,k]
+
+RandomForestClassifier sklearn.ensemble._forest : Estimator
+  include Forest
+  estimator: DecisionTreeClassifier
+  estimator_params: plain
+  fitted
+  estimator_: DecisionTreeClassifier
+  estimators_: [DecisionTreeClassifier<d,k>]
+
+ExtraTreesClassifier sklearn.ensemble._forest : Estimator
+  include Forest
+  estimator: ExtraTreeClassifier
+  estimator_params: plain
+  fitted
+  estimator_: ExtraTreeClassifier
+  estimators_: [ExtraTreeClassifier<d,k>]
+
+Tree sklearn.tree._tree
+  n_features: =d
+  n_classes: =k
+  fields: str
+  nodes: u1[n,*]
+  values: f8[n,1,k]
+
+HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting : Estimator
+  loss: 'log_loss'
+  scoring: 'loss' | none
+  categorical_features: none | 'from_dtype'
+  class_weight: none | 'balanced'
+  early_stopping: 'auto' | bool
+  interaction_cst monotonic_cst: none
+  l2_regularization learning_rate max_features tol validation_fraction: number | none
+  max_bins max_iter min_samples_leaf n_iter_no_change verbose: int
+  max_depth max_leaf_nodes: none | int
+  random_state: none | int | RandomState
+  warm_start: bool
+  fitted
+  n_features_in_ _n_features: =d
+  feature_names_in_?: O[d]
+  classes_: i[k] | f[k] | b[k]
+  n_trees_per_iteration_: =t
+  _baseline_prediction: f8[1,t]
+  _bin_mapper: _BinMapper<d>
+  _label_encoder: LabelEncoder<k>
+  _predictors: [[t: TreePredictor]]
+  _preprocessor _scorer is_categorical_ _is_categorical_remapped: none
+  _random_seed: int
+  _use_validation_data do_early_stopping_: bool
+  train_score_ validation_score_: F[*]
+  _loss- _feature_subsample_rng- _in_fit-:
+
+_BinMapper sklearn.ensemble._hist_gradient_boosting.binning
+  n_bins n_threads subsample: none | int
+  random_state: none | int
+  is_categorical known_categories: none
+  fitted
+  bin_thresholds_: [d: F[*]]
+  is_categorical_: u1[d]
+  missing_values_bin_idx_: int
+  n_bins_non_missing_: u4[d]
+
+TreePredictor sklearn.ensemble._hist_gradient_boosting.predictor
+  fields: str
+  nodes: u1[n,*]
+  binned_left_cat_bitsets raw_left_cat_bitsets: u4[0,8]
+
+LabelEncoder sklearn.preprocessing._label
+  fitted
+  classes_: i[k] | f[k] | b[k]
+
+RandomState numpy.random.mtrand
+  key: u4[624]
+  position: 0..624
+  has_gauss: 0..1
+  gauss: number
+"""
