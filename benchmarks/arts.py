@@ -21,11 +21,11 @@ from record import write
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row, hide_uniform
 from dm2l.metrics import evaluate
+from dm2l.simulate import simulate_per_row, simulate_uniform
 
 SEEDS = range(5)
-MASKS = {"per row": hide_per_row, "uniform": hide_uniform}
+MASKS = {"per row": simulate_per_row, "uniform": simulate_uniform}
 CASES = [("per row", 1.0), ("per row", 0.7), ("per row", 0.3), ("uniform", 0.7), ("uniform", 0.3)]
 RBF = {"kernel": "rbf", "gamma": 0.5, "alpha": 1.0}
 METHODS = {

@@ -23,7 +23,7 @@ from sklearn.linear_model import Ridge
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier, available
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row
+from dm2l.simulate import simulate_per_row
 
 DATA = ("Arts", "Enron", "Corel16k001")
 RATES = (1.0, 0.7, 0.3)
@@ -32,7 +32,7 @@ RATES = (1.0, 0.7, 0.3)
 def contenders() -> dict[str, Any]:
     found: dict[str, Any] = {"DM2L": DM2LClassifier()}
     for name, method in available().items():
-        found[name] = method(Ridge()) if name == "OneVsRestMasked" else method()
+        found[name] = method(Ridge()) if name == "MaskedOneVsRestClassifier" else method()
         if "random_state" in found[name].get_params():
             found[name].set_params(random_state=0)
     return found
@@ -65,7 +65,7 @@ def main() -> None:
         rows = rows[: int(0.6 * len(rows))]
         X = data.data[rows].toarray() if sp.issparse(data.data) else data.data[rows]
         for rho in RATES:
-            Y = hide_per_row(data.target[rows], rho, random_state=arguments.seed)
+            Y = simulate_per_row(data.target[rows], rho, random_state=arguments.seed)
             seconds = race(X, Y, arguments.repeats)
             ratios = {key: value / seconds["MaskedRidge"] for key, value in seconds.items()}
             print(

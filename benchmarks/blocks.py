@@ -35,8 +35,8 @@ import pyarrow.parquet as pq
 from record import write
 
 from dm2l import DM2LClassifier
-from dm2l.scale import RowBlocks, SufficientStatistics, _grams
-from dm2l.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l.outofcore import RowBlocks, SufficientStatistics, _grams
 
 D, C, RHO = 200, 20, 0.3
 GROUP = 50_000  # rows of a row group

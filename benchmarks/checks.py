@@ -29,7 +29,7 @@ from sklearn.datasets import dump_svmlight_file
 from dm2l import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import load_dataset
-from dm2l.readers import read_csv, read_mat, read_npz, read_svmlight, write_npz
+from dm2l.io import read_csv, read_mat, read_npz, read_svmlight, write_npz
 
 # Modules of the library, and the checks that they call by a name of their own.
 CHECKS = {

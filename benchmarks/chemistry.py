@@ -35,7 +35,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dm2l import AutoClassifier, DM2LClassifier
-from dm2l.baselines import OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables import load_bundle, read_table
@@ -122,7 +122,7 @@ def by_command_line(split: str, options: argparse.Namespace) -> Run:
         X = MorganFingerprints().fit_transform(frame[options.smiles].where(known, ""))
         rows = np.setdiff1d(np.flatnonzero(known), test)
         trees = RandomForestClassifier(500, random_state=options.seed, n_jobs=-1)
-        forest = OneVsRestMasked(trees).fit(X[rows], table.Y[rows])
+        forest = MaskedOneVsRestClassifier(trees).fit(X[rows], table.Y[rows])
         test = test[known[test]]
         run["forest"] = quality(table.Y[test], forest.predict_proba(X[test]))
     return run

@@ -44,10 +44,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
 
 from dm2l import DM2LClassifier
-from dm2l.coupling import Doubts, Promise
+from dm2l.completion import ErrorRateBound, LabelErrors
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row, hide_uniform
 from dm2l.metrics import label_auc, ranking_loss
+from dm2l.simulate import simulate_per_row, simulate_uniform
 
 # By cost.
 SETS = (
@@ -103,9 +103,9 @@ def hide(X: Any, Y: Any, cell: Cell) -> Any:
     those that stay. In the last two a row, or a label at a place of X, has a rate of its own.
     """
     if cell.mask == "uniform":
-        return hide_uniform(Y, cell.rate, random_state=cell.seed)
+        return simulate_uniform(Y, cell.rate, random_state=cell.seed)
     if cell.mask == "per row":
-        return hide_per_row(Y, cell.rate, random_state=cell.seed)
+        return simulate_per_row(Y, cell.rate, random_state=cell.seed)
     rng = np.random.default_rng(cell.seed)
     place = rng.random((len(Y), 1))
     if cell.mask == "features":
@@ -166,13 +166,13 @@ def promises(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
 
     asked = {}
     for level in (*ASKED, YES):
-        filled = model.complete(case.X, case.Y, max_wrong=level)
+        filled = model.complete(case.X, case.Y, max_error_rate=level)
         asked[str(level)] = counts(filled == 1, ~np.isnan(filled))
     yield {"method": "coupled", "filled, wrong, right yes": asked}
     if "features alone" in cell.methods:
         p, asked = methods.alone(case, methods.unseen(model, case)), {}
         positive, confidence = p > 0.5, np.maximum(p, 1 - p)
-        promise = Promise.fit(confidence, positive, case.signs)
+        promise = ErrorRateBound.fit(confidence, positive, case.signs)
         for level in (*ASKED, YES):
             chosen, _ = promise.choose(confidence, positive, np.isnan(case.Y), level)
             asked[str(level)] = counts(positive, chosen)
@@ -188,8 +188,8 @@ def doubtful(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
     model = DM2LClassifier().fit(case.X, case.Y)
     p = methods.alone(case, methods.unseen(model, case))
     ways = {
-        "coupled": model.doubtful(case.X, case.Y),
-        "features alone": Doubts.of(case.signs, p),
+        "coupled": model.find_label_errors(case.X, case.Y),
+        "features alone": LabelErrors.of(case.signs, p),
     }
     for name, doubts in ways.items():
         first = flipped[doubts.row[:100], doubts.label[:100]]

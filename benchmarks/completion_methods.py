@@ -27,19 +27,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l.baselines import OneVsRestMasked
-from dm2l.calibration import Calibrator
-from dm2l.coupling import (
-    Combiner,
-    Coupling,
-    DenseCovariance,
-    condition,
-    pairwise_covariance,
-    residuals,
-)
-from dm2l.masks import hide_uniform
+from dm2l.baselines import MaskedOneVsRestClassifier
+from dm2l.completion._calibration import Calibrator
+from dm2l.completion._combine import Combiner
+from dm2l.completion._condition import condition, residuals
+from dm2l.completion._covariance import DenseCovariance
+from dm2l.completion._estimator import Coupling
+from dm2l.completion._moments import pairwise_covariance
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
+from dm2l.simulate import simulate_uniform
 
 LAMBDAS = (0.0, 0.3)
 GAMMAS = (1 / 3, 1.0, 3.0)  # times "scale"
@@ -121,7 +118,7 @@ def chosen_by_filling(case: Holes, kernel: str) -> DM2LClassifier:
     """
     sample = np.random.default_rng(case.seed).permutation(len(case.X))[:HELD_ROWS]
     X, Y = case.X[sample], case.Y[sample]
-    seen = hide_uniform(Y, 0.8, random_state=case.seed)
+    seen = simulate_uniform(Y, 0.8, random_state=case.seed)
     held, found = np.where(np.isnan(seen), Y, np.nan), {}
     for gamma, alpha, lambda_d in product((1.0, 3.0, 9.0), (0.1, 0.3, 1.0, 3.0), LAMBDAS):
         model = DM2LClassifier(lambda_d, alpha, kernel=kernel, gamma=gamma)
@@ -185,7 +182,7 @@ def forest(case: Holes) -> Found:
     clock, X = Clock(), case.X.astype(np.float32)
     trees = 50 if case.Y.shape[1] <= 60 else 20
     inner = RandomForestClassifier(trees, min_samples_leaf=3, random_state=case.seed)
-    model = OneVsRestMasked(inner, coupling="residual", calibration="sigmoid", cv=3)
+    model = MaskedOneVsRestClassifier(inner, coupling="residual", calibration="sigmoid", cv=3)
     model.fit(X, case.Y)
     fit = clock()
     yield "ours, forest", model.complete(X, case.Y, method="predict_proba"), fit + clock()

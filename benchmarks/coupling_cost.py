@@ -35,8 +35,9 @@ from record import write
 from threadpoolctl import threadpool_limits
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.coupling import condition, em_factor
-from dm2l.scale import RowBlocks
+from dm2l.completion._condition import condition
+from dm2l.completion._em import em_factor
+from dm2l.outofcore import RowBlocks
 
 PARTS = ("arts", "complete", "blocks", "labels")
 RHO, RANK = 0.3, 24

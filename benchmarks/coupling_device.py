@@ -22,7 +22,8 @@ import torch
 from record import write
 
 from dm2l import DM2LClassifier
-from dm2l.coupling import condition, fit_covariance
+from dm2l.completion._condition import condition
+from dm2l.completion._fit import fit_covariance
 
 METHODS = ("decision_function", "predict_proba", "predict")
 # Rows, features, labels; more than 200 labels are coupled by factors.

@@ -30,8 +30,8 @@ from record import write
 
 from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row
 from dm2l.metrics import average_precision
+from dm2l.simulate import simulate_per_row
 
 RHO = 0.3
 FIRST = 0.3  # lambda_d of the first fit
@@ -81,7 +81,7 @@ def load(path: Path, rows: int | None, seed: int) -> dict[str, Any]:
     order = np.random.RandomState(seed).permutation(len(X))
     cut = int(0.6 * len(order))
     train, test = order[:cut][:rows], order[cut:][:rows]
-    Y = hide_per_row(data.target[train], RHO, random_state=seed)
+    Y = simulate_per_row(data.target[train], RHO, random_state=seed)
     both = (Y == 1).any(axis=0) & (Y == 0).any(axis=0)
     return {
         "X": X[train],

@@ -23,7 +23,7 @@ from record import write
 from selection import GRIDS, LAMBDAS, RATES, SETS, read
 
 from dm2l import DM2LClassifierCV
-from dm2l.masks import hide_uniform
+from dm2l.simulate import simulate_uniform
 
 EXACT = (1e-6, 100)
 EFFORTS = (
@@ -34,7 +34,7 @@ EFFORTS = (
 
 def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     X, Y, n = read(data, seed)
-    X, Y = X[:n], hide_uniform(Y[:n], rate, random_state=seed)
+    X, Y = X[:n], simulate_uniform(Y[:n], rate, random_state=seed)
     alphas = GRIDS["rbf"]
     if kernel == "linear":
         alphas = [float((X**2).sum() / n) / 10 * share for share in GRIDS["linear"]]

@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate, ndcg_at_k
+from dm2l.simulate import simulate_uniform
 
 SETS = ("emotions", "yeast", "scene", "Arts", "Enron")
 MASKS = ("uniform", "per row", "per label", "features", "sides")
@@ -51,7 +51,7 @@ def population(data: str) -> tuple[Any, Any, Any]:
     order, half = np.random.default_rng(0).permutation(len(Y)), min(len(Y) // 2, ROWS)
     fit, new = order[:half], order[half : 2 * half]
     model = DM2LClassifier(kernel="rbf", lambda_d=0.0, coupling=None)
-    model.fit(X[fit], hide_uniform(Y[fit], 0.5, random_state=0))
+    model.fit(X[fit], simulate_uniform(Y[fit], 0.5, random_state=0))
     return X[new], Y[new], np.asarray(model.decision_function(X[new]))
 
 

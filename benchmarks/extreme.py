@@ -5,7 +5,8 @@
 Each method runs in a process of its own; "peak" is what that process had resident at most, its
 imports and the data included. "fit" is the time of the fit alone. All methods get the same stored
 positives and nothing else. Hidden positives look like any other absence, so that to methods which
-know only yes, no and missing an absence is a no. The ridge of OneVsRestMasked(Ridge) is chosen
+know only yes, no and missing an absence is a no. The ridge of
+MaskedOneVsRestClassifier(Ridge) is chosen
 from a grid on a fifth of the training rows, by the labels that are visible there. So are the ridge,
 rank, meaning of absence and lambda_d of "DM2L, searched", whose time is that of the search and the
 fit; the other two have the defaults. LEML runs with several of its alphas and ranks.
@@ -37,10 +38,9 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.baselines import LEMLClassifier, OneVsRestMasked
+from dm2l.baselines import LEMLClassifier, MaskedOneVsRestClassifier
 from dm2l.datasets import load_dataset
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.masks import hide_uniform
 from dm2l.metrics import (
     ndcg_at_k,
     precision_at_k,
@@ -48,6 +48,7 @@ from dm2l.metrics import (
     propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
 )
+from dm2l.simulate import simulate_uniform
 
 VISIBLE = 0.3
 RIDGES = (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4)
@@ -110,7 +111,7 @@ def visible_ndcg(model: Any, X: Any, Y: Any) -> float:
     """How well labels that are visible are ranked; nothing hidden is looked at."""
     top = hasattr(model, "predict_top_k")
     scores = model.predict_top_k(X, 5) if top else model.predict(X)
-    return float(ndcg_at_k(Y, scores, 5, absent_label="negative"))
+    return float(ndcg_at_k(Y, scores, 5, missing_as="negative"))
 
 
 def search(model: Any, grid: dict[str, Any], X: Any, Y: Any, seed: int) -> Any:
@@ -128,11 +129,11 @@ class Searched(BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> Searched:
         model = ExtremeDM2LClassifier(0.0)
-        grid = {"alpha": RIDGES, "rank": RANKS, "absent_label": ["negative", "unlabelled"]}
+        grid = {"alpha": RIDGES, "rank": RANKS, "missing_as": ["negative", "unlabelled"]}
         model = search(model, grid, X, Y, self.seed)
         model = search(model, {"lambda_d": LAMBDAS}, X, Y, self.seed)
         self.model_ = model.fit(X, Y)
-        names = ("alpha", "rank", "absent_label", "lambda_d")
+        names = ("alpha", "rank", "missing_as", "lambda_d")
         self.chosen_ = {name: getattr(model, name) for name in names}
         return self
 
@@ -154,17 +155,17 @@ def extreme(**settings: Any) -> Callable[..., Any]:
 def ridge(X: Any, Y: Any, seed: int) -> Any:
     # One Ridge for all labels is the same model as one each: all rows count for all labels.
     chosen = search(OnDense(), {"alpha": RIDGES}, X, Y, seed)
-    return OneVsRestMasked(Ridge(chosen.alpha), absent_label="negative")
+    return MaskedOneVsRestClassifier(Ridge(chosen.alpha), missing_as="negative")
 
 
 def leml(**settings: Any) -> Callable[..., Any]:
-    return lambda X, Y, seed: LEMLClassifier(**settings, absent_label="negative", random_state=seed)
+    return lambda X, Y, seed: LEMLClassifier(**settings, missing_as="negative", random_state=seed)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
     "DM2L, searched": lambda X, Y, seed: Searched(seed),
-    "DM2L, unlabelled": extreme(absent_label="unlabelled"),
-    "DM2L, negative": extreme(absent_label="negative"),
+    "DM2L, unlabelled": extreme(missing_as="unlabelled"),
+    "DM2L, negative": extreme(missing_as="negative"),
     "one ridge a label": ridge,
     "LEML, alpha 30": leml(alpha=30.0),
     "LEML, alpha 100": leml(alpha=100.0),
@@ -190,7 +191,7 @@ def compare(case: str, name: str, seed: int, quick: bool) -> dict[str, Any]:
     row["predict"] = time.perf_counter() - start - seconds
     chances = propensities(Y)
     for k in PLACES:
-        reading: dict[str, Any] = {"k": k, "absent_label": "negative"}
+        reading: dict[str, Any] = {"k": k, "missing_as": "negative"}
         row[f"P@{k}"] = precision_at_k(Y_test, scores, **reading)
         row[f"nDCG@{k}"] = ndcg_at_k(Y_test, scores, **reading)
         row[f"PSP@{k}"] = propensity_scored_precision_at_k(Y_test, scores, chances, **reading)
@@ -205,9 +206,9 @@ def wide(case: str, name: str, seed: int, quick: bool) -> dict[str, Any]:
     rows = rows[:500] if quick else rows
     X, Y = data.data[rows], data.target[rows]
     if name.startswith("DM2L dense"):
-        model, Y = DM2LClassifier(), hide_uniform(Y, VISIBLE, random_state=seed)
+        model, Y = DM2LClassifier(), simulate_uniform(Y, VISIBLE, random_state=seed)
     else:
-        model, Y = ExtremeDM2LClassifier(absent_label="unlabelled", memory=4e9), sp.csr_array(Y)
+        model, Y = ExtremeDM2LClassifier(missing_as="unlabelled", memory=4e9), sp.csr_array(Y)
     before = peak()
     start = time.perf_counter()
     model.fit(X, Y)

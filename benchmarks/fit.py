@@ -24,7 +24,7 @@ from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row
+from dm2l.simulate import simulate_per_row
 
 
 def seconds(task: Any, clock: Any = time.perf_counter) -> float:
@@ -93,7 +93,7 @@ def main() -> None:
     )
     results = {}
     for rho in arguments.rates:
-        Y = hide_per_row(data.target[rows], rho, random_state=arguments.seed)
+        Y = simulate_per_row(data.target[rows], rho, random_state=arguments.seed)
         found = race(X, Y, settings, arguments.repeats, arguments.cccp)
         results[str(rho)] = found
         print(

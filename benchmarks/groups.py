@@ -28,10 +28,11 @@ from scipy.special import expit
 from sklearn.model_selection import GroupShuffleSplit
 
 from dm2l import AutoClassifier
-from dm2l.arrays import to_numpy
-from dm2l.auto import Stack, _classifier, _leaderboard
-from dm2l.auto._groups import says
-from dm2l.auto._quality import cross_fitted, label_auc, on_new_rows
+from dm2l._auto import _classifier, _leaderboard
+from dm2l._auto._groups import says
+from dm2l._auto._quality import cross_fitted, label_auc, on_new_rows
+from dm2l._auto._stack import Stack
+from dm2l._utils.arrays import to_numpy
 from dm2l.model_selection import MultilabelKFold
 
 RESULTS = Path(__file__).parent / "results" / "groups.json"

@@ -27,9 +27,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.metrics import label_auc
-from dm2l.tables import Wishes, fit_table, load_bundle, read_for, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
+from dm2l.tables._model import read_for
 
 RESULTS = Path(__file__).parent / "results" / "newcomer.json"
 SINGLE = {
@@ -37,8 +38,8 @@ SINGLE = {
     "tanimoto": lambda d: DM2LClassifier(kernel="tanimoto", alpha=0.3),
     "linear": lambda d: DM2LClassifier(),
     "ridge": lambda d: MaskedRidgeClassifier(),
-    "logistic": lambda d: OneVsRestMasked(LogisticRegression(C=0.1, max_iter=2000)),
-    "forest": lambda d: OneVsRestMasked(
+    "logistic": lambda d: MaskedOneVsRestClassifier(LogisticRegression(C=0.1, max_iter=2000)),
+    "forest": lambda d: MaskedOneVsRestClassifier(
         RandomForestClassifier(200, min_samples_leaf=2, random_state=0)
     ),
 }
@@ -72,7 +73,7 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
         write_table(table, X, Y)
         write_table(new, X_new, Y_new)
         start = time.perf_counter()
-        model = fit_table(read_table(table, "tox_*"), Wishes(effort=method))
+        model = fit_table(read_table(table, "tox_*"), FitOptions(effort=method))
         if find_spec("skops"):  # without it trees have no file
             save_bundle(model, output)
         seconds = time.perf_counter() - start

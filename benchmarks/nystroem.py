@@ -24,8 +24,8 @@ from record import write
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row
 from dm2l.metrics import average_precision, ranking_loss
+from dm2l.simulate import simulate_per_row
 
 RHO = 0.3
 SETTINGS = {"kernel": "rbf", "gamma": "scale", "lambda_d": 0.3, "alpha": "scale"}
@@ -39,7 +39,7 @@ def split(name: str, seed: int, rows: int | None) -> tuple[Any, Any, Any, Any]:
     order = np.random.RandomState(seed).permutation(len(data.target))
     cut = int(0.6 * len(order))
     train, test = order[:cut][:rows], order[cut:][:rows]
-    Y = hide_per_row(data.target[train], RHO, random_state=seed)
+    Y = simulate_per_row(data.target[train], RHO, random_state=seed)
     return X[train], Y, X[test], data.target[test]
 
 

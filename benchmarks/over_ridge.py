@@ -34,10 +34,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.features import default_ridge
-from dm2l.fitting import Fitting
-from dm2l.nuclear import SmoothNorm
-from dm2l.solvers import Preconditioner, Problem
+from dm2l._fitting import SolverConfig
+from dm2l._solvers.features import default_ridge
+from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.problem import Preconditioner, Problem
 
 RHO = 0.3
 USUAL = {"alpha": 10.0, "lambda_d": 0.3}
@@ -61,7 +61,7 @@ def problem_of(model: DM2LClassifier, X: Any, Y: Any) -> tuple[Problem, Any]:
     """The problem that a model has solved, and its solution."""
     alpha = default_ridge(X) if model.alpha == "scale" else float(model.alpha)
     T = np.nan_to_num(2.0 * Y - 1.0).astype(np.int8)
-    problem = Fitting.of(model).prepare(X, T).problem(alpha, model.lambda_d)
+    problem = SolverConfig.of(model).prepare(X, T).problem(alpha, model.lambda_d)
     W = np.vstack([model.coef_.T, model.intercept_[None, :]])
     return problem, problem.from_original(W)
 

@@ -35,10 +35,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
+from dm2l._solvers.nuclear._norms import nuclear_norm
+from dm2l._utils.threads import blas_threads, one_blas_thread
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row
-from dm2l.nuclear import nuclear_norm
-from dm2l.threads import blas_threads, one_blas_thread
+from dm2l.simulate import simulate_per_row
 
 DELTA = 0.005  # threshold of Algorithm 2
 RESTART = 20
@@ -54,7 +54,7 @@ def masked(name: str, rho: float, seed: int, rows: int | None = None) -> tuple[A
     order = np.random.RandomState(seed).permutation(len(data.target))
     order = order[: int(0.6 * len(order))][:rows]
     X = data.data[order]
-    Y = hide_per_row(data.target[order], rho, random_state=seed)
+    Y = simulate_per_row(data.target[order], rho, random_state=seed)
     both = (Y == 1).any(axis=0) & (Y == 0).any(axis=0)
     return X.toarray() if sp.issparse(X) else X, Y[:, both]
 

@@ -103,7 +103,7 @@ def baselines() -> str:
     lines = [
         f"Fit time over that of masked ridge in the same run ({machine['cores']} cores, numpy "
         f"{machine['numpy']}),",
-        "default settings, `OneVsRestMasked` with `Ridge()`:",
+        "default settings, `MaskedOneVsRestClassifier` with `Ridge()`:",
         "",
         "| | labels observed | masked ridge | " + " | ".join(methods) + " |",
         "|---" * (len(methods) + 3) + "|",

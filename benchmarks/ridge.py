@@ -17,11 +17,11 @@ import numpy as np
 from record import write
 
 from dm2l import ConstantLabelWarning
+from dm2l._solvers.features import column_variances, default_ridge
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import load_dataset
-from dm2l.features import column_variances, default_ridge
-from dm2l.masks import hide_uniform
 from dm2l.metrics import average_precision, ranking_loss
+from dm2l.simulate import simulate_uniform
 
 SETS = ("Arts", "Business", "Recreation", "Social", "Enron", "Image", "Corel16k001")
 SETS += ("Tmc2007-500", "emotions", "scene", "yeast", "bibtex")
@@ -40,7 +40,7 @@ def main() -> None:
         order = np.random.RandomState(0).permutation(len(data.target))
         cut = int(0.6 * len(order))
         train, test = order[: min(cut, 2500)], order[cut:]
-        X, Y = data.data[train], hide_uniform(data.target[train], 0.3, random_state=0)
+        X, Y = data.data[train], simulate_uniform(data.target[train], 0.3, random_state=0)
         unit = float(column_variances(X).sum())
         found = []
         for multiple in UNITS:

@@ -24,7 +24,7 @@ from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.masks import hide_uniform
+from dm2l.simulate import simulate_uniform
 
 RHO = 0.3
 RANK = 20
@@ -59,7 +59,7 @@ def make_data(n: int, d: int, c: int, seed: int) -> tuple[Any, Any]:
         np.matmul(Z, A, out=X[rows])
         X[rows] += 0.5 * rng.standard_normal(X[rows].shape)
         Y[rows] = Z @ B + np.sqrt(0.2) * rng.standard_normal((len(Z), c)) > border
-    return X, hide_uniform(Y, RHO, random_state=seed)
+    return X, simulate_uniform(Y, RHO, random_state=seed)
 
 
 def cases(axis: str, sizes: tuple[int, ...], base: dict[str, int], seed: int) -> dict[int, Any]:

@@ -26,9 +26,9 @@ from record import write
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifierCV, metrics
+from dm2l._search._search import usual_scoring
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_uniform
-from dm2l.search import usual_scoring
+from dm2l.simulate import simulate_uniform
 
 SETS = (
     *("emotions", "Image", "scene", "yeast", "Enron", "Arts", "Business", "Recreation", "Social"),
@@ -120,7 +120,7 @@ def marks_of(kernel: str, X: Any, Y: Any, folds: Any, score: Any) -> Any:
 
 def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     X, Y, n = read(data, seed)
-    hidden = hide_uniform(Y[:n], rate, random_state=seed)
+    hidden = simulate_uniform(Y[:n], rate, random_state=seed)
     chosen_by = np.nanmean(marks_of(kernel, X[:n], hidden, 5, criteria), axis=1)
     rows = np.arange(len(X))
     whole = np.concatenate([hidden, Y[n:]])

@@ -7,7 +7,7 @@
 70 % of the rows, at most --rows, are learnt from, after entries were hidden uniformly; the rest, at
 most 2,000, is the test, with all of its labels (Tox21: with those that are known); rows are drawn
 anew with each seed. Settings of a method are chosen by log-loss of held-out scores in three folds,
-after one calibration that is the same for all (`dm2l.auto.Stack`), which also makes its
+after one calibration that is the same for all (`dm2l._auto.Stack`), which also makes its
 probabilities. The automatic estimator does its own choosing, within 150 seconds; beside it stands
 the best of its parts alone. Seconds hold everything but reading, and fit_seconds the last fit.
 
@@ -34,12 +34,13 @@ from sklearn.metrics import average_precision_score
 from study_methods import METHODS, left_out
 
 from dm2l import AutoClassifier
-from dm2l.auto import Features, Stack
-from dm2l.auto._parts import Part
+from dm2l._auto._features import Features
+from dm2l._auto._parts import Part
+from dm2l._auto._stack import Stack
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_uniform
 from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
 from dm2l.model_selection import MultilabelKFold
+from dm2l.simulate import simulate_uniform
 
 # By cost.
 SETS = (
@@ -151,7 +152,7 @@ def compute(cell: Cell, rows: int, chemistry: Path | None, out: Path) -> str:
     """One method on one set; a line of JSON, of the automatic estimator a second for a part."""
     data, rate, seed, name = cell
     X, Y, n = read(data, seed, rows, chemistry)
-    shown = Y[:n] if rate == 1 else hide_uniform(Y[:n], rate, random_state=seed)
+    shown = Y[:n] if rate == 1 else simulate_uniform(Y[:n], rate, random_state=seed)
     # A row of which nothing is known, or a label of which one answer is, is nothing to learn from.
     seen = ~np.isnan(shown).all(axis=1)
     X_train, shown = X[:n][seen], shown[seen]

@@ -22,8 +22,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import LEMLClassifier, LSMLClassifier, MaskedRidgeClassifier, OneVsRestMasked
-from dm2l.features import default_ridge
+from dm2l._solvers.features import default_ridge
+from dm2l.baselines import (
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
+)
 
 DENSE = 5000  # columns beyond which a method that has to write zeros out is left out
 PER_LABEL = 60  # labels beyond which one model a label is left out
@@ -100,7 +105,7 @@ def _each(estimator: Any, **grid: tuple[Any, ...]) -> list[Any]:
     found = [clone(estimator).set_params(**{name: value}) for value in values]
     for name, values in rest:
         found = [clone(e).set_params(**{name: value}) for e in found for value in values]
-    return [OneVsRestMasked(each) for each in found]
+    return [MaskedOneVsRestClassifier(each) for each in found]
 
 
 def _ridges(X: Any) -> list[float]:
@@ -136,7 +141,7 @@ METHODS: dict[str, Method] = {
         ExtraTreesClassifier(500, random_state=0), min_samples_leaf=(1, 3)
     ),
     "hist boosting": lambda X: [
-        OneVsRestMasked(
+        MaskedOneVsRestClassifier(
             HistGradientBoostingClassifier(
                 learning_rate=rate, max_leaf_nodes=leaves, early_stopping=False, random_state=0
             )

@@ -29,8 +29,8 @@ from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_uniform
-from dm2l.tables import answer_values, suggested
+from dm2l.simulate import simulate_uniform
+from dm2l.tables._suggestion import answer_values, suggested
 
 SETS = ("emotions", "yeast", "Enron")
 WAYS = ("suggest", "uncertainty", "random", "features")
@@ -60,7 +60,7 @@ def compute(name: str, seed: int, way: str, rows: int, out: Path) -> str:
     warnings.simplefilter("ignore")  # rare labels
     start = time.perf_counter()
     X, truth = read(name, seed, rows)
-    Y = hide_uniform(truth, RATE, random_state=seed)
+    Y = simulate_uniform(truth, RATE, random_state=seed)
     rng = np.random.default_rng(seed)
     model = DM2LClassifier(calibration="sigmoid").fit(X, Y)
     for _ in range(ANSWERS // BATCH):

@@ -29,11 +29,11 @@ from sklearn.preprocessing import normalize
 from ticks_summary import PUBLISHED, summarise
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l._solvers.features import default_ridge
 from dm2l.baselines import LSMLClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
-from dm2l.features import default_ridge
-from dm2l.masks import hide_positives, keep_single_positive, stop_after
 from dm2l.metrics import average_precision, label_auc, ranking_loss
+from dm2l.simulate import simulate_missing_positives, simulate_single_positive, simulate_truncated
 
 # The cheapest first.
 SETS = (
@@ -50,14 +50,14 @@ EXACT = 2500  # rows up to which a kernel is exact
 def hide(Y: Any, mask: str, seed: int) -> Any:
     """What is left of complete labels: 1, perhaps 0, and NaN."""
     if mask in ("single", ALL_ROWS):
-        return keep_single_positive(Y, random_state=seed)
+        return simulate_single_positive(Y, random_state=seed)
     if mask == "stop after 3":
-        return stop_after(Y, 3, order="popularity", random_state=seed)
+        return simulate_truncated(Y, 3, order="popularity", random_state=seed)
     rates: Any = 0.3
     if mask == "30 % by popularity":
         count = Y.sum(axis=0)
         rates = np.clip(0.3 * np.sqrt(count / np.median(count[count > 0])), 0.1, 0.9)
-    ticks = hide_positives(Y, rates, become="unlabelled", random_state=seed)
+    ticks = simulate_missing_positives(Y, rates, become="unlabelled", random_state=seed)
     if mask == "30 % and negatives":
         known = np.random.default_rng(seed).random(Y.shape) < 0.1
         ticks = np.where(known & (Y == 0), 0.0, ticks)
@@ -125,9 +125,9 @@ def searched(X: Any, Y: Any, *, cv: int = 3, norms: bool = False, **settings: An
 def fitted(method: str, X: Any, Y: Any) -> Any:
     """A method, fitted to what is visible."""
     if method == "ticks":
-        options: dict[str, Any] = {"alphas": [1.0], "absent_label": "unlabelled"}
+        options: dict[str, Any] = {"alphas": [1.0], "missing_as": "unlabelled"}
         if len(X) > EXACT:  # nothing to choose, and no curves for a thousand labels
-            return DM2LClassifier(0.0, alpha=1.0, absent_label="unlabelled").fit(X, Y)
+            return DM2LClassifier(0.0, alpha=1.0, missing_as="unlabelled").fit(X, Y)
         folds = 6 if Y.shape[1] <= 20 else 3
         return searched(X, Y, cv=folds, calibration="sigmoid", **options)
     if method == "Elkan-Noto":

@@ -22,10 +22,10 @@ import numpy as np
 from record import write
 from ticks import MASKS, hide, split
 
-from dm2l.ticks._others import given_others
-from dm2l.ticks._prior import ENOUGH, prior_of_ticks
-from dm2l.ticks._rates import two_sided, where_certain
-from dm2l.ticks._spectrum import Spectrum
+from dm2l.pu._others import given_others
+from dm2l.pu._prior import ENOUGH, prior_of_ticks
+from dm2l.pu._rates import two_sided, where_certain
+from dm2l.pu._spectrum import Spectrum
 
 CHOSEN_ON, CHOSEN_SEEDS = ("emotions", "Image", "yeast", "Enron", "Arts", "Corel16k001"), (1, 3)
 OTHERS = ("scene", "Recreation", "Business", "Social", "Tmc2007-500")

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dm2l import memory
-from dm2l.files import FAULTS
-from dm2l.readers import _mat
+from dm2l._utils.files import FAULTS
+from dm2l.io import _mat
 from fuzz.matlab import Forked
 from fuzz.mutations import flip
 from fuzz.targets import Target

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from dm2l.outofcore import SufficientStatistics
 from dm2l.review import Journal
-from dm2l.scale import SufficientStatistics
 from dm2l.tables import read_table
 from dm2l_lab import CONVENTIONS, METRICS, Cell, Store
 

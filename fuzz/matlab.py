@@ -11,7 +11,7 @@ import sys
 import traceback
 from typing import Any, Self
 
-from dm2l.readers import _mat_child
+from dm2l.io import _mat_child
 
 
 class Forked:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dm2l.files import FAULTS
+from dm2l._utils.files import FAULTS
 
 NUMBERS = (b"0", b"-1", b"1e308", b"-1e308", b"nan", b"inf", b"2147483647", b"2147483648")
 NUMBERS += (

@@ -15,13 +15,13 @@ import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsClassifier
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import OneVsRestMasked
-from dm2l.files import FAULTS
+from dm2l._utils.files import FAULTS
+from dm2l.baselines import MaskedOneVsRestClassifier
+from dm2l.io import read_csv, read_parquet
+from dm2l.outofcore import RowBlocks, SufficientStatistics
 from dm2l.persistence import load_model, save_model
-from dm2l.readers import read_csv, read_parquet
 from dm2l.review import Journal
-from dm2l.scale import RowBlocks, SufficientStatistics
-from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from dm2l_lab import Store
 from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
@@ -89,7 +89,7 @@ def _models(folder: Path) -> list[Path]:
     made = {
         "kernel": DM2LClassifier(kernel="rbf", calibration="isotonic", cv=2).fit(rows, Y),
         "linear": DM2LClassifier(calibration="sigmoid", random_state=np.random.RandomState(0)),
-        "parts": OneVsRestMasked(KNeighborsClassifier(2)).fit(rows, Y),
+        "parts": MaskedOneVsRestClassifier(KNeighborsClassifier(2)).fit(rows, Y),
     }
     made["linear"].fit(X, Y)
     for name, model in made.items():
@@ -110,7 +110,7 @@ def _use(path: Path) -> None:
 def _bundles(folder: Path) -> list[Path]:
     table = read_table(CORPUS / "table.csv", "t_*")
     path = folder / "seed-bundle.dm2l"
-    save_bundle(fit_table(table, Wishes("linear", 0.1, 1.0, folds=2), estimate_folds=2), path)
+    save_bundle(fit_table(table, FitOptions("linear", 0.1, 1.0, folds=2), estimate_folds=2), path)
     return [path]
 
 

@@ -6,14 +6,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
-from dm2l.auto._effort import EFFORTS
+from dm2l._auto._effort import EFFORTS
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
 from dm2l.extreme import ExtremeDM2LClassifier
 
@@ -42,7 +42,7 @@ ESTIMATORS = [
     MaskedRidgeClassifier(),
     DM2LClassifier(coupling="joint"),
     MaskedRidgeClassifier(coupling="joint"),
-    OneVsRestMasked(LogisticRegression(), coupling="residual", cv=2),
+    MaskedOneVsRestClassifier(LogisticRegression(), coupling="residual", cv=2),
     LEMLClassifier(),
     LEMLClassifier(loss="logistic"),
     LEMLClassifier(loss="squared_hinge"),
@@ -52,7 +52,7 @@ ESTIMATORS = [
     GLOCALClassifier(),
     LSMLClassifier(),
     LSMLClassifier(holes="neutral", fit_intercept=False),
-    OneVsRestMasked(LogisticRegression()),
-    OneVsRestMasked(Ridge()),
-    OneVsRestMasked(DecisionTreeClassifier(random_state=0)),
+    MaskedOneVsRestClassifier(LogisticRegression()),
+    MaskedOneVsRestClassifier(Ridge()),
+    MaskedOneVsRestClassifier(DecisionTreeClassifier(random_state=0)),
 ]

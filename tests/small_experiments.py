@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import ranking_loss
 from dm2l.model_selection import MultilabelKFold
@@ -65,7 +65,7 @@ def lasting(rows, *but):
 
 
 def grid(**changes):
-    pipeline = make_pipeline(StandardScaler(), OneVsRestMasked(RandomForestClassifier(5)))
+    pipeline = make_pipeline(StandardScaler(), MaskedOneVsRestClassifier(RandomForestClassifier(5)))
     options = {
         "param_grid": {"onevsrestmasked__estimator__max_depth": np.array([2, 3])},
         "cv": MultilabelKFold(3, random_state=1),

@@ -24,14 +24,14 @@ from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
 from dm2l.datasets import load_digit_attributes, make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.masks import hide_per_row, hide_positives, hide_uniform
 from dm2l.model_selection import get_metric
+from dm2l.simulate import simulate_missing_positives, simulate_per_row, simulate_uniform
 
 STORED = Path(__file__).parent / "dm2l" / "stored"
 
@@ -63,7 +63,7 @@ def synthetic(n_samples: int = 150, n_features: int = 12, seed: int = 0, **other
 def digits(n_rows: int) -> Any:
     """Images of digits; half of the labels are seen, in the way of the paper's code."""
     X, Y = load_digit_attributes(return_X_y=True)
-    return X[:n_rows], hide_per_row(Y[:n_rows], 0.5, random_state=0)
+    return X[:n_rows], simulate_per_row(Y[:n_rows], 0.5, random_state=0)
 
 
 # ---------------------------------------------------------------------------- the linear model
@@ -90,7 +90,7 @@ def linear_many_labels() -> Fitted:
 @case
 def linear_label_mask() -> Fitted:
     X, _, truth = synthetic(return_truth=True)
-    _, mask = hide_positives(truth, 0.6, return_mask=True, random_state=1)
+    _, mask = simulate_missing_positives(truth, 0.6, return_mask=True, random_state=1)
     model = DM2LClassifier(lambda_d=1.0, alpha=2.0, fit_intercept=False)
     return model.fit(X, truth, label_mask=mask), X
 
@@ -118,7 +118,7 @@ def linear_float32() -> Fitted:
 @case
 def linear_sparse_positives() -> Fitted:
     X, _, truth = synthetic(seed=4, return_truth=True)
-    return DM2LClassifier(absent_label="negative").fit(X, sp.csr_array(truth)), X
+    return DM2LClassifier(missing_as="negative").fit(X, sp.csr_array(truth)), X
 
 
 @case
@@ -252,7 +252,7 @@ def extreme() -> Fitted:
     X, _, truth = make_missing_multilabel(
         200, 20, 40, n_implications=10, random_state=19, return_truth=True
     )
-    model = ExtremeDM2LClassifier(rank=10, absent_label="unlabelled", absent_weight=0.5)
+    model = ExtremeDM2LClassifier(rank=10, missing_as="unlabelled", absent_weight=0.5)
     return model.fit(X, sp.csr_array(truth)), X
 
 
@@ -286,14 +286,14 @@ def mllrc() -> Fitted:
 @case
 def glocal() -> Fitted:
     X, _, truth = synthetic(seed=23, return_truth=True)
-    Y = hide_uniform(truth, 0.7, random_state=2)
+    Y = simulate_uniform(truth, 0.7, random_state=2)
     return GLOCALClassifier(n_components=4, n_groups=2, random_state=0).fit(X, Y), X
 
 
 @case
 def one_vs_rest() -> Fitted:
     X, Y = synthetic(seed=24)
-    return OneVsRestMasked(LogisticRegression()).fit(X, Y), X
+    return MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y), X
 
 
 # ------------------------------------------------------------------------ what is kept of a fit

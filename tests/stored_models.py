@@ -16,9 +16,9 @@ from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
@@ -69,7 +69,7 @@ def _in_blocks() -> Any:
 
 def _extreme() -> Any:
     X, Y = data()
-    model = ExtremeDM2LClassifier(rank=3, absent_label="negative")
+    model = ExtremeDM2LClassifier(rank=3, missing_as="negative")
     return model.fit(X, sp.csr_array(np.nan_to_num(Y)))
 
 
@@ -90,7 +90,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "lsml": lambda: _fitted(LSMLClassifier()),
     "mllrc": lambda: _fitted(MLLRCClassifier()),
     "glocal": lambda: _fitted(GLOCALClassifier(n_components=3, n_groups=2, random_state=0)),
-    "one_vs_rest": lambda: _fitted(OneVsRestMasked(LogisticRegression())),
+    "one_vs_rest": lambda: _fitted(MaskedOneVsRestClassifier(LogisticRegression())),
     "extreme": _extreme,
     "pipeline": lambda: _fitted(make_pipeline(StandardScaler(), DM2LClassifier())),
 }

@@ -5,7 +5,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from dm2l.tables import Wishes, fit_table, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, read_table, save_bundle
 from half_labelled import as_csv, make_table, spell
 
 TOKEN = "recorded-token-of-the-tests"
@@ -17,7 +17,7 @@ def make_case(folder):
     path = folder / "tickets.csv"
     path.write_bytes(as_csv(columns, spell(truth, observed, "Yes", "No")).encode())
     table = read_table(path, "topic_*")
-    model = fit_table(table, Wishes("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
     save_bundle(model, folder / "tickets.dm2l")
     return truth
 

@@ -58,7 +58,7 @@ def test_two_builds_of_the_same_files_have_the_same_bytes(parts, tmp_path):
     first = build(one, tmp_path / "first", EPOCH)
     assert {name.split("-")[1].removesuffix(".tar.gz") for name in first} == {dm2l.__version__}
     compare(first, build(two, tmp_path / "second", EPOCH), "the same")
-    (two / "src/dm2l/masks.py").write_text("# another content\n")
+    (two / "src/dm2l/simulate.py").write_text("# another content\n")
     with pytest.raises(SystemExit, match=r"the other: dm2l-.*whl, dm2l-.*gz came out otherwise"):
         compare(first, build(two, tmp_path / "third", EPOCH), "the other")
 

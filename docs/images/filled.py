@@ -12,7 +12,7 @@ from method import HERE, INK, NO, OTHER, YES, box, picture, text
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
+from dm2l.simulate import simulate_uniform
 
 CELL, TOP, ROWS = 15, 92, slice(20, 30)
 
@@ -49,7 +49,7 @@ def names(x: float, words: list[str]) -> list[str]:
 def main() -> None:
     data = load_digit_attributes()
     X, truth = data.data[:900], data.target[:900]
-    Y = hide_uniform(truth, rho=0.3, random_state=0)
+    Y = simulate_uniform(truth, rho=0.3, random_state=0)
     filled = DM2LClassifier(kernel="rbf").fit(X, Y).complete(X, Y)
     holes, wrong = np.isnan(Y), filled != truth
     right = 1 - wrong[holes].mean()

@@ -54,8 +54,8 @@ def picture() -> str:
     parts = (
         panel(20, "what is there", "nobody has this", truth),
         panel(215, "what was ticked", "dashed: not ticked", ticks),
-        panel(410, "absent_label=&quot;negative&quot;", "the odds are wrong", negative),
-        panel(605, "absent_label=&quot;unlabelled&quot;", "the rest is a mixture", belief),
+        panel(410, "missing_as=&quot;negative&quot;", "the odds are wrong", negative),
+        panel(605, "missing_as=&quot;unlabelled&quot;", "the rest is a mixture", belief),
     )
     size = 'viewBox="0 0 770 244" width="770"'
     ground = '<rect width="770" height="244" fill="#ffffff"/>'

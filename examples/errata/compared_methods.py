@@ -28,13 +28,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, normalize
 
-from dm2l.baselines import (
-    LEMLClassifier,
-    LSMLClassifier,
-    MaskedRidgeClassifier,
-    MLLRCClassifier,
-)
-from dm2l.masks import hide_per_row
+from dm2l.baselines import LEMLClassifier, LSMLClassifier, MaskedRidgeClassifier, MLLRCClassifier
+from dm2l.simulate import simulate_per_row
 
 FREQUENCY = "labels by frequency"
 # The original program of LEML, holes as targets, on these splits with masks of its own.
@@ -97,7 +92,7 @@ def measure(
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     for split in splits("Arts", tuple(seeds)):
         for rho in rates:
-            hidden = hide_per_row(split.Y, rho, random_state=split.seed)
+            hidden = simulate_per_row(split.Y, rho, random_state=split.seed)
             frequencies = label_frequencies(hidden, len(split.Y_test))
             case = found.setdefault(FREQUENCY, {}).setdefault(str(rho), [])
             case.append(score(split.Y_test, frequencies))

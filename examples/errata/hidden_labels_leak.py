@@ -14,7 +14,7 @@ import numpy as np
 from demonstration import Figures, main, mean, score, splits
 from released_code import Surrogate, steepest_descent
 
-from dm2l.masks import hide_per_row
+from dm2l.simulate import simulate_per_row
 
 QUICK = {"seeds": (1,), "rows": 700, "lambdas": (1e-5, 1.0)}
 RHO = 0.3
@@ -31,7 +31,7 @@ def measure(
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     extra = []
     for split in splits("Arts", tuple(seeds), rows):
-        hidden = hide_per_row(split.Y, RHO, random_state=split.seed)
+        hidden = simulate_per_row(split.Y, RHO, random_state=split.seed)
         T = np.nan_to_num(2 * hidden - 1)
         extra.append((split.Y > 0).sum() / (T > 0).sum())
         for lambda_d in lambdas:

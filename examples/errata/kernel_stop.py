@@ -22,7 +22,7 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier
-from dm2l.objective import Objective
+from dm2l._solvers.objective import Objective
 
 QUICK = {"seeds": (1, 2, 3), "rows": 700, "blocks": 2}
 LAMBDA_D = 1e-4

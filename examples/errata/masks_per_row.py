@@ -28,10 +28,10 @@ from released_code import Surrogate, steepest_descent
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_label, hide_per_row, hide_uniform
+from dm2l.simulate import simulate_per_label, simulate_per_row, simulate_uniform
 
 QUICK = {"seeds": (1,), "kernel_seeds": (), "rates": (0.3,), "rows": 1500}
-MASKS = {"per row": hide_per_row, "per label": hide_per_label, "uniform": hide_uniform}
+MASKS = {"per row": simulate_per_row, "per label": simulate_per_label, "uniform": simulate_uniform}
 RATES = (0.7, 0.3)
 LINEAR, KERNEL = "DM2L-l as published", "DM2L-nl as published"
 # What the original code gave on these splits with masks of its own; the kernel model under uniform

@@ -13,7 +13,7 @@ import numpy as np
 from demonstration import METHODS, Figures, main, published_figures
 from scipy.stats import studentized_range
 
-from dm2l.plots.ranks import average_ranks, nemenyi_critical_difference
+from dm2l.plots._ranks import average_ranks, nemenyi_critical_difference
 
 QUICK: Figures = {}
 PRINTED = 3.102

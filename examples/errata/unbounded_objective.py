@@ -19,12 +19,12 @@ from demonstration import Figures, main
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l import DM2LClassifier
+from dm2l._solvers.objective import Objective
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import hide_per_row, hide_uniform
-from dm2l.objective import Objective
+from dm2l.simulate import simulate_per_row, simulate_uniform
 
 QUICK: Figures = {"draws": 100}
-MASKS = {"uniform": hide_uniform, "per row": hide_per_row}
+MASKS = {"uniform": simulate_uniform, "per row": simulate_per_row}
 
 
 def growth(sizes: tuple[float, ...]) -> list[dict[str, float]]:
@@ -61,7 +61,7 @@ def brackets(seeds: tuple[int, ...], draws: int) -> Figures:
 
 def fits(rounds: tuple[int, ...]) -> Figures:
     X, Y = make_missing_multilabel(60, n_labels=5, rho=1.0, random_state=0)
-    hidden = hide_uniform(Y, 0.3, random_state=0)
+    hidden = simulate_uniform(Y, 0.3, random_state=0)
     found: Figures = {
         "rows": len(X),
         "without a positive": int((~(hidden > 0).any(axis=1)).sum()),

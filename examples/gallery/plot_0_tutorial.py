@@ -15,7 +15,7 @@ import pandas as pd
 
 from dm2l.plots import MissingnessDisplay
 from dm2l.tables import (
-    Wishes,
+    FitOptions,
     complete_table,
     evaluate_table,
     fit_table,
@@ -56,8 +56,8 @@ plt.show()
 
 # %%
 # Is it any good? Observed labels are hidden, filled in from the rest, and compared. (Without
-# ``Wishes`` an automatic model is fitted, which tries trees as well and takes longer.)
-wishes = Wishes(kernel="linear", lambda_d=0.1, alpha=1.0)
+# ``FitOptions`` an automatic model is fitted, which tries trees as well and takes longer.)
+wishes = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
 evaluate_table(table, wishes, repetitions=2)
 
 # %%
@@ -65,7 +65,7 @@ evaluate_table(table, wishes, repetitions=2)
 # are left to people. In a terminal or a notebook, ``with progress() as tell`` and ``tell=tell``
 # show what is being done.
 model = fit_table(table, wishes, estimate_folds=0)
-(completion := complete_table(model, table, max_wrong=0.05))
+(completion := complete_table(model, table, max_error_rate=0.05))
 
 # %%
 # The same as data, beside the truth that we happen to know.

@@ -14,8 +14,8 @@ import numpy as np
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import keep_single_positive
 from dm2l.metrics import ranking_loss
+from dm2l.simulate import simulate_single_positive
 
 X, truth = make_missing_multilabel(
     n_samples=1200, n_labels=6, n_features=10, rho=1.0, noise=0.3, random_state=0
@@ -23,7 +23,7 @@ X, truth = make_missing_multilabel(
 some = truth.any(axis=1) & ~truth.all(axis=1)
 X, truth = X[some], truth[some]
 half = len(X) // 2
-Y = keep_single_positive(truth[:half], random_state=0)
+Y = simulate_single_positive(truth[:half], random_state=0)
 print(f"{truth[:half].sum():.0f} labels are true, {np.nansum(Y):.0f} are ticked")
 
 # %%
@@ -31,7 +31,7 @@ print(f"{truth[:half].sum():.0f} labels are true, {np.nansum(Y):.0f} are ticked"
 # it teaches nothing by itself: how often positives are ticked is estimated with the rest.
 options = {"lambda_d": 0.0, "calibration": "sigmoid"}
 negative = DM2LClassifier(coupling=None, **options).fit(X[:half], np.nan_to_num(Y))
-ticks = DM2LClassifier(absent_label="unlabelled", **options).fit(X[:half], Y)
+ticks = DM2LClassifier(missing_as="unlabelled", **options).fit(X[:half], Y)
 share = truth[half:].mean(axis=0)
 for name, model in {"blank is no": negative, "blank is unlabelled": ticks}.items():
     loss = ranking_loss(truth[half:], model.decision_function(X[half:]))
@@ -60,6 +60,6 @@ plt.show()
 # %%
 # Which blanks should have been ticked? Those with the highest probabilities, from models of folds
 # that had not seen the row.
-doubts = ticks.doubtful(X[:half], Y)
+doubts = ticks.find_label_errors(X[:half], Y)
 right = truth[doubts.row, doubts.label] == 1
 print(f"{right[:100].mean():.0%} of the first hundred are true, {right.mean():.0%} of all blanks")

@@ -21,14 +21,14 @@ from sklearn.multioutput import MultiOutputClassifier
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.metrics import f1_macro
 from dm2l.plots import MissingnessDisplay
+from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
 X, X_new = digits.data[:600], digits.data[600:]
 truth, truth_new = digits.target[:600], digits.target[600:]
-Y = hide_uniform(truth, rho=0.3, random_state=0)
+Y = simulate_uniform(truth, rho=0.3, random_state=0)
 
 display = MissingnessDisplay.from_labels(Y, label_names=digits.target_names)
 

@@ -12,17 +12,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import HolesAreNegatives
+from dm2l.baselines import ZeroFillClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.metrics import average_precision, f1_macro
+from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
 rows = np.random.default_rng(0).permutation(len(digits.data))
 train, test = rows[:500], rows[500:]
 
 methods = {
-    "holes are negatives": HolesAreNegatives(DM2LClassifier(lambda_d=0, kernel="rbf")),
+    "holes are negatives": ZeroFillClassifier(DM2LClassifier(lambda_d=0, kernel="rbf")),
     "masked ridge": DM2LClassifier(lambda_d=0, kernel="rbf"),
     "DM2L": DM2LClassifier(kernel="rbf"),
 }
@@ -30,7 +30,7 @@ rates = [0.05, 0.1, 0.2, 0.4, 0.7, 1.0]
 ranking = {name: [] for name in methods}
 decisions = {name: [] for name in methods}
 for rho in rates:
-    Y = hide_uniform(digits.target[train], rho, random_state=0)
+    Y = simulate_uniform(digits.target[train], rho, random_state=0)
     for name, method in methods.items():
         model = method.fit(digits.data[train], Y)
         scores = model.decision_function(digits.data[test])

@@ -24,12 +24,12 @@ import matplotlib.pyplot as plt
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.plots import CooccurrenceDisplay, SingularValuesDisplay
+from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
-Y = hide_uniform(truth, rho=0.5, random_state=0)
+Y = simulate_uniform(truth, rho=0.5, random_state=0)
 CooccurrenceDisplay.from_labels(Y, label_names=digits.target_names, kind="arrows")
 
 # %%

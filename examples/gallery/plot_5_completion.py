@@ -15,12 +15,12 @@ import numpy as np
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.plots import ReliabilityDisplay
+from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
-Y = hide_uniform(truth, rho=0.3, random_state=0)
+Y = simulate_uniform(truth, rho=0.3, random_state=0)
 holes = np.isnan(Y)
 
 plain = DM2LClassifier(kernel="rbf").fit(X, Y)

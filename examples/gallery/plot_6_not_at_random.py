@@ -16,17 +16,17 @@ import matplotlib.pyplot as plt
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import hide_positives, hide_uniform
 from dm2l.metrics import f1_macro, label_auc
 from dm2l.plots import ReliabilityDisplay
+from dm2l.simulate import simulate_missing_positives, simulate_uniform
 
 X, truth = make_missing_multilabel(3000, rho=1.0, noise=0.5, random_state=0)
 train, test = slice(0, 1500), slice(1500, 3000)
 kept = 0.3
 lost = (1 - kept) * truth[train].mean()
 masks = {
-    "by chance": hide_uniform(truth[train], 1 - lost, random_state=0),
-    "positives only": hide_positives(truth[train], kept, random_state=0),
+    "by chance": simulate_uniform(truth[train], 1 - lost, random_state=0),
+    "positives only": simulate_missing_positives(truth[train], kept, random_state=0),
 }
 models = {name: DM2LClassifier(calibration="sigmoid").fit(X[train], Y) for name, Y in masks.items()}
 probabilities = {name: model.predict_proba(X[test]) for name, model in models.items()}
@@ -64,7 +64,7 @@ plt.show()
 # Nothing. Scored on labels that went missing in the same way, the wrong probabilities look right:
 # the entries that would contradict are the missing ones.
 
-biased_test = hide_positives(truth[test], kept, random_state=1)
+biased_test = simulate_missing_positives(truth[test], kept, random_state=1)
 figure, ax = plt.subplots(figsize=(5, 4.2), layout="constrained")
 ReliabilityDisplay.from_predictions(
     biased_test, probabilities["positives only"], name="on observed labels", ax=ax

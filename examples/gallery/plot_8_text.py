@@ -16,9 +16,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from dm2l import DM2LClassifier
-from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate
 from dm2l.model_selection import cross_val_decision
+from dm2l.simulate import simulate_uniform
 
 phrases = {
     "engine": "engine stalled|oil pressure dropped|turbine blade cracked|loss of thrust",
@@ -40,7 +40,7 @@ for row in truth:
     if rng.random() < 0.5:
         parts.append(rng.choice(phrases[rng.choice(topics)].split("|")))
     texts.append(". ".join(rng.permutation(parts)))
-Y = hide_uniform(truth, rho=0.25, random_state=0)
+Y = simulate_uniform(truth, rho=0.25, random_state=0)
 print(texts[0])
 print(dict(zip(topics, Y[0].tolist(), strict=True)))
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.plots import CouplingDisplay
+from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
-Y = hide_uniform(truth, rho=0.5, random_state=0)
+Y = simulate_uniform(truth, rho=0.5, random_state=0)
 model = DM2LClassifier().fit(X, Y)
 
 # %%

@@ -46,10 +46,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dm2l.auto import AutoClassifier
-    from dm2l.classifier import DM2LClassifier
+    from dm2l._auto._classifier import AutoClassifier
+    from dm2l._classifier import DM2LClassifier
+    from dm2l._search._search import DM2LClassifierCV
     from dm2l.labels import ConstantLabelWarning
-    from dm2l.search import DM2LClassifierCV
 
 __version__ = "0.1.0"
 
@@ -63,10 +63,10 @@ __all__ = [
 
 # Loaded when asked for: `dm2l --help` needs neither numpy nor scikit-learn.
 _HOMES = {
-    "AutoClassifier": "dm2l.auto",
+    "AutoClassifier": "dm2l._auto",
     "ConstantLabelWarning": "dm2l.labels",
-    "DM2LClassifier": "dm2l.classifier",
-    "DM2LClassifierCV": "dm2l.search",
+    "DM2LClassifier": "dm2l._classifier",
+    "DM2LClassifierCV": "dm2l._search",
 }
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from dm2l.classifier import DM2LClassifier
+from dm2l._classifier import DM2LClassifier
 from dm2l.labels import ConstantLabelWarning
-from dm2l.tables import choose_batch, values_and_learning
+from dm2l.tables._batch import choose_batch
+from dm2l.tables._suggestion import values_and_learning
 
 __all__ = ["EntrySampling"]
 

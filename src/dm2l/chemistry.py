@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from dm2l.arrays import numbered
-from dm2l.parameters import check_count
+from dm2l._utils.arrays import factorize
+from dm2l._utils.parameters import check_count
 
 __all__ = ["MorganFingerprints", "has_rdkit", "readable", "scaffold_groups"]
 
@@ -43,7 +43,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    dm2l.kernels.tanimoto_kernel : The similarity of two fingerprints.
+    dm2l._solvers.kernels.tanimoto_kernel : The similarity of two fingerprints.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
         parse = _chem().MolFromSmiles
         murcko = import_module("rdkit.Chem.Scaffolds.MurckoScaffold")
         molecules = (parse(text) if text else None for text in _texts(smiles))
-        return numbered(
+        return factorize(
             row if molecule is None else murcko.MurckoScaffoldSmiles(mol=molecule)
             for row, molecule in enumerate(molecules)
         )

@@ -14,9 +14,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l import __version__
-from dm2l.arrays import float64, to_numpy
-from dm2l.base import MissingLabelClassifier
-from dm2l.extras import require
+from dm2l._base import MissingLabelClassifier
+from dm2l._utils.arrays import float64, to_numpy
+from dm2l._utils.extras import require
 
 __all__ = ["to_onnx"]
 
@@ -203,7 +203,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _above_zero(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """:func:`dm2l.ticks.above_zero`."""
+    """:func:`dm2l.pu.above_zero`."""
     pi = np.where(prior > 0, prior, 1.0)
     p = graph("Div", graph("Add", scores, np.float64(1)), 2 * pi)
     small = graph("Exp", graph("Sub", graph("Min", p, np.float64(1)), np.float64(1)))
@@ -223,7 +223,7 @@ def _waves(graph: _Graph, X: str, waves: Any) -> str:
 
 
 def _kernel(graph: _Graph, X: str, model: Any) -> str:
-    """The kernel with the rows that the model keeps; formulas of :class:`dm2l.kernels.Kernel`."""
+    """The kernel with the rows that the model keeps."""
     kernel, P = model._kernel, model.X_fit_
     P = float64(P.toarray() if sp.issparse(P) else to_numpy(P))
     gamma, squares = np.float64(kernel.gamma), (P * P).sum(axis=1)

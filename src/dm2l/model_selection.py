@@ -29,7 +29,8 @@ from sklearn.utils import check_consistent_length, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l import metrics
-from dm2l.labels import Signs, signs
+from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import signs
 
 __all__ = [
     "Interval",
@@ -146,7 +147,7 @@ class _ReadsLabels:
 
     n_splits: int
     missing_label: Any
-    absent_label: Any
+    missing_as: Any
 
     def _signs(self, X: Any, y: Any, label_mask: Any, least: int) -> Signs:
         if not isinstance(self.n_splits, Integral) or self.n_splits < least:
@@ -155,7 +156,7 @@ class _ReadsLabels:
             )
         if y is None:
             raise ValueError(f"{type(self).__name__} spreads labels over folds and needs y.")
-        marks = {"missing_label": self.missing_label, "absent_label": self.absent_label}
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         T = signs(y, label_mask=label_mask, **marks)
         check_consistent_length(X, T)
         return T
@@ -207,7 +208,7 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
         that no model is judged by rows that it has copies of.
     missing_label : scalar, default=nan
         Mark of an entry that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
+    missing_as : {None, "missing", "negative"}, default=None
         What "nothing stored" means in a sparse ``y`` that holds positives only.
 
     See Also
@@ -242,7 +243,7 @@ class MultilabelKFold(_ReadsLabels, BaseCrossValidator):
     random_state: Any = None
     groups: Any = None
     missing_label: Any = np.nan
-    absent_label: Any = None
+    missing_as: Any = None
 
     def __repr__(self) -> str:
         # Groups that nobody gave are left out: the text is part of the keys of stored results.
@@ -313,7 +314,7 @@ class MultilabelShuffleSplit(_ReadsLabels, BaseShuffleSplit):
         Share or number of training rows. None: what ``test_size`` leaves.
     random_state : int, RandomState instance or None, default=None
         Seed.
-    missing_label, absent_label
+    missing_label, missing_as
         As in :class:`MultilabelKFold`.
 
     See Also
@@ -339,7 +340,7 @@ class MultilabelShuffleSplit(_ReadsLabels, BaseShuffleSplit):
     train_size: float | None = None
     random_state: Any = None
     missing_label: Any = np.nan
-    absent_label: Any = None
+    missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of training and test set of each split.
@@ -453,7 +454,7 @@ def _default_cv(cv: Any, estimator: Any) -> Any:
     """Folds that read labels as the estimator does, or the one inside a pipeline or a search."""
     if not isinstance(cv, Integral):
         return cv
-    marks: dict[str, Any] = {"missing_label": np.nan, "absent_label": None}
+    marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
     settings = estimator.get_params()
     # From the innermost on, so that the outermost has the last word.
     for name in sorted(settings, key=lambda name: -name.count("__")):
@@ -607,7 +608,7 @@ def check_tick_scoring(name: str) -> None:
     if name not in usable:
         raise ValueError(
             f"{name!r} cannot be estimated from ticks: it needs to know who is negative. Usable "
-            f"with absent_label='unlabelled': {', '.join(usable)}."
+            f"with missing_as='unlabelled': {', '.join(usable)}."
         )
 
 

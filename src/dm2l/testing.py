@@ -28,7 +28,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 
-from dm2l.masks import hide_uniform
+from dm2l.simulate import simulate_uniform
 
 __all__ = [
     "CheckResult",
@@ -234,7 +234,7 @@ def _problem(n_features: int = 6, n_labels: int = 5, seed: int = 0) -> tuple[NDA
     X = Z @ rng.standard_normal((3, n_features)) + 0.1 * rng.standard_normal((80, n_features))
     F = Z @ rng.standard_normal((3, n_labels))
     truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
-    return X, hide_uniform(truth, 0.7, random_state=seed), truth
+    return X, simulate_uniform(truth, 0.7, random_state=seed), truth
 
 
 class _Trial:

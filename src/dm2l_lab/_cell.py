@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from dm2l import metrics
-from dm2l.arrays import to_numpy
+from dm2l._utils.arrays import to_numpy
 from dm2l.datasets import content_hash, duplicate_groups, load_dataset
 from dm2l_lab._protocol import MASKS, NO_MASK, Cell, Protocol
 from dm2l_lab._rows import CONVENTIONS

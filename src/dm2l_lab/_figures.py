@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.plots.panels import (
+from dm2l.plots._panels import (
     COLOURS,
     FONT,
     RATE,

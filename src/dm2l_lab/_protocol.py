@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.masks import hide_per_label, hide_per_row, hide_uniform
+from dm2l.simulate import simulate_per_label, simulate_per_row, simulate_uniform
 from dm2l_lab._settings import Method
 
-MASKS = {"per_row": hide_per_row, "uniform": hide_uniform, "per_label": hide_per_label}
+MASKS = {"per_row": simulate_per_row, "uniform": simulate_uniform, "per_label": simulate_per_label}
 NO_MASK = "none"  # the mask of a cell in which every label is observed
 
 
@@ -97,7 +97,7 @@ class Protocol:
     rates : tuple of float, default=(1.0, 0.7, 0.3)
         Shares of the training labels that stay observed.
     masks : tuple of {"per_row", "uniform", "per_label"}, default=("per_row",)
-        Which function of :mod:`dm2l.masks` hides the rest.
+        Which function of :mod:`dm2l.simulate` hides the rest.
     repetitions : int, default=30
         Number of splits.
     test_size : float, default=0.4

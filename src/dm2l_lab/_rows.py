@@ -10,9 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dm2l.extras import require
-from dm2l.files import DataFileError, reading
-from dm2l.readers.parquet_file import read_arrow
+from dm2l._utils.extras import require
+from dm2l._utils.files import DataFileError, reading
+from dm2l.io._parquet_file import read_arrow
 from dm2l_lab._protocol import Cell
 from dm2l_lab._settings import rekeyed
 

@@ -12,7 +12,7 @@ from typing import Any
 from joblib import effective_n_jobs, parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l.threads import one_blas_thread
+from dm2l._utils.threads import one_blas_thread
 from dm2l_lab._cell import FOLDER, attempt, load, lost
 from dm2l_lab._circumstances import machine, versions
 from dm2l_lab._processes import ProcessEndedError, Task, shared

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dm2l.arrays import is_foreign
-from dm2l.features import column_variances
+from dm2l._solvers.features import column_variances
+from dm2l._utils.arrays import is_non_numpy
 
 
 class UnitVarianceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -79,7 +79,7 @@ class UnitVarianceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._checked(X, reset=False) / self.scale_
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        if is_foreign(X):
+        if is_non_numpy(X):
             return X
         return validate_data(
             self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=reset

@@ -43,7 +43,7 @@ class Method:
     >>> from dm2l_lab import Method
     >>> ridge = Method("ridge", MaskedRidgeClassifier(alpha=10))
     >>> ridge.settings
-    '{"absent_label": null, "alpha": 10, ..., "class": "MaskedRidgeClassifier", ...}'
+    '{"missing_as": null, "alpha": 10, ..., "class": "MaskedRidgeClassifier", ...}'
     >>> len(ridge.settings_hash)
     12
     """

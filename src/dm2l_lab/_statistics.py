@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from dm2l.plots.ranks import read_blocks
+from dm2l.plots._ranks import read_blocks
 
 __all__ = [
     "PairedComparison",

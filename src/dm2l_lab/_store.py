@@ -10,7 +10,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Self
 
-from dm2l.files import reading, whole_file
+from dm2l._utils.files import reading, whole_file
 from dm2l_lab._database import Database
 from dm2l_lab._protocol import Cell, Protocol
 from dm2l_lab._rows import (

@@ -6,8 +6,8 @@ import pytest
 from dm2l import DM2LClassifier
 from dm2l.active import EntrySampling
 from dm2l.datasets import make_missing_multilabel
-from dm2l.tables import answer_values, choose_batch, values_and_learning
-from dm2l.tables._suggestion import answer_effects
+from dm2l.tables._batch import choose_batch
+from dm2l.tables._suggestion import answer_effects, answer_values, values_and_learning
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from dm2l import arrays
-from dm2l.kernels import Kernel, KernelFactor, kernel_factor
+from dm2l._solvers.kernels._factor import KernelFactor, kernel_factor
+from dm2l._solvers.kernels._kernel import Kernel
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.
 moves = pytest.mark.skipif(
@@ -56,7 +57,7 @@ def assert_there(array, place):
 
 @foreign
 def test_arrays_of_other_libraries_are_foreign(place):
-    assert arrays.is_foreign(put(np.ones((2, 2)), place))
+    assert arrays.is_non_numpy(put(np.ones((2, 2)), place))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +66,12 @@ def test_arrays_of_other_libraries_are_foreign(place):
     ids=["ndarray", "scalar", "csr array", "csc matrix", "list", "text"],
 )
 def test_what_is_numpy_sparse_or_no_array_is_not_foreign(array):
-    assert not arrays.is_foreign(array)
+    assert not arrays.is_non_numpy(array)
     assert arrays.home(array) == "numpy"
 
 
 def test_a_data_frame_is_not_foreign():
-    assert not arrays.is_foreign(pd.DataFrame({"a": [1.0]}))
+    assert not arrays.is_non_numpy(pd.DataFrame({"a": [1.0]}))
 
 
 @pytest.mark.parametrize(

@@ -17,35 +17,26 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Preconditioner, Problem
+from dm2l._solvers.ridge import masked_ridge
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
-from dm2l.coupling import (
-    Coupling,
-    DenseCovariance,
-    Doubts,
-    Promise,
-    condition,
-    fitted_leverages,
-    unseen_scores,
-)
-from dm2l.features import Features
+from dm2l.completion import ErrorRateBound, LabelErrors
+from dm2l.completion._condition import condition
+from dm2l.completion._covariance import DenseCovariance
+from dm2l.completion._estimator import Coupling
+from dm2l.completion._leave_out import fitted_leverages, out_of_fold_scores
 from dm2l.labels import ConstantLabelWarning
-from dm2l.objective import Objective
 from dm2l.persistence import load_model, save_model
-from dm2l.solvers import (
-    KernelPreconditioner,
-    KernelProblem,
-    KernelScores,
-    Preconditioner,
-    Problem,
-    masked_ridge,
-)
 from dm2l_oracles import leverages
 
 COUPLED = {
@@ -60,14 +51,14 @@ COUPLED = {
     "ridge": MaskedRidgeClassifier(),
     "joint ridge": MaskedRidgeClassifier(coupling="joint"),
     "search": DM2LClassifierCV(lambda_ds=[0.0, 0.3], alphas=[1.0], cv=2),
-    "around logistic": OneVsRestMasked(LogisticRegression(), coupling="residual", cv=3),
+    "around logistic": MaskedOneVsRestClassifier(LogisticRegression(), coupling="residual", cv=3),
 }
 OTHERS = [
     GLOCALClassifier(),
     LEMLClassifier(),
     LSMLClassifier(),
     MLLRCClassifier(),
-    OneVsRestMasked(LogisticRegression()),
+    MaskedOneVsRestClassifier(LogisticRegression()),
 ]
 
 
@@ -240,7 +231,7 @@ def test_random_projections_give_the_leverages_of_many_features(monkeypatch):
     T = np.where(known, 1, 0).astype(np.int8)
     factor = Preconditioner(Problem(features, Objective(T, 0.0), 50.0))
     exact = fitted_leverages(features, factor, known, 50.0)
-    monkeypatch.setattr("dm2l.coupling._leave_out.EXACT", 10)
+    monkeypatch.setattr("dm2l.completion._leave_out.EXACT", 10)
     found = fitted_leverages(features, factor, known, 50.0)
     np.testing.assert_allclose(found.mean(), exact.mean(), rtol=0.02)
     assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.9
@@ -251,10 +242,10 @@ def test_random_projections_give_the_leverages_of_many_rows(monkeypatch):
     X = rng.normal(size=(400, 5)) * rng.uniform(0.2, 2.0, size=(400, 1))
     known = rng.random((400, 2)) < 0.7
     T = np.where(known, 1, 0).astype(np.int8)
-    problem = KernelProblem(KernelScores(rbf_kernel(X, gamma=0.3), True), Objective(T, 0.0), 2.0)
+    problem = KernelProblem(KernelOperator(rbf_kernel(X, gamma=0.3), True), Objective(T, 0.0), 2.0)
     factor = KernelPreconditioner(problem, keep=True)
     exact = fitted_leverages(problem.features, factor, known, 2.0)
-    monkeypatch.setattr("dm2l.coupling._leave_out.EXACT_ROWS", 10)
+    monkeypatch.setattr("dm2l.completion._leave_out.EXACT_ROWS", 10)
     found = fitted_leverages(problem.features, factor, known, 2.0)
     assert (found != exact).all()
     np.testing.assert_allclose(found.mean(), exact.mean(), rtol=0.02)
@@ -274,7 +265,7 @@ def test_unseen_scores_are_those_of_refits_without_the_row():
     T = np.where(rng.random((120, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(120, 3))), 0)
     problem, factor, W = ridge_problem(X, T, 5.0)
     F = problem.features.scores(W)
-    found = unseen_scores(problem, factor, T, W, problem.features, 5.0)
+    found = out_of_fold_scores(problem, factor, T, W, problem.features, 5.0)
     errors, before = [], []
     for i in range(20):
         rest = np.delete(np.arange(120), i)
@@ -288,13 +279,13 @@ def test_unseen_scores_are_those_of_refits_without_the_row():
 
 
 def test_folds_tell_where_rows_all_but_determine_their_own_scores(monkeypatch):
-    monkeypatch.setattr("dm2l.coupling._leave_out.TOL", 1e-8)
-    monkeypatch.setattr("dm2l.coupling._leave_out.STEPS", 200)
+    monkeypatch.setattr("dm2l.completion._leave_out.TOL", 1e-8)
+    monkeypatch.setattr("dm2l.completion._leave_out.STEPS", 200)
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 200))
     T = np.where(rng.random((60, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(60, 3))), 0)
     problem, factor, W = ridge_problem(X, T, 5.0)
-    found = unseen_scores(problem, factor, T, W, problem.features, 5.0)
+    found = out_of_fold_scores(problem, factor, T, W, problem.features, 5.0)
     fold = np.random.default_rng(0).permutation(60) % 5
     for k in range(5):
         rest = fold != k
@@ -336,15 +327,15 @@ def test_other_estimators_couple_when_asked_by_folds(estimator, data):
 def test_folds_are_fitted_once_for_all_that_want_them(data, monkeypatch):
     X, Y, _ = data
     calls = []
-    plain = OneVsRestMasked._cross_fit
+    plain = MaskedOneVsRestClassifier._cross_fit
 
     def counted(self, X, T):
         calls.append(1)
         return plain(self, X, T)
 
-    monkeypatch.setattr(OneVsRestMasked, "_cross_fit", counted)
+    monkeypatch.setattr(MaskedOneVsRestClassifier, "_cross_fit", counted)
     options = {"coupling": "residual", "calibration": "sigmoid", "threshold": "f1", "cv": 2}
-    OneVsRestMasked(LogisticRegression(), **options).fit(X, Y)
+    MaskedOneVsRestClassifier(LogisticRegression(), **options).fit(X, Y)
     assert len(calls) == 1
 
 
@@ -444,7 +435,7 @@ def test_saved_models_complete_as_they_did(model, data, tmp_path):
         again.complete(X, Y, method="predict_proba"), model.complete(X, Y, method="predict_proba")
     )
     np.testing.assert_array_equal(
-        again.complete(X, Y, max_wrong=0.2), model.complete(X, Y, max_wrong=0.2)
+        again.complete(X, Y, max_error_rate=0.2), model.complete(X, Y, max_error_rate=0.2)
     )
 
 
@@ -459,8 +450,8 @@ def test_models_of_old_complete_by_features(data, tmp_path):
     save_model(again, tmp_path / "old.dm2l")
     old = load_model(tmp_path / "old.dm2l")
     np.testing.assert_array_equal(old.complete(X, Y)[np.isnan(Y)], old.predict(X)[np.isnan(Y)])
-    with pytest.raises(ValueError, match="max_wrong needs a fit with coupling"):
-        old.complete(X, Y, max_wrong=0.1)
+    with pytest.raises(ValueError, match="max_error_rate needs a fit with coupling"):
+        old.complete(X, Y, max_error_rate=0.1)
 
 
 def test_coupling_can_be_searched_for_and_stands_in_pipelines(data):
@@ -504,7 +495,7 @@ def test_promises_are_kept_on_average():
         Y = np.where(rng.random(truth.shape) < 0.5, truth, np.nan)
         model = MaskedRidgeClassifier(alpha=1.0).fit(X, Y)
         for level in (0.05, 0.1):
-            filled = model.complete(X, Y, max_wrong=level)
+            filled = model.complete(X, Y, max_error_rate=level)
             chosen = np.isnan(Y) & ~np.isnan(filled)
             wrong = (filled != truth)[chosen]
             shares.append((level, wrong.mean() if len(wrong) else 0.0, chosen.mean()))
@@ -521,7 +512,7 @@ def test_more_is_filled_the_more_may_be_wrong(model, data):
     holes = np.isnan(Y)
     left = holes
     for level in (0.0, 0.02, 0.1, 0.3, 1.0):
-        filled, filling = model.complete(X, Y, max_wrong=level, return_filling=True)
+        filled, filling = model.complete(X, Y, max_error_rate=level, return_summary=True)
         np.testing.assert_array_equal(filled[~holes], Y[~holes])
         assert not (np.isnan(filled) & ~left).any()
         left = np.isnan(filled)
@@ -535,10 +526,10 @@ def test_yes_and_no_can_have_bounds_of_their_own(data):
     X, Y, _ = data
     model = MaskedRidgeClassifier().fit(X, Y)
     holes = np.isnan(Y)
-    only_yes = model.complete(X, Y, max_wrong=(0.2, 0.0))
+    only_yes = model.complete(X, Y, max_error_rate=(0.2, 0.0))
     assert not (only_yes[holes] == 0).any()
     assert (only_yes[holes] == 1).any()
-    only_no = model.complete(X, Y, max_wrong=(0.0, 0.2))
+    only_no = model.complete(X, Y, max_error_rate=(0.0, 0.2))
     assert not (only_no[holes] == 1).any()
     assert (only_no[holes] == 0).any()
 
@@ -546,17 +537,17 @@ def test_yes_and_no_can_have_bounds_of_their_own(data):
 def test_holes_that_are_left_are_marked_like_those_that_came(data):
     X, Y, _ = data
     frame = pd.DataFrame(Y, columns=list("abcd"))
-    filled = MaskedRidgeClassifier().fit(X, frame).complete(X, frame, max_wrong=0.05)
+    filled = MaskedRidgeClassifier().fit(X, frame).complete(X, frame, max_error_rate=0.05)
     assert list(filled.columns) == list("abcd")
     assert filled.isna().to_numpy().any()
     marked = np.nan_to_num(Y, nan=-7).astype(int)
     model = MaskedRidgeClassifier(missing_label=-7).fit(X, marked)
-    found = model.complete(X, marked, max_wrong=0.05)
+    found = model.complete(X, marked, max_error_rate=0.05)
     assert found.dtype.kind == "i"
     np.testing.assert_array_equal(found == -7, filled.isna().to_numpy())
     words = np.where(np.isnan(Y), "?", np.nan_to_num(Y).astype(int).astype(object))
     model = MaskedRidgeClassifier(missing_label="?").fit(X, words)
-    found = model.complete(X, words, max_wrong=0.05)
+    found = model.complete(X, words, max_error_rate=0.05)
     np.testing.assert_array_equal(found == "?", filled.isna().to_numpy())
     assert set(found.ravel()) == {0, 1, "?"}
 
@@ -564,14 +555,14 @@ def test_holes_that_are_left_are_marked_like_those_that_came(data):
 @pytest.mark.parametrize("value", [-0.1, 1.5, "5%", (0.1,), (0.1, 2), (0.1, 0.1, 0.1), True])
 def test_max_wrong_is_a_share_or_two(value, data):
     X, Y, _ = data
-    with pytest.raises(ValueError, match="max_wrong must be a share"):
-        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, max_wrong=value)
+    with pytest.raises(ValueError, match="max_error_rate must be a share"):
+        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, max_error_rate=value)
 
 
 def test_promises_are_about_decisions(data):
     X, Y, _ = data
-    with pytest.raises(ValueError, match="max_wrong needs method='predict'"):
-        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, method="predict_proba", max_wrong=0.1)
+    with pytest.raises(ValueError, match="max_error_rate needs method='predict'"):
+        MaskedRidgeClassifier().fit(X, Y).complete(X, Y, method="predict_proba", max_error_rate=0.1)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.1, 0.3])
@@ -581,7 +572,7 @@ def test_promise_is_benjamini_hochberg_on_p_values_with_a_margin(level):
     right = rng.random((3000, 1)) < q
     positive = rng.random((3000, 1)) < 0.5
     T = np.where(right == positive, 1, -1)
-    promise = Promise.fit(q, positive, T)
+    promise = ErrorRateBound.fit(q, positive, T)
     chosen, _ = promise.choose(new, np.ones_like(new, bool), np.ones_like(new, bool), level)
     wrong = q[~right]
     above = np.array([(wrong >= value).sum() for value in new.ravel()])
@@ -592,7 +583,7 @@ def test_promise_is_benjamini_hochberg_on_p_values_with_a_margin(level):
     assert expected.any()
     assert above[expected].max() < 1000  # mistakes that are stored one by one
     np.testing.assert_array_equal(chosen.ravel(), expected)
-    assert not Promise.nothing().choose(new, new > 0, new > 0, 0.5)[0].any()
+    assert not ErrorRateBound.nothing().choose(new, new > 0, new > 0, 0.5)[0].any()
 
 
 # -------------------------------------------------------------------------- doubtful labels
@@ -607,7 +598,11 @@ def test_flipped_labels_are_found(data, training, coupling):
     Y = np.where(flipped, 1 - truth, truth)
     Y[rng.random(truth.shape) < 0.1] = np.nan
     flipped &= ~np.isnan(Y)
-    doubts = MaskedRidgeClassifier(coupling=coupling).fit(X, Y).doubtful(X, Y, training=training)
+    doubts = (
+        MaskedRidgeClassifier(coupling=coupling)
+        .fit(X, Y)
+        .find_label_errors(X, Y, training=training)
+    )
     assert len(doubts) == (~np.isnan(Y)).sum()
     np.testing.assert_array_equal(doubts.observed, Y[doubts.row, doubts.label] == 1)
     first = flipped[doubts.row, doubts.label][: flipped.sum()]
@@ -619,7 +614,7 @@ def test_flipped_labels_are_found(data, training, coupling):
 
 def test_every_coupled_estimator_has_doubts(model, data):
     X, Y, _ = data
-    doubts = model.fit(X, Y).doubtful(X, Y)
+    doubts = model.fit(X, Y).find_label_errors(X, Y)
     assert len(doubts) == (~np.isnan(Y)).sum()
 
 
@@ -627,12 +622,12 @@ def test_doubts_rest_on_the_labels_that_are_known(data):
     X, Y, truth = data
     mask = ~np.isnan(Y)
     model = MaskedRidgeClassifier().fit(X, Y)
-    one = model.doubtful(X, truth, label_mask=mask)
-    two = model.doubtful(X, Y)
+    one = model.find_label_errors(X, truth, label_mask=mask)
+    two = model.find_label_errors(X, Y)
     np.testing.assert_array_equal(one.row, two.row)
     np.testing.assert_array_equal(one.probability, two.probability)
     with pytest.raises(ValueError, match="label matrix"):
-        DM2LClassifier().fit(X, truth[:, 0]).doubtful(X, truth[:, :1])
+        DM2LClassifier().fit(X, truth[:, 0]).find_label_errors(X, truth[:, :1])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.02, 0.05])
@@ -644,14 +639,14 @@ def test_labels_with_noise_of_their_own_are_no_mistakes(share, blunt):
     margin = rng.normal(scale=3.0, size=(4000, 5))
     truth = rng.random(margin.shape) < expit(margin)
     flipped = rng.random(margin.shape) < share
-    doubts = Doubts.of(np.where(truth != flipped, 1, -1), expit(blunt * margin))
+    doubts = LabelErrors.of(np.where(truth != flipped, 1, -1), expit(blunt * margin))
     wrong = flipped[doubts.row, doubts.label]
     for first in (50, 200, 1000):
         assert abs(doubts.probability[:first].mean() - wrong[:first].mean()) < 0.15
 
 
 def test_nothing_observed_is_nothing_doubtful():
-    assert len(Doubts.of(np.zeros((3, 2)), np.full((3, 2), 0.5))) == 0
+    assert len(LabelErrors.of(np.zeros((3, 2)), np.full((3, 2), 0.5))) == 0
 
 
 def test_a_covariance_forgets_what_it_worked_out():

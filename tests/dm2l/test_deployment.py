@@ -18,9 +18,9 @@ from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
 from dm2l.datasets import make_missing_multilabel
 from dm2l.deployment import to_onnx
@@ -131,7 +131,7 @@ def test_what_ticks_say_is_corrected_in_the_graph_too(data, calibration):
     X, Y, new = data
     ticks = np.where(Y == 1, 1.0, np.nan)
     ticks[:, 2] = np.nan
-    model = DM2LClassifier(absent_label="unlabelled", calibration=calibration)
+    model = DM2LClassifier(missing_as="unlabelled", calibration=calibration)
     with pytest.warns(ConstantLabelWarning):
         model.fit(X, ticks)
     agree(model, new)
@@ -165,7 +165,7 @@ def test_names_travel_with_the_graph(data):
 
 REFUSED = {
     "asks other estimators": AutoClassifier("quick", cv=2, random_state=0),
-    "has no weights of its own": OneVsRestMasked(LogisticRegression()),
+    "has no weights of its own": MaskedOneVsRestClassifier(LogisticRegression()),
     "its answers are sparse": ExtremeDM2LClassifier(),
     "its kernel is <function .* a function of Python": kernel(lambda A, B: A @ B.T),
     "kernel='laplacian' has no graph; rbf, poly": kernel("laplacian"),

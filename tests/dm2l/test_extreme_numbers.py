@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from all_estimators import ESTIMATORS
 from dm2l import DM2LClassifier
-from dm2l.arrays import LARGEST, check_magnitude
+from dm2l._utils.arrays import LARGEST, check_magnitude
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
 

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import DM2LClassifier
-from dm2l.features import without_zeros
-from dm2l.fitting import Fitting, Last
+from dm2l._fitting import SolverConfig, WarmStart
+from dm2l._solvers.features import without_zeros
 
 KERNELS = {
     "linear": {},
@@ -37,7 +37,7 @@ def as_labels(T):
 def test_scores_are_those_of_the_classifier(settings, rows):
     X, T = rows
     model = DM2LClassifier(random_state=0, **settings)
-    fitting = Fitting.of(model)
+    fitting = SolverConfig.of(model)
     fit = fitting.fit(X, T)
     expected = model.fit(X, as_labels(T)).decision_function(X)
     assert fit.selection.learnable.tolist() == [True, False, True, True]
@@ -50,30 +50,30 @@ def test_scores_are_those_of_the_classifier(settings, rows):
 def test_what_a_fit_leaves_behind_does_not_change_what_it_was_given(settings, rows):
     X, T = rows
     before = X.copy(), T.copy()
-    Fitting.of(DM2LClassifier(random_state=0, **settings)).fit(X, T)
+    SolverConfig.of(DM2LClassifier(random_state=0, **settings)).fit(X, T)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(T, before[1])
 
 
 def test_a_start_at_the_solution_ends_there(rows):
     X, T = rows
-    fitting = Fitting.of(DM2LClassifier(tol=1e-8))
+    fitting = SolverConfig.of(DM2LClassifier(tol=1e-8))
     cold = fitting.fit(X, T)
-    warm = fitting.fit(X, T, Last(cold.attributes["coef_"].T, cold.attributes["intercept_"]))
+    warm = fitting.fit(X, T, WarmStart(cold.attributes["coef_"].T, cold.attributes["intercept_"]))
     assert warm.solution.n_evaluations < cold.solution.n_evaluations
     np.testing.assert_allclose(warm.solution.objective, cold.solution.objective, rtol=1e-7)
 
 
 def test_a_start_of_another_shape_is_none(rows):
     X, T = rows
-    fitting = Fitting.of(DM2LClassifier())
-    other = fitting.fit(X, T, Last(np.ones((3, 4)), np.ones(4)))
+    fitting = SolverConfig.of(DM2LClassifier())
+    other = fitting.fit(X, T, WarmStart(np.ones((3, 4)), np.ones(4)))
     np.testing.assert_array_equal(other.solution.W, fitting.fit(X, T).solution.W)
 
 
 def test_without_a_label_to_learn_there_is_no_solution(rows):
     X, T = rows
-    fit = Fitting.of(DM2LClassifier()).fit(X, np.abs(T))
+    fit = SolverConfig.of(DM2LClassifier()).fit(X, np.abs(T))
     assert fit.solution is None
     assert not fit.attributes["coef_"].any()
     np.testing.assert_array_equal(fit.attributes["intercept_"], np.ones(4))
@@ -129,7 +129,7 @@ def test_the_gram_matrix_of_zeros_is_that_of_centred_columns(share, dtype, fit_i
     X = np.where(rng.random((700, 120)) < share, rng.uniform(0.5, 3.0, (700, 120)), 0.0)
     X = X.astype(dtype)
     T = np.sign(rng.standard_normal((700, 3))).astype(np.int8)
-    fitting = Fitting.of(DM2LClassifier(fit_intercept=fit_intercept))
+    fitting = SolverConfig.of(DM2LClassifier(fit_intercept=fit_intercept))
     prepared = fitting.prepare(X, T)
     assert sp.issparse(prepared.features.Phi)
     centred = X.astype(np.float64)

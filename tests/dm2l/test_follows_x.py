@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning, DM2LClassifier, metrics
-from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import LEMLClassifier, MaskedOneVsRestClassifier, MaskedRidgeClassifier
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.
 ONE_DEVICE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
@@ -657,8 +657,8 @@ def test_a_clone_of_a_fitted_model_fits_wherever_it_is_asked_to(place):
 def test_the_published_models_follow_x(place, kernel, discriminant, monkeypatch):
     # Conjugate gradients without an end magnify rounding: X times 1 + 1e-13 moves scores of the
     # kernel model by 0.5. A few steps tell as much.
-    monkeypatch.setattr("dm2l.solvers._cccp.MOST_EVALUATIONS", 5)
-    monkeypatch.setattr("dm2l.solvers._cccp.RESTART", 4)
+    monkeypatch.setattr("dm2l._solvers._cccp.MOST_EVALUATIONS", 5)
+    monkeypatch.setattr("dm2l._solvers._cccp.RESTART", 4)
     X, Y = tall()
     options = {"sigma": 2.0, "discriminant": discriminant, "lambda_d": 1e-5, "max_iter": 3}
     expected = DM2LClassifier.published(kernel, **options).fit(X, Y)
@@ -678,7 +678,7 @@ def test_the_published_models_follow_x(place, kernel, discriminant, monkeypatch)
         pytest.param(MaskedRidgeClassifier(threshold="f1", cv=3), id="ridge, f1"),
         pytest.param(LEMLClassifier(random_state=0), id="leml"),
         pytest.param(
-            OneVsRestMasked(LogisticRegression()),
+            MaskedOneVsRestClassifier(LogisticRegression()),
             id="one vs rest",
         ),
     ],

@@ -27,7 +27,7 @@ STEPS = {
     "fit": "import numpy; "
     "dm2l.DM2LClassifier().fit(numpy.eye(4), [[0, 1], [1, 0], [1, 1], [0, 0]])",
     "search": "dm2l.DM2LClassifierCV",
-    "tools": "import dm2l.plots, dm2l.plots.diagrams, dm2l.testing",
+    "tools": "import dm2l.plots, dm2l.plots._diagrams, dm2l.testing",
 }
 
 
@@ -49,23 +49,23 @@ def test_the_name_alone_loads_nothing(loaded):
 
 def test_rooms_beside_the_method_are_not_loaded(loaded):
     found = loaded["model"]
-    assert "dm2l.solvers" in found
+    assert "dm2l._solvers" in found
     assert {f"dm2l.{room}" for room in BESIDE} & found == set()
     assert "sklearn.linear_model" not in found
     assert "sklearn.metrics" not in found
 
 
 def test_a_fit_in_memory_reads_no_files(loaded):
-    assert {"dm2l.readers", "dm2l.datasets", "dm2l.persistence"} & loaded["fit"] == set()
+    assert {"dm2l.io", "dm2l.datasets", "dm2l.persistence"} & loaded["fit"] == set()
 
 
 def test_the_search_is_loaded_when_it_is_asked_for(loaded):
-    assert "dm2l.search" not in loaded["fit"]
-    assert "dm2l.search" in loaded["search"]
+    assert "dm2l._search" not in loaded["fit"]
+    assert "dm2l._search" in loaded["search"]
 
 
 def test_nothing_loads_matplotlib_before_something_is_drawn(loaded):
-    assert "dm2l.plots.diagrams" in loaded["tools"]
+    assert "dm2l.plots._diagrams" in loaded["tools"]
     assert not {name for name in loaded["tools"] if name.partition(".")[0] == "matplotlib"}
 
 

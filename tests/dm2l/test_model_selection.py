@@ -28,8 +28,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels import signs
-from dm2l.masks import hide_uniform
+from dm2l.labels._parsing import signs
 from dm2l.model_selection import (
     MultilabelKFold,
     MultilabelShuffleSplit,
@@ -37,6 +36,7 @@ from dm2l.model_selection import (
     get_scorer,
     get_scorer_names,
 )
+from dm2l.simulate import simulate_uniform
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("DM2L_DATA"), reason="DM2L_DATA is not set: no real data"
@@ -271,11 +271,11 @@ def test_marks_of_missing_and_of_absence_are_read():
     )
     full = imbalanced(n=60, rho=1)
     positives = sp.csr_array(full)
-    with pytest.raises(ValueError, match="absent_label"):
+    with pytest.raises(ValueError, match="missing_as"):
         next(MultilabelKFold(3).split(X, positives))
     assert same_splits(
         MultilabelKFold(3, random_state=0).split(X, full),
-        MultilabelKFold(3, random_state=0, absent_label="negative").split(X, positives),
+        MultilabelKFold(3, random_state=0, missing_as="negative").split(X, positives),
     )
 
 
@@ -450,7 +450,7 @@ def test_cross_validation_with_every_scorer(data):
 
 def test_a_mask_travels_to_splitter_estimator_and_scorer_and_hides_the_truth():
     X, truth = make_missing_multilabel(120, 8, 6, rho=1, random_state=0)
-    _, mask = hide_uniform(truth, 0.5, return_mask=True, random_state=1)
+    _, mask = simulate_uniform(truth, 0.5, return_mask=True, random_state=1)
     forged = np.where(mask, truth, 1 - truth)
 
     def search(Y, **fit_params):
@@ -600,7 +600,7 @@ def test_out_of_fold_scores_do_not_depend_on_the_container(container, data):
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_a_mask_hides_labels_from_folds_and_fits(as_frame):
     X, truth = make_missing_multilabel(90, 8, 5, n_implications=3, rho=1, random_state=0)
-    _, mask = hide_uniform(truth, 0.5, return_mask=True, random_state=1)
+    _, mask = simulate_uniform(truth, 0.5, return_mask=True, random_state=1)
     forged = np.where(mask, truth, 1 - truth)
     expected = cross_val_decision(MaskedRidge(), X, np.where(mask, truth, np.nan), cv=3)
     given_mask = pd.DataFrame(mask) if as_frame else mask
@@ -668,7 +668,7 @@ def test_scores_that_cannot_be_put_together_are_refused(data):
 def test_real_labels_are_spread_far_better_than_by_plain_folds(name, rho):
     from dm2l.datasets import load_dataset
 
-    Y = hide_uniform(load_dataset(name).target, rho, random_state=0)
+    Y = simulate_uniform(load_dataset(name).target, rho, random_state=0)
     ours = fold_of(MultilabelKFold(5, random_state=0).split(rows_of(Y), Y), len(Y))
     plain = fold_of(KFold(5, shuffle=True, random_state=0).split(Y), len(Y))
     # Measured: 0.06 to 0.24 of the deviation of KFold.

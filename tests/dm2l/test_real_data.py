@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from dm2l import DM2LClassifier
 from dm2l.baselines import LSMLClassifier, MaskedRidgeClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
-from dm2l.masks import hide_per_row, hide_uniform
 from dm2l.metrics import average_precision, coverage, instance_auc, ranking_loss
+from dm2l.simulate import simulate_per_row, simulate_uniform
 
 FOLDER = os.environ.get("DM2L_DATA")
 NAMES = sorted(path.stem for path in Path(FOLDER).glob("*.npz")) if FOLDER else ["Arts"]
@@ -43,7 +43,7 @@ def mean_over_seeds(model, arts, rho, seeds=5):
     for seed in range(seeds):
         order = np.random.RandomState(seed).permutation(len(Y))
         train, test = order[:3000], order[3000:]
-        model.fit(X[train], hide_per_row(Y[train], rho, random_state=seed))
+        model.fit(X[train], simulate_per_row(Y[train], rho, random_state=seed))
         scores = model.decision_function(X[test])
         results.append([metric(Y[test], scores, convention="published") for metric in METRICS])
     return np.mean(results, axis=0)
@@ -107,7 +107,7 @@ def test_defaults_beat_label_frequencies_on_every_data_set(name):
     order = np.random.RandomState(0).permutation(len(data.target))
     cut = int(0.6 * len(order))
     train, test = order[: ROWS.get(name, cut)], order[cut:]
-    Y = hide_uniform(data.target[train], 0.3, random_state=0)
+    Y = simulate_uniform(data.target[train], 0.3, random_state=0)
     frequency = np.nansum(Y, axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     truth, plain = data.target[test], np.tile(frequency, (len(test), 1))
     model = DM2LClassifier(tol=1e-4, coupling=None).fit(data.data[train], Y)
@@ -120,7 +120,7 @@ def test_defaults_beat_label_frequencies_on_every_data_set(name):
 def test_sparse_and_dense_features_give_the_same_scores(name):
     data = load_dataset(name)
     X = sp.csr_array(data.data)[:600]
-    Y = hide_uniform(data.target[:600], 0.5, random_state=0)
+    Y = simulate_uniform(data.target[:600], 0.5, random_state=0)
     model = DM2LClassifier(coupling=None)
     sparse = model.fit(X, Y).decision_function(X)
     dense = model.fit(X.toarray(), Y).decision_function(X.toarray())

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import (
 
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier
-from dm2l.baselines import GLOCALClassifier, OneVsRestMasked
+from dm2l.baselines import GLOCALClassifier, MaskedOneVsRestClassifier
 
 INSIDE = check_classifiers_multilabel_output_format_predict_proba
 EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
@@ -28,7 +28,9 @@ def why_not(estimator):
             others = ["check_sample_weights_list", "check_sample_weights_not_overwritten"]
         return dict.fromkeys([*EQUIVALENCE, *others], reason)
     inner = getattr(estimator, "estimator", None)
-    if isinstance(estimator, OneVsRestMasked) and isinstance(inner, DecisionTreeClassifier):
+    if isinstance(estimator, MaskedOneVsRestClassifier) and isinstance(
+        inner, DecisionTreeClassifier
+    ):
         # Trees say 0 and 1, and users get what they say.
         return {INSIDE.__name__: "probabilities are to lie strictly between 0 and 1"}
     return {}

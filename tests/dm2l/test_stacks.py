@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dm2l_oracles as oracle
-from dm2l.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
-from dm2l.objective import Groups, Objective
-from dm2l.threads import run_all
+from dm2l._solvers.nuclear._norms import smooth_nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.objective import Groups, Objective
+from dm2l._utils.threads import run_all
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -332,7 +332,7 @@ def test_the_objective_does_not_depend_on_how_groups_are_stacked(
     seed, n, c, padding, global_rows, monkeypatch
 ):
     T, F = scored(seed, n, c)
-    monkeypatch.setattr("dm2l.objective.Groups", lambda T, **_: Groups(T, padding))
+    monkeypatch.setattr("dm2l._solvers.objective.Groups", lambda T, **_: Groups(T, padding))
     objective = Objective(T, 0.4, global_rows=global_rows)
     sizes = [len(rows) for rows in objective.groups.members]
     filled = sum(stack.size for stack in objective.groups.stacks) - sum(sizes)

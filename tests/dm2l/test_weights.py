@@ -18,22 +18,22 @@ from sklearn.neighbors import KNeighborsClassifier
 import dm2l_oracles as oracle
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, metrics
+from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.objective import Objective
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
+    MaskedOneVsRestClassifier,
     MaskedRidgeClassifier,
     MLLRCClassifier,
-    OneVsRestMasked,
 )
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.labels import Entries
-from dm2l.masks import hide_positives
+from dm2l.labels._entries import EntryWeights
 from dm2l.model_selection import MultilabelKFold, get_scorer
-from dm2l.nuclear import smooth_nuclear_norm
-from dm2l.objective import Objective
-from dm2l.scale import RowBlocks, SufficientStatistics
+from dm2l.outofcore import RowBlocks, SufficientStatistics
+from dm2l.simulate import simulate_missing_positives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -114,7 +114,7 @@ def test_an_entry_of_weight_zero_is_a_hole(model):
         DM2LClassifier(0.0, 1.0, kernel="rbf", gamma=0.2),
         LEMLClassifier(),
         LEMLClassifier(loss="logistic"),
-        OneVsRestMasked(Ridge()),
+        MaskedOneVsRestClassifier(Ridge()),
     ],
     ids=str,
 )
@@ -191,7 +191,7 @@ def test_weighted_problem_without_global_norm_has_the_optimum_of_cvxpy(seed, rea
     ]
     least = cp.Problem(cp.Minimize(loss + 0.35 * cp.sum_squares(W) + 0.2 * sum(norms)))
     least.solve(solver="CLARABEL")
-    entries = Entries.of(T, goal if real else None, M)
+    entries = EntryWeights.of(T, goal if real else None, M)
     for solver in ("lbfgs", "cccp"):
         model = DM2LClassifier(0.2, 0.7, discriminant=False, solver=solver, **TIGHT)
         model._learn(X, T, entries)
@@ -203,7 +203,7 @@ def test_weighted_problem_without_global_norm_has_the_optimum_of_cvxpy(seed, rea
 def test_gradient_of_the_weighted_objective_is_that_of_finite_differences(global_rows):
     T = oracle.draw_targets(np.random.default_rng(0), 8, 3)
     rng = np.random.default_rng(1)
-    entries = Entries.of(T, rng.standard_normal(T.shape), rng.uniform(0.1, 4.0, T.shape))
+    entries = EntryWeights.of(T, rng.standard_normal(T.shape), rng.uniform(0.1, 4.0, T.shape))
     objective = Objective(T, 0.4, global_rows=global_rows, entries=entries)
 
     def norm(Z, **options):
@@ -233,7 +233,7 @@ def test_bracket_of_any_weights_is_never_negative():
     for _ in range(50):
         T = oracle.draw_targets(rng, 9, 4)
         weights = rng.lognormal(sigma=2.0, size=T.shape)
-        objective = Objective(T, 1.0, entries=Entries.of(T, weights=weights))
+        objective = Objective(T, 1.0, entries=EntryWeights.of(T, weights=weights))
         assert objective.bracket(rng.standard_normal(T.shape)) > -1e-10
 
 
@@ -242,7 +242,7 @@ def test_exact_objective_is_that_of_repeated_rows():
     T = oracle.draw_targets(rng, 9, 4)
     times = rng.integers(1, 4, 9)
     F = rng.standard_normal(T.shape)
-    found = Objective(T, 0.7, entries=Entries.of(T, weights=times[:, None])).exact(F)
+    found = Objective(T, 0.7, entries=EntryWeights.of(T, weights=times[:, None])).exact(F)
     assert found == pytest.approx(Objective(T.repeat(times, 0), 0.7).exact(F.repeat(times, 0)))
 
 
@@ -333,7 +333,7 @@ def test_methods_that_cannot_weigh_say_so():
     with pytest.raises(ValueError, match="weighs rows only"):
         ExtremeDM2LClassifier().fit(X, Y, label_weight=weights)
     with pytest.raises(ValueError, match="takes sample_weight"):
-        OneVsRestMasked(KNeighborsClassifier()).fit(X, Y, sample_weight=weights[:, 0])
+        MaskedOneVsRestClassifier(KNeighborsClassifier()).fit(X, Y, sample_weight=weights[:, 0])
     with pytest.raises(ValueError, match="released code"):
         GLOCALClassifier(published=True).fit(X, Y, sample_weight=weights[:, 0])
 
@@ -434,7 +434,7 @@ def test_evaluate_drops_rows_of_weight_zero():
 
 def test_weights_of_known_rates_undo_holes_that_depend_on_the_answer():
     X, truth = make_missing_multilabel(n_samples=3000, rho=1.0, noise=0.5, random_state=0)
-    Y = hide_positives(truth, 0.3, random_state=0)
+    Y = simulate_missing_positives(truth, 0.3, random_state=0)
     train, test = slice(0, 1500), slice(1500, None)
     model = DM2LClassifier(calibration="sigmoid")
     weights = metrics.observation_weights(Y[train], (0.3, 1.0))

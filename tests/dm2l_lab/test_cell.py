@@ -12,13 +12,13 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dm2l.arrays import home
-from dm2l.baselines import HolesAreNegatives, MaskedRidgeClassifier
+from dm2l._search._staging import StagedSearch
+from dm2l._utils.arrays import device_name
+from dm2l.baselines import MaskedRidgeClassifier, ZeroFillClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import hide_per_row
 from dm2l.metrics import average_precision, hamming_loss, ranking_loss
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit
-from dm2l.search import StagedSearch
+from dm2l.simulate import simulate_per_row
 from dm2l_lab import (
     METRICS,
     Cell,
@@ -40,7 +40,7 @@ def test_cell_is_what_the_same_steps_give_by_hand(data):
         X, Y = file["X"], file["Y"]
     order = np.random.RandomState(cell.split_seed).permutation(60)
     train, test = order[:36], order[36:]
-    hidden = hide_per_row(Y[train], 0.4, random_state=cell.mask_seed)
+    hidden = simulate_per_row(Y[train], 0.4, random_state=cell.mask_seed)
     model = MaskedRidgeClassifier(alpha=1.0).fit(X[train], hidden)
     scores = model.decision_function(X[test])
 
@@ -107,7 +107,7 @@ def test_open_random_states_get_the_seed_and_others_keep_theirs():
 def test_chosen_parameters_and_iterations_are_kept(data):
     pipeline = make_pipeline(StandardScaler(), SEARCH.estimator)
     staged = make_pipeline(StandardScaler(), StagedSearch(SEARCH.estimator))
-    found = (pipeline, staged, HolesAreNegatives(pipeline), HolesAreNegatives(staged))
+    found = (pipeline, staged, ZeroFillClassifier(pipeline), ZeroFillClassifier(staged))
     inside = [Method(f"inside {number}", model) for number, model in enumerate(found)]
     protocol = tiny(SEARCH, *inside, RIDGE, datasets=("one",))
     for cell in protocol.cells(repetitions=1, rates=[0.4]):
@@ -149,7 +149,7 @@ def test_sparse_features_stay_sparse_and_torch_gets_dense_ones(data, store, spie
         run(protocol, store, device="cpu")
     one, plain, sparse, plain_sparse = (X for X, *_ in spied)
     for tensor, array in ((one, plain), (sparse, plain_sparse.toarray())):
-        assert home(tensor) == "torch on cpu"
+        assert device_name(tensor) == "torch on cpu"
         assert tensor.dtype == torch.float64
         np.testing.assert_array_equal(tensor.numpy(), array)
     assert isinstance(plain, np.ndarray)

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from dm2l.plots.diagrams import critical_difference_diagram
-from dm2l.plots.panels import COLOURS, series_styles
+from dm2l.plots._diagrams import critical_difference_diagram
+from dm2l.plots._panels import COLOURS, series_styles
 from dm2l_lab._figures import comparison_figure, rate_figure, time_figure
 from dm2l_lab._published import PAPER_METRICS as METRICS
 from dm2l_lab.paper._convergence import Convergence, Course
@@ -687,7 +687,7 @@ def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
     code = """
 import sys
 from dm2l_lab._figures import comparison_figure, time_figure
-from dm2l.plots.panels import series_styles
+from dm2l.plots._panels import series_styles
 from dm2l_lab.report._svg import to_svg
 series_styles(["a"])
 assert "matplotlib" not in sys.modules

@@ -15,7 +15,7 @@ import pytest
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import hide_uniform
+from dm2l.simulate import simulate_uniform
 
 FOLDER = Path(__file__).parents[2] / "examples" / "errata"
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -144,7 +144,7 @@ def test_released_code_takes_the_steps_of_the_library(lambda_d):
     """Two programs of the same descent, with and without batches of groups."""
     released = import_module("released_code")
     X, Y = make_missing_multilabel(80, n_labels=6, rho=1.0, random_state=3)
-    hidden = hide_uniform(Y, 0.8, random_state=3)
+    hidden = simulate_uniform(Y, 0.8, random_state=3)
     T = np.nan_to_num(2 * hidden - 1)
     model = DM2LClassifier.published(lambda_d=lambda_d, max_iter=10).fit(X, hidden)
     assert model.n_iter_ >= 4  # at a kink the library stops, where the other halves its step

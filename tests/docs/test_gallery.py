@@ -20,16 +20,16 @@ EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 # Named in dm2l itself, a page of their own (commands), or of no use to a user.
 UNLISTED = {
     "dm2l.__main__",
-    "dm2l.arrays",
-    "dm2l.classifier",
+    "dm2l._utils.arrays",
+    "dm2l._classifier",
     "dm2l.cli",
-    "dm2l.extras",
-    "dm2l.files",
-    "dm2l.memory",
-    "dm2l.parameters",
-    "dm2l.search",
-    "dm2l.sparse_input",
-    "dm2l.unsuitable",
+    "dm2l._utils.extras",
+    "dm2l._utils.files",
+    "dm2l._utils.memory",
+    "dm2l._utils.parameters",
+    "dm2l._search",
+    "dm2l._utils.sparse_input",
+    "dm2l._utils.unsuitable",
 }
 
 

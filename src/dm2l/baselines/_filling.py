@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.validation import check_is_fitted
 
 
-class HolesAreNegatives(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Fill every missing label with "no" and fit an estimator to what results.
 
     What gradient boosters do with a missing label without saying so.
@@ -27,9 +27,9 @@ class HolesAreNegatives(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.baselines import HolesAreNegatives, MaskedRidgeClassifier
+    >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
     >>> X, Y = np.eye(3), np.array([[1, np.nan], [0, 1], [np.nan, 0]])
-    >>> model = HolesAreNegatives(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y)
+    >>> model = ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y)
     >>> filled = MaskedRidgeClassifier(alpha=1.0).fit(X, [[1, 0], [0, 1], [0, 0]])
     >>> bool((model.decision_function(X) == filled.decision_function(X)).all())
     True

@@ -13,11 +13,11 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernels._linear import LinearMap
 from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, unit_rows
 from dm2l.baselines._linear import IterativeBaseline
-from dm2l.features import Features
-from dm2l.kernels import LinearMap
-from dm2l.labels import Entries, Signs
+from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class GLOCALClassifier(IterativeBaseline):
     coupling : {None, "residual"}, default=None
         What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
         "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, absent_label, verbose
+    threshold, calibration, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -130,7 +130,7 @@ class GLOCALClassifier(IterativeBaseline):
         self._check_numbers("lambda_", "lambda3", "lambda4", "lambda5", positive=True)
         self._check_counts("n_components", "n_groups", "max_iter")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         if entries is not None and self.published:
             raise ValueError("published=True is the released code, which knows no weights.")
         intercept = bool(self.fit_intercept)

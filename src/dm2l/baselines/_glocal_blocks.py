@@ -10,10 +10,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from dm2l.arrays import check_finite
+from dm2l._solvers.features import Features
+from dm2l._utils.arrays import check_finite
 from dm2l.baselines._linear import weighted_grams
-from dm2l.features import Features
-from dm2l.labels import Entries, Signs
+from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Glocal:
         T: Signs,
         groups: NDArray[np.intp],
         weights: tuple[float, ...],
-        entries: Entries | None = None,
+        entries: EntryWeights | None = None,
     ) -> None:
         self.features = features
         self.T = T.astype(np.float64)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._linear import FilledTargets, Holes, Inputs, IterativeBaseline, weighted_grams
-from dm2l.labels import Entries, Signs
+from dm2l.baselines._linear import Holes, ImputedTargets, Inputs, IterativeBaseline, weighted_grams
+from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class InputFactor:
     """
 
     def __init__(
-        self, inputs: Inputs, targets: FilledTargets, loss: Loss, C: float, H: Array, b: Array
+        self, inputs: Inputs, targets: ImputedTargets, loss: Loss, C: float, H: Array, b: Array
     ) -> None:
         self.inputs, self.loss, self.C = inputs, loss, C
         self.Y, self._mask = targets.values, targets.counted
@@ -156,7 +156,7 @@ class LabelFactor:
     """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` of ``H`` and a free ``b``, with ``Z = X W``."""
 
     def __init__(
-        self, Z: Array, targets: FilledTargets, loss: Loss, C: float, intercept: bool
+        self, Z: Array, targets: ImputedTargets, loss: Loss, C: float, intercept: bool
     ) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
         self.Y, self._mask = targets.values, targets.counted
@@ -259,7 +259,7 @@ class LEMLClassifier(IterativeBaseline):
     coupling : {None, "residual"}, default=None
         What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
         "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, absent_label, verbose
+    threshold, calibration, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -309,10 +309,10 @@ class LEMLClassifier(IterativeBaseline):
                 f"holes={self.holes!r} needs loss='squared': {self.loss} has no target of 0."
             )
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         intercept = bool(self.fit_intercept)
         inputs = Inputs(X, intercept, None if entries is None else entries.rows)
-        targets = FilledTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.holes, entries)
         share = self.tol * self._share(T, targets)
         loss, C = Loss(self.loss), 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
@@ -333,7 +333,7 @@ class LEMLClassifier(IterativeBaseline):
         coef = W @ H.T
         self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
 
-    def _share(self, T: Signs, targets: FilledTargets) -> float:
+    def _share(self, T: Signs, targets: ImputedTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.holes != "ignore":

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.base import MissingLabelClassifier
-from dm2l.features import Features
-from dm2l.kernels import LinearMap
-from dm2l.labels import Entries, Signs
-from dm2l.solvers import masked_ridge
-from dm2l.threads import blas_threads
+from dm2l._base import MissingLabelClassifier
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.ridge import masked_ridge
+from dm2l._utils.threads import blas_threads
+from dm2l.labels._entries import EntryWeights, Signs
 
 Holes = Literal["ignore", "neutral", "negative"]
 
 
-class FilledTargets:
+class ImputedTargets:
     """Labels as a method reads them.
 
     Parameters
@@ -42,7 +42,7 @@ class FilledTargets:
         How much they count; None: one each.
     """
 
-    def __init__(self, T: Signs, holes: Holes, entries: Entries | None = None) -> None:
+    def __init__(self, T: Signs, holes: Holes, entries: EntryWeights | None = None) -> None:
         self.holes = holes
         self.values: NDArray[Any] = (T > 0 if holes == "negative" else T).astype(np.float64)
         self.observed = T != 0 if holes == "ignore" else np.ones(T.shape, dtype=bool)
@@ -66,12 +66,12 @@ class FilledTargets:
 
 
 def ridge(
-    X: Any, targets: FilledTargets, alpha: float, fit_intercept: bool
+    X: Any, targets: ImputedTargets, alpha: float, fit_intercept: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Ridge regression of each target: weights (d, c) and intercepts (c,)."""
     feature_map = LinearMap(intercept=fit_intercept)
     features = Features(feature_map.fit(X), fit_intercept)
-    entries = None if targets.weights is None else Entries(weights=targets.weights)
+    entries = None if targets.weights is None else EntryWeights(weights=targets.weights)
     W = masked_ridge(features, targets.values, alpha, observed=targets.observed, entries=entries)
     return feature_map.on_inputs(W, fit_intercept)
 
@@ -142,9 +142,9 @@ class LinearBaseline(MissingLabelClassifier):
     coupling: str | None = None
     cv: Any = 5
     missing_label: Any = np.nan
-    absent_label: str | None = None
+    missing_as: str | None = None
 
-    def _learn(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         with blas_threads(T.size * X.shape[1]):
             super()._learn(X, T, entries)
         del self._keep  # one entry for every training row, of no use any more

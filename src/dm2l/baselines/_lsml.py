@@ -11,9 +11,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from dm2l.baselines._linear import FilledTargets, Inputs, IterativeBaseline, ridge
-from dm2l.features import check_ridge, ridge_value
-from dm2l.labels import Entries, Signs
+from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
+from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
 
@@ -204,7 +204,7 @@ class LSMLClassifier(IterativeBaseline):
     coupling : {None, "residual"}, default=None
         What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
         "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, absent_label, verbose
+    threshold, calibration, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -252,11 +252,11 @@ class LSMLClassifier(IterativeBaseline):
         self._check_counts("max_iter")
         self._check_choice("holes", "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         rows = None if entries is None else entries.rows_only(T, "LSML")
         rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
-        targets = FilledTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.holes, entries)
         start, _ = ridge(X, targets, rho, intercept)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)

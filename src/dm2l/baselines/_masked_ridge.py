@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from dm2l._solvers.features import Features, check_ridge, ridge_value
+from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Preconditioner, Problem
+from dm2l._solvers.ridge import masked_ridge
 from dm2l.baselines._linear import LinearBaseline
-from dm2l.coupling import learn_jointly, unseen_scores
-from dm2l.features import Features, check_ridge, ridge_value
-from dm2l.kernels import LinearMap
-from dm2l.labels import Entries, Signs
-from dm2l.objective import Objective
-from dm2l.solvers import Preconditioner, Problem, masked_ridge
-from dm2l.ticks import Ticks
+from dm2l.completion._joint import learn_jointly
+from dm2l.completion._leave_out import out_of_fold_scores
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.pu._fit import Ticks
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +37,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         Whether scores have an intercept, which is not penalised.
     solver : {"auto", "direct", "cg"}, default="auto"
         Factorise, iterate (to a relative gradient of 1e-10), or whichever is cheaper.
-    threshold, calibration, coupling, cv, missing_label, absent_label, class_prior
+    threshold, calibration, coupling, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -75,7 +77,7 @@ class MaskedRidgeClassifier(LinearBaseline):
         check_ridge(self.alpha)
         self._check_choice("solver", "auto", "direct", "cg")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         rows = None if entries is None else entries.rows
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
@@ -84,7 +86,7 @@ class MaskedRidgeClassifier(LinearBaseline):
             prior = self._selection.of_labels(self.class_prior)
             ticks = Ticks.of(features, entries.targets, prior)
             self.__dict__ |= ticks.prior.attributes(*self._selection[:2])
-            entries = Entries.of(T, targets=ticks.targets(alpha))
+            entries = EntryWeights.of(T, targets=ticks.targets(alpha))
         W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
         if self.coupling is not None and not self._unlabelled:
             objective = Objective(T, 0.0, like=features.example, entries=entries)
@@ -94,7 +96,7 @@ class MaskedRidgeClassifier(LinearBaseline):
                 centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
                 W = features.to_original(centred)
             else:
-                unseen = unseen_scores(
+                unseen = out_of_fold_scores(
                     problem, factor, T, centred, features, alpha, entries=entries
                 )
             self._honest = self._selection.spread(unseen)

@@ -12,10 +12,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.arrays import check_finite
-from dm2l.baselines._linear import FilledTargets, IterativeBaseline, ridge
-from dm2l.features import check_ridge, ridge_value
-from dm2l.labels import Entries, Signs
+from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._utils.arrays import check_finite
+from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
+from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
 
@@ -154,7 +154,7 @@ class MLLRCClassifier(IterativeBaseline):
     coupling : {None, "residual"}, default=None
         What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
         "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, absent_label, verbose
+    threshold, calibration, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
@@ -202,10 +202,10 @@ class MLLRCClassifier(IterativeBaseline):
         self._check_counts("max_iter")
         self._check_choice("holes", "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         rows = None if entries is None else entries.rows_only(T, "ML-LRC")
         alpha = ridge_value(self.lambda2, X, rows)
-        targets = FilledTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.holes, entries)
         Y = targets.values
         coef, intercept = ridge(X, targets, alpha, bool(self.fit_intercept))
         problem = Correlations(

@@ -20,14 +20,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dm2l.arrays import check_magnitude, is_foreign, to_numpy
-from dm2l.base import MissingLabelClassifier, Selection
-from dm2l.calibration import plain_probability
-from dm2l.labels import Entries, Signs
+from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l.completion._calibration import plain_probability
+from dm2l.labels._entries import EntryWeights, Signs
 
 
 @dataclass(eq=False, repr=False)
-class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
+class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     r"""One clone of any scikit-learn estimator per label, fitted where the label was observed.
 
     For each label :math:`k` the estimator minimises its own loss over
@@ -54,7 +54,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     coupling : {None, "residual"}, default=None
         What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
         "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, absent_label
+    threshold, calibration, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
         the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
         them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
@@ -79,10 +79,10 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from dm2l.baselines import OneVsRestMasked
+    >>> from dm2l.baselines import MaskedOneVsRestClassifier
     >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
     >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> model = OneVsRestMasked(LogisticRegression(C=10)).fit(X, Y)
+    >>> model = MaskedOneVsRestClassifier(LogisticRegression(C=10)).fit(X, Y)
     >>> model.predict(X)
     array([[0, 1],
            [1, 1],
@@ -102,7 +102,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     coupling: str | None = None
     cv: Any = 5
     missing_label: Any = np.nan
-    absent_label: str | None = None
+    missing_as: str | None = None
     verbose: int = 0
 
     # A function that hears how many labels of how many are fitted.
@@ -138,7 +138,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs, entries: Entries | None = None) -> None:
+    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
@@ -179,7 +179,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
     def _fit_nothing(self, X: Any) -> None:
         self.estimators_: list[Any] = [None] * len(self._learnable)
 
-    def _rows(self, X: Any, selection: Selection) -> Any:
+    def _rows(self, X: Any, selection: LearnableMask) -> Any:
         return X  # each label takes its own
 
     # -- predicting -----------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class OneVsRestMasked(MetaEstimatorMixin, MissingLabelClassifier):
         if not reset:
             check_is_fitted(self)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
-        if is_foreign(X):
+        if is_non_numpy(X):
             X = to_numpy(X)
         if sp.issparse(X):
             X = X.tocsr()  # not every format can select rows

@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
-from dm2l.readers.columns import PROBABILITY, SCORE
-from dm2l.readers.words import as_number
+from dm2l.io._columns import PROBABILITY, SCORE
+from dm2l.io._words import as_number
 from dm2l.tables import (
-    MARGIN,
     Table,
-    check_form,
-    check_suffix,
     complete_table,
     explain_model,
     load_bundle,
-    prediction_warnings,
-    read_cells,
     suggest_entries,
     suggest_rows,
-    write_columns,
     write_completion,
 )
+from dm2l.tables._completion import MARGIN
+from dm2l.tables._filled import check_form
+from dm2l.tables._output import check_suffix, write_columns
+from dm2l.tables._reading import read_cells
+from dm2l.tables._unlearnt import prediction_warnings
 
 _SHOWN = 10  # suggestions on the terminal
 
@@ -66,7 +65,7 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     help="An entry is worth a look if its probability is this close to one half.",
 )
 @click.option(
-    "--max-wrong",
+    "--max-error-rate",
     callback=_share,
     metavar="SHARE",
     help="Fill only as many holes as keep the expected share of wrong answers at or below this, "
@@ -82,7 +81,7 @@ def complete_command(
     output: Path,
     details: Path | None,
     margin: float,
-    max_wrong: float | None,
+    max_error_rate: float | None,
     force: bool,
     as_json: bool,
     **reading: Any,
@@ -93,13 +92,13 @@ def complete_command(
     other columns keep their very text. For each label two columns are added, LABEL__probability
     and LABEL__look, with something in them where there was a hole.
 
-    Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-wrong 5%
+    Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-error-rate 5%
     """
     source = click.get_current_context().get_parameter_source("margin")
-    if max_wrong is not None and source is not ParameterSource.DEFAULT:
+    if max_error_rate is not None and source is not ParameterSource.DEFAULT:
         raise click.UsageError(
-            "--margin and --max-wrong exclude each other: with --max-wrong, the holes that are "
-            "left are those worth a look."
+            "--margin and --max-error-rate exclude each other: --max-error-rate decides which "
+            "labels stay missing."
         )
     shared.check_outputs(force, output, details)
     with shared.data_problems(), shared.progress() as tell:
@@ -107,7 +106,7 @@ def complete_command(
         model, table = shared.open_both(model_path, path, **reading)
         check_form(table, output)
         tell("filling")
-        completion = complete_table(model, table, margin, max_wrong=max_wrong)
+        completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
         tell(f"writing {output.name}")
         marks = [*model.missing, *reading["missing"]]
         write_completion(completion, table, output, missing=marks, details=details)
@@ -128,7 +127,7 @@ def complete_command(
             {
                 "output": output,
                 "details": details,
-                "max_wrong": max_wrong,
+                "max_error_rate": max_error_rate,
                 "expected_wrong": completion.expected_wrong,
                 "filled": n_filled,
                 "left": n_holes - n_filled,
@@ -137,18 +136,18 @@ def complete_command(
         )
         return
     width = max(5, *(len(name) for name in completion.label_names))
-    last = "worth a look" if max_wrong is None else "left"
+    last = "worth a look" if max_error_rate is None else "left"
     say(f"{'label':<{width}}  filled  with yes  {last:>12}")
     for count in counts:
         say(
             f"{count['label']:<{width}}  {count['filled']:6}  {count['positive']:8}  "
             f"{count['look']:12}"
         )
-    if max_wrong is not None:
+    if max_error_rate is not None:
         share = f"; of the filled {completion.expected_wrong:.2%} are expected to be wrong"
         say(
             f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left"
-            f"{share if n_filled else ''}, asked for at most {100 * max_wrong:.4g}%."
+            f"{share if n_filled else ''}, asked for at most {100 * max_error_rate:.4g}%."
         )
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import say
-from dm2l.tables import audit_table, check_suffix, write_columns
+from dm2l.tables import audit_table
+from dm2l.tables._output import check_suffix, write_columns
 
 # What a line says of an entry.
 _LINES = {

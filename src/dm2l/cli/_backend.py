@@ -12,14 +12,9 @@ from dm2l.cli import _table_options as shared
 from dm2l.cli._labelstudio import unchosen_option
 from dm2l.cli._review import open_session
 from dm2l.cli._table_options import say
-from dm2l.labelstudio import (
-    AnnotationSession,
-    Backend,
-    BackendServer,
-    kept_token,
-    serve_backend,
-)
-from dm2l.review import LOOPBACK
+from dm2l.labelstudio import AnnotationSession, Backend, BackendServer
+from dm2l.labelstudio._server import kept_token, serve_backend
+from dm2l.review._web import LOOPBACK
 
 
 @click.command("backend")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from dm2l._classifier import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.classifier import DM2LClassifier
 from dm2l.cli import _table_options as shared
 from dm2l.datasets import load_digit_attributes
-from dm2l.masks import hide_uniform
 from dm2l.metrics import evaluate
+from dm2l.simulate import simulate_uniform
 
 N_TRAIN = 1100
 ROWS_IN_WORDS = 4
@@ -67,7 +67,7 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
     order = np.random.RandomState(seed).permutation(len(data.target))
     train, test = order[:N_TRAIN], order[N_TRAIN:]
     X, truth = data.data[train], data.target[train]
-    Y = hide_uniform(truth, rho, random_state=seed)
+    Y = simulate_uniform(truth, rho, random_state=seed)
     hidden = np.isnan(Y)
     methods: list[tuple[str, Any, NDArray[Any]]] = [
         ("ridge, holes = no", MaskedRidgeClassifier(), np.nan_to_num(Y)),

@@ -15,21 +15,22 @@ from dm2l.cli import _table_options as shared
 from dm2l.cli._table_options import printable, say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
-    AUTOMATIC,
-    MEASURES,
     Inspection,
-    TableEvaluation,
     TableModel,
-    column_warnings,
-    duplicate_warnings,
     evaluate_table,
     fit_table,
     inspect_table,
+    save_bundle,
+)
+from dm2l.tables._evaluation import AUTOMATIC, TableEvaluation
+from dm2l.tables._inspection import (
+    column_warnings,
+    duplicate_warnings,
     label_counts,
     label_like_warnings,
-    save_bundle,
     tick_warnings,
 )
+from dm2l.tables._measures import MEASURES
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
 LABELS = 40  # shown by fit

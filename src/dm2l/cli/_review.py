@@ -16,8 +16,9 @@ from dm2l.cli import _table_options as shared
 from dm2l.cli._labelstudio import config_option, exchange, file_type, unchosen_option
 from dm2l.cli._table_options import say
 from dm2l.labelstudio import AnnotationSession
-from dm2l.review import Journal, ReviewSession, check_host, serve
-from dm2l.tables import check_form
+from dm2l.review import Journal, ReviewSession, serve
+from dm2l.review._server import check_host
+from dm2l.tables._filled import check_form
 
 
 @click.command("review")

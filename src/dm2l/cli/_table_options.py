@@ -16,25 +16,19 @@ import numpy as np
 from click.core import ParameterSource
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l.io._columns import ColumnRequestError
+from dm2l.io._csv_file import TEXT, check_encoding, check_separator
+from dm2l.io._parquet_file import PARQUET
+from dm2l.io._unpacking import form
+from dm2l.io._xlsx_file import EXCEL
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
-from dm2l.readers.columns import ColumnRequestError
-from dm2l.readers.csv_file import TEXT, check_encoding, check_separator
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.unpacking import form
-from dm2l.readers.xlsx_file import EXCEL
-from dm2l.tables import (
-    KINDS,
-    MATRIX_FORMATS,
-    Table,
-    TableModel,
-    Wishes,
-    load_bundle,
-    plain_values,
-    read_for,
-    read_table,
-)
-from dm2l.tables import progress as progress
+from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
+from dm2l.tables._kinds import KINDS
+from dm2l.tables._model import read_for
+from dm2l.tables._output import plain_values
+from dm2l.tables._progress import progress as progress
+from dm2l.tables._reading import MATRIX_FORMATS
 
 Command = Callable[..., Any]
 
@@ -254,7 +248,7 @@ def effort_option(default: str) -> Command:
     )
 
 
-def wishes_of(options: dict[str, Any]) -> Wishes:
+def wishes_of(options: dict[str, Any]) -> FitOptions:
     """Take the search options out of the arguments of a command."""
     names = (
         "blank",
@@ -267,7 +261,7 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
         "seed",
         "calibration",
     )
-    wishes = Wishes(**{name: options.pop(name) for name in names if name in options})
+    wishes = FitOptions(**{name: options.pop(name) for name in names if name in options})
     source = click.get_current_context().get_parameter_source("effort")
     if source is ParameterSource.COMMANDLINE and not wishes.automatic:
         what = (

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from dm2l.arrays import numbered
-from dm2l.readers.words import label_targets
+from dm2l._utils.arrays import factorize
+from dm2l.io._words import label_targets
 
 _BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
 
@@ -91,7 +91,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
     >>> duplicate_groups([[1, 0], [0, 2], [1, 0], [0, 2.1]])
     array([0, 1, 0, 2])
     """
-    return numbered(_row_keys(_features(X)))
+    return factorize(_row_keys(_features(X)))
 
 
 def count_shared(X_train: Any, X_test: Any) -> int:

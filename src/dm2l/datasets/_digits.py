@@ -38,7 +38,7 @@ divided by 16), each with 19 labels instead of one class:
 
 A digit implies its attributes and no attribute implies the digit ("is 4" => "even", never the
 other way round): the one-way co-occurrence that the local low-rank structure of DM2L is about.
-No label is missing; hide some with dm2l.masks.
+No label is missing; hide some with dm2l.simulate.
 """
 
 

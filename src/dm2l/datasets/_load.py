@@ -13,7 +13,7 @@ from pathlib import Path
 from sklearn.utils import Bunch
 
 from dm2l.datasets._content import content_hash
-from dm2l.readers import read_arff, read_mat, read_npz
+from dm2l.io import read_arff, read_mat, read_npz
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     ----------
     name : str
         Name of a file without its ending, for example ``"Arts"``: an archive as
-        :func:`~dm2l.readers.read_npz` describes it, else an ARFF file (with its ``.xml``), else a
+        :func:`~dm2l.io.read_npz` describes it, else an ARFF file (with its ``.xml``), else a
         MATLAB file.
     verify : bool, default=False
         Whether to compare the content with the card's hash.
@@ -102,7 +102,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        As of :func:`dm2l.readers.read_npz`.
+        As of :func:`dm2l.io.read_npz`.
 
     Raises
     ------

@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dm2l.masks import hide_per_label, hide_per_row, hide_positives, hide_uniform
+from dm2l.simulate import (
+    simulate_missing_positives,
+    simulate_per_label,
+    simulate_per_row,
+    simulate_uniform,
+)
 
 _MASKS = {
-    "uniform": hide_uniform,
-    "per_row": hide_per_row,
-    "per_label": hide_per_label,
-    "positives": hide_positives,
+    "uniform": simulate_uniform,
+    "per_row": simulate_per_row,
+    "per_label": simulate_per_label,
+    "positives": simulate_missing_positives,
 }
 
 
@@ -54,7 +59,7 @@ def make_missing_multilabel(
     rho : float in [0, 1], default=0.7
         Share of labels that stays observed; 0 is refused by everything that learns.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
-        Which function of :mod:`dm2l.masks` hides labels.
+        Which function of :mod:`dm2l.simulate` hides labels.
     noise : float, default=0.1
         Standard deviation of what is added to the features.
     random_state : int, RandomState instance or None, default=None

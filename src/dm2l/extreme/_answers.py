@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels import StoredLabels
+from dm2l.labels._sparse import StoredLabels
 
 
 class TopK(NamedTuple):

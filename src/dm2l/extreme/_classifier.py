@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l.arrays import check_finite, checked_numbers
-from dm2l.base import MissingLabelClassifier
-from dm2l.calibration import plain_probability
+from dm2l._base import MissingLabelClassifier
+from dm2l._solvers.features import Features, check_ridge, default_ridge
+from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.problem import Preconditioner, Solution
+from dm2l._utils.arrays import check_finite, checked_numbers
+from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l.completion._calibration import plain_probability
 from dm2l.extreme._answers import TopK, fill_positives, fill_values, top_k
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import block_length, check_memory
@@ -28,21 +33,13 @@ from dm2l.extreme._problem import (
     label_basis,
     ridge_start,
 )
-from dm2l.features import Features, check_ridge, default_ridge
-from dm2l.kernels import LinearMap
-from dm2l.labels import (
-    ConstantLabelWarning,
-    Entries,
-    Labels,
-    Signs,
-    StoredLabels,
-    checked_weights,
-    parse_labels,
-    stored_labels,
-)
-from dm2l.metrics import check_propensities, propensities
-from dm2l.solvers import Preconditioner, Solution, solve_lbfgs
-from dm2l.threads import blas_thread_count, one_blas_thread
+from dm2l.labels import ConstantLabelWarning
+from dm2l.labels._entries import EntryWeights, Signs, checked_weights
+from dm2l.labels._labels import Labels
+from dm2l.labels._parsing import parse_labels, stored_labels
+from dm2l.labels._sparse import StoredLabels
+from dm2l.metrics import propensities
+from dm2l.metrics._propensities import check_propensities
 
 Array = NDArray[np.float64]
 
@@ -75,7 +72,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Ridge; "scale" as in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
         Columns of the head. With as many as there are labels there is no reduction.
-    absent_label : {None, "missing", "negative", "unlabelled"}, default=None
+    missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         What nothing stored means in a sparse ``Y``. "missing": nobody looked; the entry does not
         count (:math:`t_0 = 0`). "negative": somebody looked; it is a no (:math:`t_0 = -1`).
         "unlabelled": a no with doubts, because positives were forgotten, those of rare labels more
@@ -126,7 +123,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     -----
     The label contract is that of the other estimators, except that answers to a sparse ``Y`` are
     sparse (:meth:`predict`, :meth:`complete`), that :meth:`score` is precision at 1, that
-    ``label_mask`` does not go with ``absent_label="unlabelled"``, and that there is neither
+    ``label_mask`` does not go with ``missing_as="unlabelled"``, and that there is neither
     ``calibration`` nor ``threshold``.
 
     Examples
@@ -137,7 +134,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 5))
     >>> Y = sp.csr_array((X @ rng.normal(size=(5, 20)) > 1).astype(int))
-    >>> model = ExtremeDM2LClassifier(rank=5, absent_label="negative").fit(X, Y)
+    >>> model = ExtremeDM2LClassifier(rank=5, missing_as="negative").fit(X, Y)
     >>> best = model.predict_top_k(X, k=3)
     >>> best.indices.shape
     (200, 3)
@@ -149,7 +146,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     alpha: float | str = "scale"
     _: KW_ONLY
     rank: int = 100
-    absent_label: str | None = None
+    missing_as: str | None = None
     absent_weight: float = 1.0
     propensities: Any = None
     min_rows: int = 2
@@ -168,8 +165,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self._check_counts("rank", "min_rows", "max_iter")
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
-        if self.absent_label is not None:
-            self._check_choice("absent_label", "missing", "negative", "unlabelled")
+        if self.missing_as is not None:
+            self._check_choice("missing_as", "missing", "negative", "unlabelled")
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -190,7 +187,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Inputs; no missing values. A sparse ``X`` is never made dense.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
             The labels ``Y``: signed CSR (``+1``, ``-1``, nothing stored = missing), or positives
-            only together with ``absent_label``. What other estimators of the library take is taken
+            only together with ``missing_as``. What other estimators of the library take is taken
             as well.
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where a label may be used. One that is sparse stays sparse.
@@ -249,7 +246,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return Labels(none, "multilabel", None, None, stored.negative, np.dtype(np.int64)), stored
 
     def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> StoredLabels:
-        chosen = {"absent_label": self.absent_label} | options
+        chosen = {"missing_as": self.missing_as} | options
         return stored_labels(Y, label_mask=label_mask, missing_label=self.missing_label, **chosen)
 
     def _set_constants(self, labels: StoredLabels) -> NDArray[np.bool_]:
@@ -454,8 +451,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         *,
         label_mask: Any = None,
         method: Literal["predict", "predict_proba", "decision_function"] = "predict",
-        max_wrong: Any = None,
-        return_filling: bool = False,
+        max_error_rate: Any = None,
+        return_summary: bool = False,
     ) -> Any:
         """Fill the holes of ``Y``; an observed entry is never touched.
 
@@ -467,7 +464,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Labels with holes, read like those of ``fit``. An "unlabelled" absence is a hole.
         label_mask, method
             As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
-        max_wrong, return_filling
+        max_error_rate, return_summary
             Refused: promises rest on ``coupling``, which this estimator does not have.
 
         Returns
@@ -477,14 +474,14 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             array that stores 1 for every positive, observed or predicted, and nothing else.
         """
         check_is_fitted(self)
-        if max_wrong is not None or return_filling:
+        if max_error_rate is not None or return_summary:
             raise ValueError(
-                "ExtremeDM2LClassifier couples no labels, so that it has no max_wrong and no "
-                "return_filling."
+                "ExtremeDM2LClassifier couples no labels, so that it has no max_error_rate and no "
+                "return_summary."
             )
         if not sp.issparse(Y):
             dense = copy(self)  # which reads and answers like the other estimators
-            dense._dense, dense.absent_label = True, None
+            dense._dense, dense.missing_as = True, None
             return super(ExtremeDM2LClassifier, dense).complete(
                 X, Y, label_mask=label_mask, method=method
             )
@@ -493,7 +490,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             raise ValueError(f"Y has shape {Y.shape}; {n} rows of X and {c} labels need {(n, c)}.")
         # Positives only are not ambiguous to a model that learnt from signed labels.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
-        options = {"absent_label": "missing"} if alone else {}
+        options = {"missing_as": "missing"} if alone else {}
         labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
         if method == "predict":
             return fill_positives(labels, self._positives(X))
@@ -505,7 +502,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
         )
 
-    def _cross_fit(self, X: Any, T: Signs, entries: Entries | None = None) -> Array:
+    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Array:
         raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:

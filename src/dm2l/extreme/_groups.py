@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.nuclear import NormValue, SmoothNorm, nuclear_norm
+from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
+from dm2l._solvers.nuclear._value import NormValue
 
 Array = NDArray[np.float64]
 
@@ -140,7 +141,7 @@ def _stack(
 def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False) -> NormValue:
     """Smoothed norms, summed, of a stack of matrices with fewer rows than columns.
 
-    What :func:`dm2l.nuclear.smooth_nuclear_norm` gives, but the curvature of all of them is one
+    What :func:`smooth_nuclear_norm` gives, but the curvature of all of them is one
     product of tall matrices rather than a stack of square ones, which for thousands of tail labels
     would be the largest array of the fit.
     """

@@ -23,11 +23,11 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from dm2l._solvers.features import Features
+from dm2l._solvers.nuclear._norms import nuclear_norm, subgradient
+from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme._groups import SharedRows
-from dm2l.features import Features
-from dm2l.nuclear import nuclear_norm, subgradient
-from dm2l.objective import ObjectiveValue
-from dm2l.solvers import Preconditioner
 
 Array = NDArray[np.float64]
 

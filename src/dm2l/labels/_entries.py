@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
+from dm2l._utils.arrays import to_numpy
 
 Signs = NDArray[np.int8]
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Entries:
+class EntryWeights:
     """What every entry of ``Y`` should score, and how much it counts; zero at holes.
 
     Signs say beside it which entries are observed and which rows make up the groups ``X_k`` of
@@ -35,7 +35,7 @@ class Entries:
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.labels import Entries
+    >>> from dm2l.labels._entries import EntryWeights
     >>> T = np.array([[1, 0], [-1, 1]], dtype=np.int8)
     >>> Entries.of(T, weights=np.array([[2.0], [0.5]])).weights
     array([[2. , 0. ],
@@ -86,13 +86,13 @@ class Entries:
         return None if self.weights is None else self.weights.max(axis=1)
 
 
-def weigh(
+def apply_weights(
     T: Signs,
     sample_weight: Any = None,
     label_weight: Any = None,
     *,
     one_dimensional: bool = False,
-) -> tuple[Signs, Entries | None]:
+) -> tuple[Signs, EntryWeights | None]:
     """Signs without entries of weight zero, and the weights of the others if any is not one.
 
     Parameters
@@ -114,7 +114,7 @@ def weigh(
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.labels import weigh
+    >>> from dm2l.labels._entries import apply_weights
     >>> T, entries = weigh(np.array([[1], [-1], [1]], dtype=np.int8), [1, 0, 2])
     >>> T.ravel(), entries.weights.ravel()
     (array([1, 0, 1], dtype=int8), array([1., 0., 2.]))
@@ -137,7 +137,7 @@ def weigh(
         if not T.any():
             raise ValueError("Weights are zero wherever something was observed.")
     plain = bool((weights[T != 0] == 1).all())
-    return T, None if plain else Entries.of(T, weights=weights)
+    return T, None if plain else EntryWeights.of(T, weights=weights)
 
 
 def checked_weights(
@@ -169,7 +169,7 @@ def checked_weights(
 
     Examples
     --------
-    >>> from dm2l.labels import checked_weights
+    >>> from dm2l.labels._entries import checked_weights
     >>> checked_weights("sample_weight", [1, 2], (2,))
     array([1., 2.])
     """

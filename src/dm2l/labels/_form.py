@@ -25,14 +25,14 @@ class LabelForm:
     ----------
     missing_label : scalar, default=nan
         Mark of a label that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
+    missing_as : {None, "missing", "negative"}, default=None
         What nothing stored means in a sparse ``Y`` of positives only.
     classes : array-like, default=None
         All classes of a 1-D ``y``, which needs them.
 
     Examples
     --------
-    >>> from dm2l.labels import LabelForm
+    >>> from dm2l.labels._form import LabelForm
     >>> form = LabelForm()
     >>> form.read([[1, float("nan")]]), form.read([[-1, 1]])
     (array([[1, 0]], dtype=int8), array([[-1,  1]], dtype=int8))
@@ -41,18 +41,18 @@ class LabelForm:
     """
 
     def __init__(
-        self, missing_label: Any = np.nan, absent_label: Any = None, classes: Any = None
+        self, missing_label: Any = np.nan, missing_as: Any = None, classes: Any = None
     ) -> None:
         self.missing_label = missing_label
-        self.absent_label = absent_label
+        self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
         self._labels: Labels | None = None
         self._coding: int | None = None  # what a negative was written as
 
     @classmethod
-    def resumed(cls, labels: Labels, negatives: int, missing_label: Any, absent_label: Any) -> Any:
+    def resumed(cls, labels: Labels, negatives: int, missing_label: Any, missing_as: Any) -> Any:
         """The form of labels that were read before; ``negatives`` counts the negative ones."""
-        form = cls(missing_label, absent_label, labels.classes)
+        form = cls(missing_label, missing_as, labels.classes)
         form._labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
             form._coding = labels.negative
@@ -91,14 +91,14 @@ class LabelForm:
         one_dimensional = Y is not None and np.ndim(Y) == 1
         if one_dimensional and not sp.issparse(Y):
             return self._by_classes(Y, label_mask)
-        absent = self.absent_label
+        absent = self.missing_as
         if sp.issparse(Y) and self._coding == -1 and not (Y.tocsr().data < 0).any():
             absent = "missing"  # positives only are not ambiguous among signed blocks
         return parse_labels(
             Y,
             label_mask=label_mask,
             missing_label=self.missing_label,
-            absent_label=absent,
+            missing_as=absent,
             allow_empty=True,
         )
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels._entries import Entries, Signs, weigh
+from dm2l.labels._entries import EntryWeights, Signs, apply_weights
 
 Kind = Literal["multilabel", "binary", "multiclass"]
 
@@ -75,10 +75,14 @@ class Labels:
         """Labels of which both classes were observed."""
         return np.asarray((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0))
 
-    def weigh(self, sample_weight: Any, label_weight: Any) -> tuple[Labels, Entries | None]:
+    def apply_weights(
+        self, sample_weight: Any, label_weight: Any
+    ) -> tuple[Labels, EntryWeights | None]:
         """These without entries of weight zero, and the weights of the others."""
         one_dimensional = self.kind != "multilabel"
-        T, entries = weigh(self.signs, sample_weight, label_weight, one_dimensional=one_dimensional)
+        T, entries = apply_weights(
+            self.signs, sample_weight, label_weight, one_dimensional=one_dimensional
+        )
         return self if T is self.signs else replace(self, signs=T), entries
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from dm2l.arrays import is_foreign, to_numpy
+from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l.labels._containers import check_mask, equals, is_nan, null_entries, open_container
 from dm2l.labels._entries import Signs
 from dm2l.labels._labels import Labels, column_text
@@ -24,7 +24,7 @@ _HINT = (
 
 
 def signs(
-    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, absent_label: Any = None
+    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, missing_as: Any = None
 ) -> Signs:
     """Return the sign matrix of labels in any accepted container.
 
@@ -36,7 +36,7 @@ def signs(
         True where the entry may be used.
     missing_label : scalar, default=nan
         Mark of an entry that was not observed.
-    absent_label : {None, "missing", "negative"}, default=None
+    missing_as : {None, "missing", "negative"}, default=None
         What "nothing stored" means in a sparse ``Y`` that holds positives only.
 
     Returns
@@ -47,13 +47,13 @@ def signs(
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.labels import signs
+    >>> from dm2l.labels._parsing import signs
     >>> signs([[1, 0], [np.nan, 1]])
     array([[ 1, -1],
            [ 0,  1]], dtype=int8)
     """
     return parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, absent_label=absent_label
+        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
     ).signs
 
 
@@ -62,7 +62,7 @@ def parse_labels(
     *,
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
     allow_empty: bool = False,
 ) -> Labels:
     """Validate labels and bring them into the one internal form.
@@ -77,7 +77,7 @@ def parse_labels(
         True where the entry may be used; what stands under False is never looked at.
     missing_label : scalar, default=nan
         Mark of an entry that was not observed.
-    absent_label : {None, "missing", "negative", "unlabelled"}, default=None
+    missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         What "nothing stored" means in a sparse ``Y`` that holds positives only; the sign of what
         is unlabelled is 0.
     allow_empty : bool, default=False
@@ -90,7 +90,7 @@ def parse_labels(
 
     Examples
     --------
-    >>> from dm2l.labels import parse_labels
+    >>> from dm2l.labels._parsing import parse_labels
     >>> parse_labels([[1, -1], [-1, 1]]).negative
     -1
     >>> parse_labels(["cat", "dog", "cat"]).classes
@@ -101,17 +101,17 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None: "
             "labels are needed (expected array-like of labels)."
         )
-    check_absent(absent_label, unlabelled=True)
-    if absent_label == "unlabelled":
+    check_absent(missing_as, unlabelled=True)
+    if missing_as == "unlabelled":
         if label_mask is not None:
             raise ValueError(
-                "label_mask does not go with absent_label='unlabelled': what nobody ticked counts "
+                "label_mask does not go with missing_as='unlabelled': what nobody ticked counts "
                 "as unlabelled, wherever it is."
             )
-        absent_label = "missing"  # signs are 0 there; who learns from them knows what it means
-    Y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (Y, label_mask))
+        missing_as = "missing"  # signs are 0 there; who learns from them knows what it means
+    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
-        stored = read_sparse(Y, label_mask, missing_label, absent_label, allow_empty)
+        stored = read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
         integer = np.dtype(np.int64)
         return Labels(stored.signs(), "multilabel", None, None, stored.negative, integer)
     values, null, names = open_container(Y)
@@ -147,7 +147,7 @@ def stored_labels(
     *,
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
     allow_empty: bool = False,
 ) -> StoredLabels:
     """Read labels of the contract without ever making a sparse ``Y`` dense.
@@ -160,7 +160,7 @@ def stored_labels(
         True where the entry may be used.
     missing_label : scalar, default=nan
         Mark of a hole in a dense ``Y``.
-    absent_label : {None, "missing", "negative", "unlabelled"}, default=None
+    missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         What nothing stored means in a sparse ``Y``; None: it is signed, absence is missing.
     allow_empty : bool, default=False
         Whether nothing at all may be observed.
@@ -173,14 +173,14 @@ def stored_labels(
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> from dm2l.labels import stored_labels
+    >>> from dm2l.labels._parsing import stored_labels
     >>> stored_labels(sp.csr_array([[1, -1, 0], [0, 1, 0]])).n_observed()
     array([2, 1])
     """
-    Y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (Y, label_mask))
+    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
-        return read_sparse(Y, label_mask, missing_label, absent_label, allow_empty, unlabelled=True)
-    check_absent(absent_label, unlabelled=True)
+        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty, unlabelled=True)
+    check_absent(missing_as, unlabelled=True)
     labels = parse_labels(
         Y, label_mask=label_mask, missing_label=missing_label, allow_empty=allow_empty
     )
@@ -213,11 +213,11 @@ def observed_classes(
 
     Examples
     --------
-    >>> from dm2l.labels import observed_classes
+    >>> from dm2l.labels._parsing import observed_classes
     >>> observed_classes([2.0, float("nan")])[1]
     array([ True, False])
     """
-    y, label_mask = (to_numpy(part) if is_foreign(part) else part for part in (y, label_mask))
+    y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (y, label_mask))
     values, null, _ = open_container(y)
     mask = check_mask(label_mask, values.shape)
     observed = ~(null | equals(values, missing_label)) & mask
@@ -296,15 +296,13 @@ def _refuse_value(
     trap = ""
     if isinstance(shown, str):
         trap = (
-            " dm2l.readers.read_labels(Y) makes 0/1 of yes/no, true/false, active/inactive, "
+            " dm2l.io.read_labels(Y) makes 0/1 of yes/no, true/false, active/inactive, "
             "positive/negative and +/-, and with positive= of any other two words."
         )
     elif shown == 2 and not ((values == 0) | (values == -1)).any():
-        trap = " If 2 stands for yes and 1 for no, pass dm2l.readers.read_labels(Y, positive=2)."
+        trap = " If 2 stands for yes and 1 for no, pass dm2l.io.read_labels(Y, positive=2)."
     elif shown != 2 and not infinite:
-        trap = (
-            " Of numbers on a scale dm2l.readers.read_labels(Y, cutoffs='COLUMN>=2') makes labels."
-        )
+        trap = " Of numbers on a scale dm2l.io.read_labels(Y, cutoffs='COLUMN>=2') makes labels."
     elif shown == 2:
         trap = (
             " A 2 often comes from scikit-learn's cross_val_predict, which re-encodes NaN as a "

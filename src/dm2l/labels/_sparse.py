@@ -92,12 +92,10 @@ def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[
     return np.asarray(matrix[rows, columns]).ravel()
 
 
-def check_absent(absent_label: Any, *, unlabelled: bool = False) -> None:
+def check_absent(missing_as: Any, *, unlabelled: bool = False) -> None:
     """Refuse a meaning of absence that does not exist."""
-    if absent_label is not None and absent_label not in list(_MEANINGS)[: 2 + unlabelled]:
-        raise ValueError(
-            f"absent_label must be None, {_meanings(unlabelled)}; got {absent_label!r}."
-        )
+    if missing_as is not None and missing_as not in list(_MEANINGS)[: 2 + unlabelled]:
+        raise ValueError(f"missing_as must be None, {_meanings(unlabelled)}; got {missing_as!r}.")
 
 
 def _meanings(unlabelled: bool) -> str:
@@ -109,7 +107,7 @@ def read_sparse(
     Y: Any,
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: str | None = None,
+    missing_as: str | None = None,
     allow_empty: bool = False,
     *,
     unlabelled: bool = False,
@@ -119,7 +117,7 @@ def read_sparse(
     A sparse ``label_mask`` stays sparse too. Where it is given, an absence that means "negative"
     is stored as ``-1`` under True, and everything else is missing.
     """
-    check_absent(absent_label, unlabelled=unlabelled)
+    check_absent(missing_as, unlabelled=unlabelled)
     # Through CSR, which adds up duplicates: an entry stored twice is refused whatever the format.
     Y = sp.csr_array(Y, copy=True)
     Y.sum_duplicates()
@@ -127,28 +125,28 @@ def read_sparse(
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
     columns, data = Y.indices, Y.data
     if mask is not None:
-        if absent_label == "unlabelled":
-            raise ValueError("label_mask does not go with absent_label='unlabelled'.")
+        if missing_as == "unlabelled":
+            raise ValueError("label_mask does not go with missing_as='unlabelled'.")
         if sp.issparse(mask):
             mask = sp.csr_array(mask, copy=True)
             mask.sum_duplicates()
             mask.eliminate_zeros()
         use = _entries(mask, rows, columns)
         rows, columns, data = rows[use], columns[use], data[use]
-    signed = _check_stored(rows, columns, data, missing_label, absent_label)
+    signed = _check_stored(rows, columns, data, missing_label, missing_as)
     allowed = Y.shape[0] * Y.shape[1] if mask is None else int(mask.sum())
-    certain = absent_label in ("negative", "unlabelled") and allowed
+    certain = missing_as in ("negative", "unlabelled") and allowed
     if not (allow_empty or len(data) or certain):
         raise ValueError(
             "Y has nothing observed: no entry is stored. At least one label of one row is needed; "
             "check label_mask."
         )
-    if len(data) and not signed and absent_label is None and len(data) != allowed:
+    if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
-            "Sparse Y holds positives only. Say what nothing stored means: absent_label="
+            "Sparse Y holds positives only. Say what nothing stored means: missing_as="
             f"{_meanings(unlabelled)}."
         )
-    absent = cast("Absence", absent_label or "missing")
+    absent = cast("Absence", missing_as or "missing")
     values = np.where(data == 1, 1.0, -1.0)
     stored = sp.csr_array((values, (rows, columns)), shape=Y.shape)
     if mask is not None and absent == "negative":
@@ -161,7 +159,7 @@ def _check_stored(
     columns: NDArray[Any],
     data: NDArray[Any],
     missing_label: Any,
-    absent_label: str | None,
+    missing_as: str | None,
 ) -> bool:
     """Refuse what a signed sparse ``Y`` cannot hold, and say whether it holds negatives."""
 
@@ -175,7 +173,7 @@ def _check_stored(
             f"Sparse Y stores an explicit 0 in {place(zero)}. Ordinary sparse arithmetic drops "
             "such zeros silently, so they cannot mean 'negative'. Store -1 for an observed "
             "negative and nothing for a missing label; or call Y.eliminate_zeros() and say what "
-            "absence means with absent_label='missing' or absent_label='negative'."
+            "absence means with missing_as='missing' or missing_as='negative'."
         )
     wrong = (data != 1) & (data != -1)
     if wrong.any():
@@ -191,9 +189,9 @@ def _check_stored(
             "entries and leave missing_label alone."
         )
     negative = (data == -1) if data.dtype.kind in "if" else np.zeros(len(data), dtype=bool)
-    if negative.any() and absent_label == "negative":
+    if negative.any() and missing_as == "negative":
         raise ValueError(
             f"Sparse Y stores -1 in {place(negative)}, so nothing stored already means missing; "
-            "absent_label='negative' contradicts that."
+            "missing_as='negative' contradicts that."
         )
     return bool(negative.any())

@@ -42,7 +42,8 @@ class Cooccurrence:
 
     Examples
     --------
-    >>> from dm2l.labels import Cooccurrence, signs
+    >>> from dm2l.labels import Cooccurrence
+    >>> from dm2l.labels._parsing import signs
     >>> Y = [[1, 1], [1, 1], [0, 1], [0, 0], [1, float("nan")]]
     >>> found = Cooccurrence.of(signs(Y))
     >>> found.probability.round(2).tolist(), found.count.tolist()
@@ -114,7 +115,7 @@ class Spectrum:
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.labels import Spectrum
+    >>> from dm2l.labels._structure import Spectrum
     >>> square = Spectrum((4, 2), np.array([2.0, 2.0]))
     >>> square.rank, square.nuclear_norm, square.effective_rank
     (2, 4.0, 2.0)

@@ -3,8 +3,6 @@
 from dm2l.labelstudio._backend import Backend
 from dm2l.labelstudio._config import make_config
 from dm2l.labelstudio._server import BackendServer
-from dm2l.labelstudio._server import kept_token as kept_token
-from dm2l.labelstudio._server import serve_backend as serve_backend
 from dm2l.labelstudio._session import AnnotationSession
 from dm2l.labelstudio._tasks import export_tasks, import_annotations
 

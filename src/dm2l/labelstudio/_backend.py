@@ -37,7 +37,7 @@ class Backend:
     >>> import pandas as pd
     >>> from dm2l.labelstudio import AnnotationSession, Backend, export_tasks, make_config
     >>> from dm2l.review import Journal
-    >>> from dm2l.tables import Wishes, fit_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, ["toxic"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 
 from dm2l.labelstudio._backend import Backend
-from dm2l.review import AccessError, Handler, LocalServer, Reply, json_reply
+from dm2l.review._web import AccessError, Handler, LocalServer, Reply, json_reply
 
 # Label Studio sends all tasks that want predictions at once.
 MOST_BYTES = 2**26

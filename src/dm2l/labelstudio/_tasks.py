@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.extras import require
-from dm2l.files import reading, whole_file
+from dm2l._utils.extras import require
+from dm2l._utils.files import reading, whole_file
 from dm2l.labelstudio._annotations import answers_of, prediction_of
 from dm2l.labelstudio._config import COLUMNS, Control, make_config, read_config
 from dm2l.labelstudio._session import AnnotationSession
-from dm2l.review import row_columns
+from dm2l.review._question import row_columns
 from dm2l.tables import Table, TableModel
 
 # In the data of a task: the row, and the beginning of the digest of its table.

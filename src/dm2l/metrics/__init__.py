@@ -16,7 +16,7 @@ from dm2l.metrics._at_k import (
 from dm2l.metrics._calibrated import calibrated_log_loss
 from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
-from dm2l.metrics._propensities import check_propensities, observation_weights, propensities
+from dm2l.metrics._propensities import observation_weights, propensities
 from dm2l.metrics._ranking import (
     average_precision,
     coverage,
@@ -27,13 +27,12 @@ from dm2l.metrics._ranking import (
 )
 from dm2l.metrics._skill import label_skill, two_way_ranking
 from dm2l.metrics._ticks import evaluate_ticks
-from dm2l.metrics._units import MetricValue, signs_and_scores
+from dm2l.metrics._units import MetricValue
 
 __all__ = [
     "MetricValue",
     "average_precision",
     "calibrated_log_loss",
-    "check_propensities",
     "coverage",
     "evaluate",
     "evaluate_ticks",
@@ -52,6 +51,5 @@ __all__ = [
     "propensity_scored_ndcg_at_k",
     "propensity_scored_precision_at_k",
     "ranking_loss",
-    "signs_and_scores",
     "two_way_ranking",
 ]

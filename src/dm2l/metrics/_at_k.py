@@ -41,7 +41,7 @@ def precision_at_k(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of positives among the ``k`` best observed labels of a row.
 
@@ -65,7 +65,7 @@ def precision_at_k(
         What to do with rows on which the formula divides by zero.
     return_counts : bool, default=False
         Return a :class:`MetricValue` that says how many entries and rows were used.
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`. Of a list, observed labels alone are judged.
 
     Returns
@@ -82,11 +82,11 @@ def precision_at_k(
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])
     >>> Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
-    >>> precision_at_k(Y, best, k=2, absent_label="negative")
+    >>> precision_at_k(Y, best, k=2, missing_as="negative")
     0.5
     """
     check_k(k)
-    reading = missing, label_mask, missing_label, absent_label
+    reading = missing, label_mask, missing_label, missing_as
     if rows := _rows(Y, scores, holes, rates, sample_weight, *reading):
         gained = rows.q[:, :k].mean(axis=1)
         return finish(rows.settle(gained, np.ones(len(gained)), undefined), return_counts)
@@ -110,7 +110,7 @@ def ndcg_at_k(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Discounted gain of the ``k`` best observed labels, over the most there could be.
 
@@ -124,7 +124,7 @@ def ndcg_at_k(
     Parameters
     ----------
     Y, scores, k, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`precision_at_k`.
 
     Returns
@@ -139,7 +139,7 @@ def ndcg_at_k(
     0.815465
     """
     check_k(k)
-    reading = missing, label_mask, missing_label, absent_label
+    reading = missing, label_mask, missing_label, missing_as
     if rows := _rows(Y, scores, holes, rates, sample_weight, *reading):
         gains = rows.gains(_discounts(min(k, rows.q.shape[1])))
         return finish(rows.settle(gains, rows.some_positive, undefined), return_counts)
@@ -166,7 +166,7 @@ def propensity_scored_precision_at_k(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Precision in which a positive counts for all those of its label that were not marked.
 
@@ -178,7 +178,7 @@ def propensity_scored_precision_at_k(
 
     Parameters
     ----------
-    Y, scores, k, return_counts, sample_weight, missing, label_mask, missing_label, absent_label
+    Y, scores, k, return_counts, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`precision_at_k`.
     propensities : array-like of shape (c,)
         Chance that a positive was marked: from :func:`propensities` of the *training* labels.
@@ -201,7 +201,7 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, missing_as)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     share = 1.0 / np.maximum(places.count, 1)
     gained = np.where(places.hits, gains[places.labels], 0.0).sum(axis=1) * share
@@ -224,7 +224,7 @@ def propensity_scored_ndcg_at_k(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Discounted gain in which a positive counts for all of its label that were not marked.
 
@@ -236,7 +236,7 @@ def propensity_scored_ndcg_at_k(
     Parameters
     ----------
     Y, scores, propensities, k, normalise, undefined, return_counts
-    sample_weight, missing, label_mask, missing_label, absent_label
+    sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`propensity_scored_precision_at_k`.
 
     Returns
@@ -252,7 +252,7 @@ def propensity_scored_ndcg_at_k(
     >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
     0.70981
     """
-    places = find_places(Y, scores, k, missing, label_mask, missing_label, absent_label)
+    places = find_places(Y, scores, k, missing, label_mask, missing_label, missing_as)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = _discounts(places.labels.shape[1])
     gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / discounts.sum()

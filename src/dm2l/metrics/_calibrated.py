@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._rates import Array, Holes, check_holes, observation_rates
 from dm2l.metrics._units import (
     Kind,
@@ -91,7 +91,7 @@ def calibrated_log_loss(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Log-loss of the probabilities that scores can be turned into: what scores know.
 
@@ -114,7 +114,7 @@ def calibrated_log_loss(
         As in :func:`ranking_loss`.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    sample_weight, missing, label_mask, missing_label, absent_label
+    sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -132,7 +132,7 @@ def calibrated_log_loss(
     True
     """
     check_holes(holes)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     kind: Kind = "complete" if T.all() else holes
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
 from dm2l.metrics._rates import Array, check_holes, observation_rates
 from dm2l.metrics._units import MetricValue, Undefined, tie_runs

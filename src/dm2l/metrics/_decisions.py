@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._complete import complete_rows
 from dm2l.metrics._labels import estimated_f1, estimated_hamming_loss
 from dm2l.metrics._rates import Holes
@@ -47,7 +47,7 @@ def hamming_loss(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of entries that are predicted wrongly.
 
@@ -63,7 +63,7 @@ def hamming_loss(
         There for uniformity: an entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -78,7 +78,7 @@ def hamming_loss(
     >>> hamming_loss(Y, predictions, holes="observed")  # 1 of 3
     0.3333333333333333
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
     T, positive, w = weighted_rows(T, positive, sample_weight)
     if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_hamming_loss(rows, positive), return_counts)
@@ -113,7 +113,7 @@ def f1_micro(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""F1 over all entries together.
 
@@ -124,7 +124,7 @@ def f1_micro(
     Parameters
     ----------
     Y, predictions, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of an undefined result.
@@ -140,7 +140,7 @@ def f1_micro(
     >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
     T, positive, w = weighted_rows(T, positive, sample_weight)
     if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_f1(rows, positive, undefined, macro=False), return_counts)
@@ -162,7 +162,7 @@ def f1_macro(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""F1 of each label, averaged over labels.
 
@@ -174,7 +174,7 @@ def f1_macro(
     Parameters
     ----------
     Y, predictions, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of the undefined labels.
@@ -190,7 +190,7 @@ def f1_macro(
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, absent_label)
+    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
     T, positive, w = weighted_rows(T, positive, sample_weight)
     if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
         return finish(estimated_f1(rows, positive, undefined, macro=True), return_counts)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.arrays import to_numpy
+from dm2l._utils.arrays import to_numpy
 from dm2l.metrics import _at_k, _decisions, _ranking
 from dm2l.metrics._complete import complete_rows
 from dm2l.metrics._rates import Holes
@@ -40,7 +40,7 @@ def evaluate(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
 
@@ -60,7 +60,7 @@ def evaluate(
         Names of the measures that are wanted; None for all.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with undefined rows and labels, in every metric.
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -76,7 +76,7 @@ def evaluate(
     >>> result["hamming_loss"].kind, result["hamming_loss"].n_entries
     ('estimate', 3)
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     P = S > 0 if predictions is None else predictions
     if predictions is not None and w is not None:
@@ -119,13 +119,13 @@ def label_table(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> dict[str, NDArray[Any]]:
     """Counts, AUC and F1 of each label, nan where a label cannot be judged.
 
     Parameters
     ----------
-    Y, scores, predictions, missing, label_mask, missing_label, absent_label
+    Y, scores, predictions, missing, label_mask, missing_label, missing_as
         As in :func:`evaluate`.
 
     Returns
@@ -142,7 +142,7 @@ def label_table(
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     P = S > 0 if predictions is None else signs_and_scores(T, predictions, missing_label=0)[1] > 0
     o = _ranking._order(T.T, S.T)
     both = (o.n_positive > 0) & (o.n_negative > 0)

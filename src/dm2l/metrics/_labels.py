@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._calibrated import standard_error
 from dm2l.metrics._complete import CompleteRows
 from dm2l.metrics._rates import Array

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import StoredLabels, stored_labels
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._parsing import stored_labels
+from dm2l.labels._sparse import StoredLabels
 from dm2l.metrics._units import Missing, check_missing, signs_and_scores
 
 Array = NDArray[np.float64]
@@ -71,26 +72,26 @@ def find_places(
     missing: Missing,
     label_mask: Any,
     missing_label: Any,
-    absent_label: Any,
+    missing_as: Any,
 ) -> Places:
     """The first ``k`` places by all scores, or by a list of the best labels."""
     check_k(k)
     if not isinstance(scores, tuple):
-        T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+        T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
         order = np.argsort(np.where(T != 0, -S, np.inf), axis=1, kind="stable")[:, :k]
         truth = StoredLabels(sp.csr_array(T.astype(np.float64)), "missing", dense=True)
         return Places(order, np.take_along_axis(T, order, axis=1), truth)
     check_missing(missing)
-    if absent_label == "unlabelled":
+    if missing_as == "unlabelled":
         raise ValueError(
-            "absent_label='unlabelled' is a way to learn; a metric has to count absence as "
+            "missing_as='unlabelled' is a way to learn; a metric has to count absence as "
             "'missing' or as 'negative'."
         )
     truth = stored_labels(
         Y,
         label_mask=label_mask,
         missing_label=missing_label,
-        absent_label=absent_label,
+        missing_as=missing_as,
         allow_empty=True,
     )
     n, c = truth.signed.shape

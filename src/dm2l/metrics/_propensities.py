@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import signs, stored_labels
+from dm2l._utils.arrays import to_numpy
+from dm2l._utils.parameters import check_number
+from dm2l.labels._parsing import signs, stored_labels
 from dm2l.metrics._rates import LOWEST, observation_rates
-from dm2l.parameters import check_number
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def propensities(
     *,
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> Array:
     r"""Chance that a positive of each label was marked, by how often the label was.
 
@@ -39,7 +39,7 @@ def propensities(
         Training labels of the contract; only observed positives count.
     a, b : float, default=0.55, 1.5
         Constants of the curve.
-    label_mask, missing_label, absent_label
+    label_mask, missing_label, missing_as
         As in :func:`dm2l.labels.parse_labels`; a sparse ``Y`` of positives needs none of them here.
 
     Returns
@@ -64,10 +64,10 @@ def propensities(
     for name, value in (("a", a), ("b", b)):
         if not 0 <= value < np.inf:
             raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    if sp.issparse(Y) and absent_label is None:
-        absent_label = "missing"  # what absence means makes no difference to the positives
+    if sp.issparse(Y) and missing_as is None:
+        missing_as = "missing"  # what absence means makes no difference to the positives
     labels = stored_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, absent_label=absent_label
+        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
     )
     n = labels.signed.shape[0]
     if n < 3:
@@ -85,7 +85,7 @@ def observation_weights(
     return_effective: bool = False,
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> Any:
     r"""Weights that make observed entries stand for all: ``label_weight`` of a fit.
 
@@ -107,7 +107,7 @@ def observation_weights(
         Lower rates count as this one: no entry stands for more than fifty.
     return_effective : bool, default=False
         Whether to return the effective sizes as well.
-    label_mask, missing_label, absent_label
+    label_mask, missing_label, missing_as
         As in :func:`dm2l.labels.parse_labels`.
 
     Returns
@@ -131,7 +131,7 @@ def observation_weights(
     array([1.8 , 2.67])
     """
     check_number("lowest", lowest, positive=True)
-    marks = {"missing_label": missing_label, "absent_label": absent_label}
+    marks = {"missing_label": missing_label, "missing_as": missing_as}
     T = signs(Y, label_mask=label_mask, **marks)
     if callable(rates):
         rates = rates(X)
@@ -159,7 +159,7 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
 
     Examples
     --------
-    >>> from dm2l.metrics import check_propensities
+    >>> from dm2l.metrics._propensities import check_propensities
     >>> check_propensities([0.5, 1], 2)
     array([0.5, 1. ])
     """

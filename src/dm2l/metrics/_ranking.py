@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._complete import complete_rows
 from dm2l.metrics._labels import estimated_label_auc, weighted_label_auc
 from dm2l.metrics._rates import Holes
@@ -93,7 +93,7 @@ def ranking_loss(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
 
@@ -126,7 +126,7 @@ def ranking_loss(
         What rows count for, >= 0. Rates that the mask shows are those of all rows alike.
     missing : {"ignore", "error"}, default="ignore"
         Whether an entry that was not observed may be, or is refused.
-    label_mask, missing_label, absent_label
+    label_mask, missing_label, missing_as
         As in :func:`dm2l.labels.parse_labels`.
 
     Returns
@@ -141,7 +141,7 @@ def ranking_loss(
     0.5
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     fill = 0.0 if convention == "sklearn" else None
     if rows := complete_rows(T, S, holes, rates, w):
@@ -167,7 +167,7 @@ def average_precision(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Average precision of each row's ranking of labels (the paper's Ap).
 
@@ -182,7 +182,7 @@ def average_precision(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -197,7 +197,7 @@ def average_precision(
     0.75
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     fill = 1.0 if convention == "sklearn" else None
     published = convention == "published"
@@ -231,7 +231,7 @@ def coverage(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
 
@@ -243,7 +243,7 @@ def coverage(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -260,7 +260,7 @@ def coverage(
     1.5
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     published = convention == "published"
     offset = 0.0 if convention == "sklearn" else 1.0
@@ -295,7 +295,7 @@ def instance_auc(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each row, averaged over rows.
 
@@ -310,7 +310,7 @@ def instance_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -325,7 +325,7 @@ def instance_auc(
     0.75
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     nan = float("nan") if convention == "sklearn" else None
     if rows := complete_rows(T, S, holes, rates, w):
@@ -357,7 +357,7 @@ def label_auc(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each label, averaged over labels (macro).
 
@@ -370,7 +370,7 @@ def label_auc(
     Parameters
     ----------
     Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`; the units are labels.
 
     Returns
@@ -385,7 +385,7 @@ def label_auc(
     1.0
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     fill = float("nan") if convention == "sklearn" else None
     if rows := complete_rows(T, S, holes, rates, w):
@@ -410,7 +410,7 @@ def one_error(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of rows in which a negative label reaches the highest score.
 
@@ -421,7 +421,7 @@ def one_error(
     Parameters
     ----------
     Y, scores, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -435,7 +435,7 @@ def one_error(
     >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     if rows := complete_rows(T, S, holes, rates, w):
         right = np.where(rows.ties[0] == 0, rows.q, 1.0).prod(axis=1)

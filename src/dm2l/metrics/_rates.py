@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import Signs
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]
 Holes = Literal["estimate", "observed"]

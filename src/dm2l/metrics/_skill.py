@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.metrics._labels import weighted_label_auc
 from dm2l.metrics._ranking import average_precision
 from dm2l.metrics._rates import Array, Holes, check_holes
@@ -33,7 +33,7 @@ def label_skill(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""How well scores tell labels: half by their values, half by their ranks, over labels.
 
@@ -57,7 +57,7 @@ def label_skill(
     holes : {"estimate", "observed"}, default="estimate"
         Makes no difference: what is compared lies within a label, whose observed entries stand for
         the others.
-    sample_weight, missing, label_mask, missing_label, absent_label
+    sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -72,7 +72,7 @@ def label_skill(
     >>> round(label_skill([[1, 0], [0, 1], [0, 0]], [[0.9, 0.1], [0.8, 0.3], [0.1, 0.2]]), 3)
     0.866
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     check_holes(holes)
     told, say = _by_label(T, S, w)
@@ -91,7 +91,7 @@ def two_way_ranking(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""How scores rank the labels of a row and the rows of a label: what searches go by.
 
@@ -104,7 +104,7 @@ def two_way_ranking(
     Parameters
     ----------
     Y, scores, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, absent_label
+    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
         As in :func:`ranking_loss`.
 
     Returns
@@ -119,7 +119,7 @@ def two_way_ranking(
     >>> two_way_ranking([[1, 0], [0, 1], [0, 0]], [[0.9, 0.1], [0.1, 0.9], [0.1, 0.1]])
     1.0
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, absent_label)
+    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
     T, S, w = weighted_rows(T, S, sample_weight)
     rows: Any = average_precision(
         T, S, return_counts=True, holes=holes, rates=rates, sample_weight=w, missing_label=0

@@ -70,7 +70,7 @@ def evaluate_ticks(
     True
     """
     absent = "missing" if hasattr(Y, "tocsr") else None
-    T, S = signs_and_scores(Y, scores, missing_label=missing_label, absent_label=absent)
+    T, S = signs_and_scores(Y, scores, missing_label=missing_label, missing_as=absent)
     P = S > 0 if predictions is None else np.asarray(predictions) > 0
     ticks = T > 0
     n, c = T.shape

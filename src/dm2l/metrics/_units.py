@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import Signs, checked_weights, parse_labels, refuse_shuffled
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._containers import refuse_shuffled
+from dm2l.labels._entries import Signs, checked_weights
+from dm2l.labels._parsing import parse_labels
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None
@@ -51,7 +53,7 @@ def signs_and_scores(
     missing: Missing = "ignore",
     label_mask: Any = None,
     missing_label: Any = np.nan,
-    absent_label: Any = None,
+    missing_as: Any = None,
     *,
     what: str = "scores",
 ) -> tuple[Signs, NDArray[np.float64]]:
@@ -65,7 +67,7 @@ def signs_and_scores(
         A finite number for every entry.
     missing : {"ignore", "error"}, default="ignore"
         Whether an entry that was not observed is left out, or refused.
-    label_mask, missing_label, absent_label
+    label_mask, missing_label, missing_as
         As in :func:`dm2l.labels.parse_labels`.
     what : str, default="scores"
         What the scores are called in messages.
@@ -77,7 +79,7 @@ def signs_and_scores(
 
     Examples
     --------
-    >>> from dm2l.metrics import signs_and_scores
+    >>> from dm2l.metrics._units import signs_and_scores
     >>> signs_and_scores([[1, float("nan")]], [[0.9, 0.1]])[0]
     array([[1, 0]], dtype=int8)
     """
@@ -85,7 +87,7 @@ def signs_and_scores(
         # One label, not classes: a test fold may well hold a single class of it.
         Y = _column(Y)
         label_mask = None if label_mask is None else to_numpy(label_mask)[:, None]
-    if absent_label == "unlabelled":
+    if missing_as == "unlabelled":
         raise ValueError(
             "Where what is not ticked may be positive, this measure needs negatives that nobody "
             "wrote down. dm2l.metrics.evaluate_ticks gives what ticks alone can tell."
@@ -96,7 +98,7 @@ def signs_and_scores(
             Y,
             label_mask=label_mask,
             missing_label=missing_label,
-            absent_label=absent_label,
+            missing_as=missing_as,
             allow_empty=True,
         )
     if labels.kind != "multilabel":

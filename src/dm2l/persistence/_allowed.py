@@ -56,7 +56,7 @@ Kernels
   random_state: none | int | RandomState
   verbose: int
 
-DM2LClassifier dm2l.classifier : Classifier Estimator
+DM2LClassifier dm2l._classifier : Classifier Estimator
   include Norms
   include Kernels
   include Labelled
@@ -74,7 +74,7 @@ DM2LClassifier dm2l.classifier : Classifier Estimator
   approximation_error_?: float
   _gathered? _evidence?: plain
 
-DM2LClassifierCV dm2l.search._search : Classifier Estimator
+DM2LClassifierCV dm2l._search._search : Classifier Estimator
   lambda_ds alphas gammas scoring cv missing_label class_prior: plain | Splitter
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
     | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
@@ -142,7 +142,7 @@ GLOCALClassifier dm2l.baselines._glocal : Classifier Estimator
   fit_intercept published: bool
   random_state: none | int | RandomState
 
-OneVsRestMasked dm2l.baselines._one_vs_rest : Classifier Estimator
+MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest : Classifier Estimator
   include Labelled
   estimator: Estimator
   n_jobs: none | -256..256
@@ -151,7 +151,7 @@ OneVsRestMasked dm2l.baselines._one_vs_rest : Classifier Estimator
   estimators_: [c: none | Estimator]
   _columns: [none | i[*] | b[*]]
 
-HolesAreNegatives dm2l.baselines._filling : Estimator
+ZeroFillClassifier dm2l.baselines._filling : Estimator
   estimator: Estimator
   fitted
   n_features_in_?: =d
@@ -175,7 +175,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
   _absent_target: number
   _dense: bool
 
-AutoClassifier dm2l.auto._classifier : Classifier Estimator
+AutoClassifier dm2l._auto._classifier : Classifier Estimator
   include Labelled
   effort: str
   categorical_features: plain
@@ -194,16 +194,16 @@ AutoClassifier dm2l.auto._classifier : Classifier Estimator
   held_out_?: F[*,c]
   held_out_folds_?: i[*]
 
-Columns dm2l.auto._columns
+Columns dm2l._auto._columns
   categories: [none | [none | str | number]]
 
-Features dm2l.auto._features
+Features dm2l._auto._features
   median centre scale: f[d]
   levels: i8[d]
   holes: i8[*]
   bits: bool
 
-Stack dm2l.auto._stack
+Stack dm2l._auto._stack
   shares: b[m]
   common: f[m]
   centre scale slope offset weights: f[m,c]
@@ -217,10 +217,10 @@ Labels dm2l.labels._labels
   negative: -1..0
   dtype: dtype
 
-Later dm2l.coupling._later
+Later dm2l.completion._later
   value: Coupling<c> | Calibrator<c>
 
-Calibrator dm2l.calibration
+Calibrator dm2l.completion._calibration
   method: 'sigmoid' | 'isotonic'
   rates: F[c]
   fitted_labels: b[c]
@@ -228,24 +228,24 @@ Calibrator dm2l.calibration
   lengths?: i8[k]
   scores? probabilities?: f8[n]
 
-Coupling dm2l.coupling._estimator
+Coupling dm2l.completion._estimator
   covariance: DenseCovariance<c> | FactorCovariance<c>
   combiner: Combiner<c>
-  promise: Promise
+  promise: ErrorRateBound
   threshold: none | number
   borders: F[c]
   rates: f[c]
   rows: none | TrainingRows
 
-DenseCovariance dm2l.coupling._covariance
+DenseCovariance dm2l.completion._covariance
   S: f[c,c]
   precision-:
 
-FactorCovariance dm2l.coupling._covariance
+FactorCovariance dm2l.completion._covariance
   L: f[c,*]
   psi: f[c]
 
-Combiner dm2l.coupling._combine
+Combiner dm2l.completion._combine
   labels: bool
   fitted
   with_labels_: bool
@@ -253,24 +253,24 @@ Combiner dm2l.coupling._combine
   centre_ scale_: f[3,c]
   weights_: f[c,w]
 
-Promise dm2l.coupling._promise
+ErrorRateBound dm2l.completion._error_rate
   n: i[2]
   confidence: f[2,k]
   count: i[2,k]
 
-TrainingRows dm2l.coupling._rows
+TrainingRows dm2l.completion._rows
   digests: u8[n]
   starts: i8[*]
   labels: i4[e]
   signs: i1[e]
   scores: f4[e]
 
-Kernel dm2l.kernels._kernel
+Kernel dm2l._solvers.kernels._kernel
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
     | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
   gamma degree coef0: number
 
-FourierMap dm2l.kernels._fourier
+FourierMap dm2l._solvers.kernels._fourier
   gamma: number
   n_components: int
   random_state: none | int | RandomState

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dm2l.files import FAULTS, whole_file
+from dm2l._utils.files import FAULTS, whole_file
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from dm2l.arrays import home, like
+from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError
 from dm2l.persistence._reading import Foreign, Function, Record, Trusted
 from dm2l.persistence._schema import Entry
@@ -51,7 +51,7 @@ class Builder:
 
     def _make(self, value: Record | Trusted | Foreign) -> Any:
         if isinstance(value, Foreign):
-            return value.array if self._target is None else like(value.array, self._target)
+            return value.array if self._target is None else asarray_like(value.array, self._target)
         if isinstance(value, Trusted):
             return _trusted(value.name, self.build(value.parts))
         state = {name: self.build(part) for name, part in value.state.items()}
@@ -63,7 +63,7 @@ class Builder:
                 "another version of scikit-learn or dm2l. Fit the model again."
             )
         if state.get("_home", "numpy") != "numpy":
-            state["_home"] = home(self._target)
+            state["_home"] = device_name(self._target)
         requests = state.pop("_metadata_request", None)
         made = BUILDERS.get(value.entry.name, _plain)(cls, state)
         if requests is not None:

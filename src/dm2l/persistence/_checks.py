@@ -388,7 +388,7 @@ CHECKS: dict[str, Callable[[Any], Wrong]] = {
     "MLLRCClassifier": _labelled,
     "GLOCALClassifier": _labelled,
     "ExtremeDM2LClassifier": _labelled,
-    "OneVsRestMasked": _one_vs_rest,
+    "MaskedOneVsRestClassifier": _one_vs_rest,
     "AutoClassifier": _auto,
     "Combiner": _combiner,
     "Coupling": _coupling,

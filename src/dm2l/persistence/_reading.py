@@ -21,7 +21,7 @@ from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._checks import CHECKS
 from dm2l.persistence._schema import Alternative, Entry, Spec, entries, parse
-from dm2l.sparse_input import sparse_from_parts
+from dm2l._utils.sparse_input import sparse_from_parts
 
 Json = Any
 MAX_DEPTH = 64

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dm2l.arrays import home, is_foreign, to_numpy
+from dm2l._utils.arrays import device_name, is_non_numpy, to_numpy
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._building import named, state_of
 from dm2l.persistence._reading import FUNCTIONS, MAX_DEPTH, Json
@@ -43,7 +43,7 @@ class Writer:
             return self._scalar(value, place)
         if isinstance(value, type):
             return self._other(value, place, depth, inside)
-        if is_foreign(value) or type(value) in (np.ndarray, np.memmap):
+        if is_non_numpy(value) or type(value) in (np.ndarray, np.memmap):
             return self._array(value, place, depth, inside)
         if type(value) is list:
             items = enumerate(value)
@@ -78,8 +78,8 @@ class Writer:
         name = f"arrays/{len(self.arrays)}.npy"
         self.arrays[name] = array
         node = {"kind": "array", "member": name}
-        if is_foreign(value):
-            node["library"] = home(value)
+        if is_non_numpy(value):
+            node["library"] = device_name(value)
         self._seen[id(value)] = value, node
         return node
 

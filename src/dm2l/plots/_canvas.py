@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.extras import require
-from dm2l.labels import Signs, parse_labels
-from dm2l.plots.panels import FONT, SMALL_FONT, WIDTH
+from dm2l._utils.extras import require
+from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import parse_labels
+from dm2l.plots._panels import FONT, SMALL_FONT, WIDTH
 
 Numbers = NDArray[np.float64]
 
@@ -97,11 +98,11 @@ def read_labels(
     label_names: Sequence[str] | None,
     label_mask: Any,
     missing_label: Any,
-    absent_label: str | None,
+    missing_as: str | None,
 ) -> tuple[Signs, list[str]]:
     """Signs of labels in any container of the contract, and names of the columns."""
     labels = parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, absent_label=absent_label
+        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
     )
     names: Any = label_names
     if names is None and labels.classes is not None:

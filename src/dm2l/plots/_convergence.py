@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
-from dm2l.plots.panels import series_styles
+from dm2l.plots._panels import series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

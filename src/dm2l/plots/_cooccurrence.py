@@ -21,7 +21,7 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
-from dm2l.plots.panels import FONT, SMALL_FONT, series_styles
+from dm2l.plots._panels import FONT, SMALL_FONT, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ class CooccurrenceDisplay:
         *,
         label_mask: Any = None,
         missing_label: Any = np.nan,
-        absent_label: str | None = None,
+        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         min_rows: int = 10,
         min_probability: float = 0.9,
@@ -111,7 +111,7 @@ class CooccurrenceDisplay:
         ----------
         Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
             Labels with holes; two labels or more.
-        label_mask, missing_label, absent_label
+        label_mask, missing_label, missing_as
             As in :func:`dm2l.labels.parse_labels`.
         label_names : sequence of str, default=None
             None: those of the data frame, or y0, y1, ...
@@ -127,7 +127,7 @@ class CooccurrenceDisplay:
         CooccurrenceDisplay
             Drawn.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
         if T.shape[1] < 2 or max_labels < 2:
             raise ValueError(
                 f"Co-occurrence needs two labels or more, got {T.shape[1]} and "

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from dm2l.extras import require
+from dm2l._utils.extras import require
 from dm2l.plots._canvas import Numbers
-from dm2l.plots.diagrams import critical_difference_diagram
-from dm2l.plots.ranks import average_ranks, friedman, nemenyi_critical_difference
+from dm2l.plots._diagrams import critical_difference_diagram
+from dm2l.plots._ranks import average_ranks, friedman, nemenyi_critical_difference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

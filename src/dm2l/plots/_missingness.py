@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels import Signs
+from dm2l.labels._entries import Signs
 from dm2l.plots._canvas import (
     LINE,
     Numbers,
@@ -21,7 +21,7 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
-from dm2l.plots.panels import COLOURS, FONT
+from dm2l.plots._panels import COLOURS, FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ class MissingnessDisplay:
         *,
         label_mask: Any = None,
         missing_label: Any = np.nan,
-        absent_label: str | None = None,
+        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         sort: Literal["pattern"] | None = "pattern",
         max_rows: int = 500,
@@ -102,7 +102,7 @@ class MissingnessDisplay:
         ----------
         Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
             Labels with holes.
-        label_mask, missing_label, absent_label
+        label_mask, missing_label, missing_as
             As in :func:`dm2l.labels.parse_labels`.
         label_names : sequence of str, default=None
             None: those of the data frame, or y0, y1, ...
@@ -123,7 +123,7 @@ class MissingnessDisplay:
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
         if max_rows < 1:
             raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
-        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
         order = np.arange(len(T)) if sort is None else _like_with_like(T)
         if len(T) > max_rows:
             # The middles of max_rows equal parts.

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
-from dm2l.plots.panels import FONT, LABELS, WIDTH, series_styles
+from dm2l.plots._panels import FONT, LABELS, WIDTH, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

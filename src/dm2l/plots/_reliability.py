@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from dm2l.arrays import to_numpy
-from dm2l.metrics import signs_and_scores
+from dm2l._utils.arrays import to_numpy
+from dm2l.metrics._units import signs_and_scores
 from dm2l.plots._canvas import Numbers, axes_above, axes_or_new, legend, tidy
-from dm2l.plots.panels import COLOURS, series_styles
+from dm2l.plots._panels import COLOURS, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ class ReliabilityDisplay:
         *,
         label_mask: Any = None,
         missing_label: Any = np.nan,
-        absent_label: str | None = None,
+        missing_as: str | None = None,
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
         confidence: float = 0.95,
@@ -107,7 +107,7 @@ class ReliabilityDisplay:
             Labels with holes.
         probabilities : array-like of shape (n_rows, n_labels)
             From ``predict_proba``.
-        label_mask, missing_label, absent_label
+        label_mask, missing_label, missing_as
             As in :func:`dm2l.labels.parse_labels`.
         n_bins : int, default=10
             Bins, of which empty ones are left out.
@@ -132,7 +132,7 @@ class ReliabilityDisplay:
             "ignore",
             label_mask,
             missing_label,
-            absent_label,
+            missing_as,
             what="probabilities",
         )
         if P.size and not (P.min() >= 0 and P.max() <= 1):
@@ -209,7 +209,7 @@ class ReliabilityDisplay:
             to_numpy(probabilities),
             label_mask=label_mask,
             missing_label=getattr(estimator, "missing_label", np.nan),
-            absent_label=getattr(estimator, "absent_label", None),
+            missing_as=getattr(estimator, "missing_as", None),
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **options,

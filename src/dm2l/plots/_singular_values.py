@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from dm2l.arrays import to_numpy
-from dm2l.labels import Signs, Spectrum
-from dm2l.metrics import signs_and_scores
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._entries import Signs
+from dm2l.labels._structure import Spectrum
+from dm2l.metrics._units import signs_and_scores
 from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
-from dm2l.plots.panels import COLOURS, series_styles
+from dm2l.plots._panels import COLOURS, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ class SingularValuesDisplay:
         *,
         label_mask: Any = None,
         missing_label: Any = np.nan,
-        absent_label: str | None = None,
+        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **options: Any,
@@ -107,7 +108,7 @@ class SingularValuesDisplay:
         ----------
         Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
             Labels; holes add to their rank.
-        label_mask, missing_label, absent_label
+        label_mask, missing_label, missing_as
             As in :func:`dm2l.labels.parse_labels`.
         label_names : sequence of str, default=None
             None: those of the data frame, or y0, y1, ...
@@ -119,7 +120,7 @@ class SingularValuesDisplay:
         SingularValuesDisplay
             Drawn.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
 
     @classmethod
@@ -130,7 +131,7 @@ class SingularValuesDisplay:
         *,
         label_mask: Any = None,
         missing_label: Any = np.nan,
-        absent_label: str | None = None,
+        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **options: Any,
@@ -143,7 +144,7 @@ class SingularValuesDisplay:
             Labels with holes. An entry that is missing puts its row in no group.
         scores : array-like of shape (n_rows, n_labels)
             From ``decision_function``.
-        label_mask, missing_label, absent_label, label_names
+        label_mask, missing_label, missing_as, label_names
             As in :meth:`from_labels`.
         ax, **options
             As in :meth:`plot`.
@@ -153,7 +154,7 @@ class SingularValuesDisplay:
         SingularValuesDisplay
             Drawn.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, absent_label)
+        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
         T, scores = signs_and_scores(T, scores, missing_label=0)
         return cls._of(scores, T, names).plot(ax, **options)
 
@@ -189,7 +190,7 @@ class SingularValuesDisplay:
             to_numpy(estimator.decision_function(X)),
             label_mask=label_mask,
             missing_label=getattr(estimator, "missing_label", np.nan),
-            absent_label=getattr(estimator, "absent_label", None),
+            missing_as=getattr(estimator, "missing_as", None),
             ax=ax,
             **options,
         )

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.review._question import Belief
-from dm2l.tables import Table, TableModel, column_weights, row_values, table_values
+from dm2l.tables import Table, TableModel
+from dm2l.tables._explanation import column_weights
+from dm2l.tables._suggestion import row_values, table_values
 
 Labels = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.readers.csv_file import TEXT
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.unpacking import form, unpacked_name
+from dm2l.io._csv_file import TEXT
+from dm2l.io._parquet_file import PARQUET
+from dm2l.io._unpacking import form, unpacked_name
 from dm2l.review._journal import table_digest
 from dm2l.tables import Completion, Table, write_completion
 

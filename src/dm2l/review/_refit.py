@@ -13,17 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
-from dm2l.tables import (
-    Table,
-    TableModel,
-    Wishes,
-    changes,
-    fit_pipeline,
-    intervals,
-    keep_back,
-    measure_pipeline,
-    score_correlation,
-)
+from dm2l.tables import FitOptions, Table, TableModel
+from dm2l.tables._measures import changes, intervals, keep_back, measure_pipeline
+from dm2l.tables._model import score_correlation
+from dm2l.tables._settings import fit_pipeline
 
 # Share of the observed labels that is kept back, and how often.
 KEPT_BACK, REPETITIONS = 0.2, 3
@@ -81,14 +74,14 @@ class Refit:
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
         if settings is None:  # the automatic estimator, whose quick effort takes seconds
-            self.wishes = Wishes(effort="quick", seed=classifier.random_state)
+            self.wishes = FitOptions(effort="quick", seed=classifier.random_state)
         else:
-            self.wishes = Wishes(
+            self.wishes = FitOptions(
                 kernel=settings.kernel,
                 lambda_d=settings.lambda_d,
                 alpha=settings.alpha,
                 calibration=classifier.calibration,
-                folds=getattr(classifier.cv, "n_splits", Wishes.folds),
+                folds=getattr(classifier.cv, "n_splits", FitOptions.folds),
                 seed=classifier.random_state,
             )
         self._kept_back: list[tuple[Labels, Labels]] = []

@@ -14,7 +14,7 @@ from dm2l.review._export import export_name
 from dm2l.review._refit import Quality
 from dm2l.review._session import ReviewSession
 from dm2l.review._web import Reply, json_reply
-from dm2l.tables import MEASURES
+from dm2l.tables._measures import MEASURES
 
 _PAGE = {
     "": ("page.html", "text/html; charset=utf-8"),

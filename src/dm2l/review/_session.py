@@ -70,7 +70,7 @@ class ReviewSession:
     >>> from pathlib import Path
     >>> import pandas as pd
     >>> from dm2l.review import Journal, ReviewSession
-    >>> from dm2l.tables import Wishes, fit_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")

@@ -12,7 +12,7 @@ from socketserver import TCPServer
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from dm2l.tables import plain_values
+from dm2l.tables._output import plain_values
 
 # Names of this machine's own interface, and what a browser calls them.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}

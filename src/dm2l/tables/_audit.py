@@ -69,7 +69,7 @@ def audit_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, audit_table, fit_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(140)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(140)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(140)]
@@ -85,7 +85,7 @@ def audit_table(
     X = model.pipeline[:-1].transform(inputs)
     unread = model.unread(inputs)
     Y = np.where(unread[:, None], np.nan, table.Y)
-    found = model.classifier.doubtful(X, Y, training=training)
+    found = model.classifier.find_label_errors(X, Y, training=training)
     # Where blanks are doubted, those of rows that could not be read are among them.
     first = np.flatnonzero(~unread[found.row])[:top]
     return Audit(

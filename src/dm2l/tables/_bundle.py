@@ -13,17 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from dm2l.auto import AutoClassifier
-from dm2l.classifier import DM2LClassifier
-from dm2l.extras import require
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._classifier import DM2LClassifier
+from dm2l._utils.extras import require
+from dm2l.io._words import Words, by_label
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
-from dm2l.readers.words import Words, by_label
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
 from dm2l.tables._preparation import typed_frame
-from dm2l.tables._settings import Settings
+from dm2l.tables._settings import Hyperparameters
 
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
@@ -52,7 +52,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, fit_table, load_bundle, save_bundle, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, load_bundle, save_bundle, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
@@ -147,7 +147,7 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
         uses=None if uses is None else [ColumnUse(**use) for use in uses],
         feature_names=record["feature_names"],
         label_names=record["label_names"],
-        settings=None if record["settings"] is None else Settings(**record["settings"]),
+        settings=None if record["settings"] is None else Hyperparameters(**record["settings"]),
         correlation=record["correlation"],
         estimate=None
         if estimate is None

@@ -70,7 +70,7 @@ class Completion:
 
 
 def complete_table(
-    model: TableModel, table: Table, margin: float = MARGIN, *, max_wrong: float | None = None
+    model: TableModel, table: Table, margin: float = MARGIN, *, max_error_rate: float | None = None
 ) -> Completion:
     """Decide the holes of a table by its features and by what each row already knows.
 
@@ -85,7 +85,7 @@ def complete_table(
         A table with the columns and the labels of the model, read with the model's label names.
     margin : float, default=0.2
         Entries whose probability is this close to one half are worth a look.
-    max_wrong : float, default=None
+    max_error_rate : float, default=None
         Fill only as many holes as keep the expected share of wrong ones among the filled at or
         below this, and leave the others, which are then those worth a look.
 
@@ -97,7 +97,7 @@ def complete_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, complete_table, fit_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, complete_table, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
@@ -111,28 +111,28 @@ def complete_table(
     """
     model.check_labels(table)
     inputs, warnings = model.inputs(table)
-    found = model.fill(inputs, table.Y, max_wrong)
+    found = model.fill(inputs, table.Y, max_error_rate)
     holes = np.isnan(table.Y)
     untold = holes & ~learnt(model.classifier)
     left, p = found.left | untold, np.where(untold, np.nan, found.probabilities)
     near = holes & (np.abs(p - 0.5) <= margin)
-    if max_wrong is not None and holes.any() and left[holes].all():
-        least = model.least_wrong(inputs, table.Y)
-        warnings = [*warnings, _out_of_reach(max_wrong, least)]
+    if max_error_rate is not None and holes.any() and left[holes].all():
+        least = model.lowest_error_rate(inputs, table.Y)
+        warnings = [*warnings, _out_of_reach(max_error_rate, least)]
     return Completion(
         label_names=table.label_names,
         holes=holes,
         positive=found.positive & ~untold,
-        look=near if max_wrong is None else left,
+        look=near if max_error_rate is None else left,
         probabilities=p,
         warnings=[*warnings, *completion_warnings(model.classifier, table.label_names, holes)],
-        left=left if left.any() or max_wrong is not None else None,
+        left=left if left.any() or max_error_rate is not None else None,
         expected_wrong=found.expected_wrong,
     )
 
 
-def _out_of_reach(max_wrong: float, least: float) -> str:
-    nothing = f"no hole can be filled with at most {100 * max_wrong:.4g}% wrong answers"
+def _out_of_reach(max_error_rate: float, least: float) -> str:
+    nothing = f"no hole can be filled with at most {100 * max_error_rate:.4g}% wrong answers"
     if least >= 1:
         return nothing
     # Rounded up: what is said can be asked for.

@@ -26,7 +26,7 @@ from dm2l.tables._measures import (
 )
 from dm2l.tables._model import fill_holes
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
+from dm2l.tables._settings import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._table import Table
 
 # The first two are one fit: with and without what the row's known labels say about its holes.
@@ -78,7 +78,7 @@ class TableEvaluation:
     methods: dict[str, dict[str, Interval]]
     gains: dict[str, dict[str, Interval]]
     labels: list[LabelQuality]
-    settings: list[Settings | None]
+    settings: list[Hyperparameters | None]
 
     def _repr_html_(self) -> str:
         rows: list[list[Cell]] = []
@@ -104,7 +104,7 @@ class TableEvaluation:
 
 def evaluate_table(
     table: Table,
-    wishes: Wishes | None = None,
+    wishes: FitOptions | None = None,
     *,
     hide: float = 0.2,
     repetitions: int = 5,
@@ -146,7 +146,7 @@ def evaluate_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, evaluate_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, evaluate_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
@@ -157,7 +157,7 @@ def evaluate_table(
     >>> found.n_hidden
     15
     """
-    wishes = Wishes() if wishes is None else wishes
+    wishes = FitOptions() if wishes is None else wishes
     if not 0 < hide < 1:
         raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
     inputs, uses, observed = table_inputs(table, kinds, drop, groups)

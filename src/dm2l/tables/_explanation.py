@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
-from dm2l.auto import AutoClassifier
-from dm2l.readers.columns import ColumnRequestError
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._utils.arrays import to_numpy
+from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._flips import by_flipping, two_valued
 from dm2l.tables._model import TableModel
 from dm2l.tables._settings import Tell
@@ -79,7 +79,7 @@ def explain_model(
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, explain_model, fit_table, table_from_frame
+    >>> from dm2l.tables import FitOptions, explain_model, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l.extras import require
-from dm2l.files import whole_file
-from dm2l.readers import write_npz
-from dm2l.readers.cells import Record, plain, raw, records
-from dm2l.readers.columns import LOOK, PROBABILITY
-from dm2l.readers.csv_file import TEXT
-from dm2l.readers.cutoffs import cutoffs_of
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.unpacking import form
-from dm2l.readers.words import Marks, as_number, commonest_pair, with_point
-from dm2l.readers.xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
+from dm2l._utils.extras import require
+from dm2l._utils.files import whole_file
+from dm2l.io import write_npz
+from dm2l.io._columns import LOOK, PROBABILITY
+from dm2l.io._csv_file import TEXT
+from dm2l.io._cutoffs import cutoffs_of
+from dm2l.io._parquet_file import PARQUET
+from dm2l.io._unpacking import form
+from dm2l.io._words import Marks, as_number, commonest_pair, with_point
+from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
+from dm2l.io.cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import to_numpy
+from dm2l._utils.arrays import to_numpy
 from dm2l.tables._settings import Tell
 
 Floats = NDArray[np.float64]

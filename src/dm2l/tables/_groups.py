@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import numbered
+from dm2l._utils.arrays import factorize
+from dm2l._utils.extras import require
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
-from dm2l.extras import require
-from dm2l.readers.columns import ColumnRequestError
+from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._kinds import ColumnUse, as_text
 from dm2l.tables._table import Table
 
@@ -39,17 +39,17 @@ def row_groups(
     if column is not None:
         values = as_text(table.frame[column])
         # Rows of which nothing is known belong to no others.
-        return numbered([text or row for row, text in enumerate(values)])
+        return factorize([text or row for row, text in enumerate(values)])
     if not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
             raise ValueError(f"groups has shape {values.shape}; the table has {table.n_rows} rows.")
-        return numbered(values.tolist())
+        return factorize(values.tolist())
     if groups == DUPLICATES:
         return duplicates(inputs, uses)
     molecules = [use.name for use in uses or () if use.kind == "smiles"]
     if groups == SCAFFOLD and molecules:
-        return numbered(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
+        return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
     what = (
         "it has no SMILES to take scaffolds of" if groups == SCAFFOLD else "it has no such column"
     )
@@ -69,4 +69,4 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> Groups:
             bits = duplicate_groups(MorganFingerprints().fit_transform(inputs[use.name]))
             frame = frame.assign(**{use.name: bits})
     hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
-    return numbered(hashes.tolist())
+    return factorize(hashes.tolist())

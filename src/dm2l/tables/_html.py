@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from dm2l.files import printable
+from dm2l._utils.files import printable
 
 YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
 # Rows of a table; of more, the rest is counted.

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
-from dm2l.labels import Cooccurrence, Implication, Spectrum
-from dm2l.readers.words import tick_or_truth
+from dm2l.io._words import tick_or_truth
+from dm2l.labels import Cooccurrence, Implication
+from dm2l.labels._structure import Spectrum
 from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, check_told, column_kinds
@@ -268,7 +269,8 @@ def _leaning_warnings(counts: Sequence[LabelCount]) -> list[str]:
     return [
         f"{len(leaning)} of {len(counts)} labels say yes more often than no and are mostly blank "
         f"({_some(leaning)}). If a yes was noted where it was seen and a no hardly ever, known "
-        "labels are not like the blanks, answers say yes too often and --max-wrong does not hold: "
+        "labels are not like the blanks, answers say yes too often and --max-error-rate does "
+        "not hold: "
         "take `fit --blank unlabelled`"
     ]
 

@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dm2l._utils.extras import require
 from dm2l.chemistry import ABSENT, has_rdkit, readable
-from dm2l.extras import require
-from dm2l.readers.columns import (
-    ColumnRequestError,
-    added_columns,
-    check_distinct,
-    match_columns,
-)
-from dm2l.readers.words import HOLES, are_codes, tick_or_truth, truth, with_point
+from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
+from dm2l.io._words import HOLES, are_codes, tick_or_truth, truth, with_point
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
@@ -106,7 +101,7 @@ def column_kinds(
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import column_kinds
+    >>> from dm2l.tables._kinds import column_kinds
     >>> frame = pd.DataFrame(
     ...     {
     ...         "id": ["a1", "a2", "a3"],

@@ -13,13 +13,13 @@ from scipy.special import logit
 from scipy.stats import t
 from sklearn.metrics import average_precision_score
 
-from dm2l.auto import label_auc, label_table, on_new_rows
+from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l.labels import ConstantLabelWarning
-from dm2l.masks import hide_per_label
 from dm2l.metrics import evaluate, evaluate_ticks
 from dm2l.model_selection import Interval, corrected_t_interval
+from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._settings import Tell, Wishes, fit_pipeline, take
+from dm2l.tables._settings import FitOptions, Tell, fit_pipeline, take
 
 # (key, in words, whether higher is better)
 MEASURES = (
@@ -144,7 +144,7 @@ def keep_back(
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
     whole[whole < 0] = np.nan
-    _, kept = hide_per_label(whole, 1 - share, return_mask=True, random_state=seed)
+    _, kept = simulate_per_label(whole, 1 - share, return_mask=True, random_state=seed)
     stays = kept[groups]
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
@@ -184,7 +184,7 @@ def estimate_rows(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
     Y: NDArray[np.float64],
-    wishes: Wishes,
+    wishes: FitOptions,
     folds: int,
     label_names: Sequence[str],
     groups: NDArray[np.intp] | None = None,

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.arrays import take_rows
-from dm2l.auto import AutoClassifier
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._utils.arrays import take_rows
+from dm2l.io._columns import LabelNames
+from dm2l.io._words import Words
 from dm2l.labels import ConstantLabelWarning
-from dm2l.readers.columns import LabelNames
-from dm2l.readers.words import Words
 from dm2l.tables._groups import row_groups
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import Estimate, estimate_held_out, estimate_rows
@@ -28,7 +28,7 @@ from dm2l.tables._preparation import (
     unread_rows,
 )
 from dm2l.tables._reading import read_table
-from dm2l.tables._settings import Settings, Tell, Wishes, check_learnable, fit_pipeline
+from dm2l.tables._settings import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._table import Table, made_up_names
 from dm2l.tables._unlearnt import fit_warnings, learnt
 
@@ -99,7 +99,7 @@ class TableModel:
     uses: list[ColumnUse] | None
     feature_names: list[str]
     label_names: list[str]
-    settings: Settings | None
+    settings: Hyperparameters | None
     correlation: NDArray[np.float64]
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
@@ -174,18 +174,20 @@ class TableModel:
         """Rows of what :meth:`inputs` has returned that have no molecule, and get no answer."""
         return unread_rows(inputs, self.uses)
 
-    def least_wrong(self, inputs: Any, Y: NDArray[np.float64]) -> float:
-        """The smallest ``max_wrong`` with which :meth:`fill` would fill anything."""
-        return least_wrong(self.classifier, self.pipeline[:-1].transform(inputs), Y)
+    def lowest_error_rate(self, inputs: Any, Y: NDArray[np.float64]) -> float:
+        """The smallest ``max_error_rate`` with which :meth:`fill` would fill anything."""
+        return lowest_error_rate(self.classifier, self.pipeline[:-1].transform(inputs), Y)
 
-    def fill(self, inputs: Any, Y: NDArray[np.float64], max_wrong: float | None = None) -> Filled:
+    def fill(
+        self, inputs: Any, Y: NDArray[np.float64], max_error_rate: float | None = None
+    ) -> Filled:
         """Fill the holes of ``Y``, rows of which are those of what :meth:`inputs` has returned.
 
         The known labels of a row have a say in its holes, if the model was fitted with coupling.
         Holes of rows without a molecule are left.
         """
         X, unread = self.pipeline[:-1].transform(inputs), self.unread(inputs)
-        found = fill_holes(self.classifier, X, Y, max_wrong)
+        found = fill_holes(self.classifier, X, Y, max_error_rate)
         if not unread.any():
             return found
         holes = unread[:, None] & np.isnan(Y)
@@ -193,7 +195,7 @@ class TableModel:
         return Filled(p, found.positive & ~holes, found.left | holes, found.expected_wrong)
 
 
-def least_wrong(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
+def lowest_error_rate(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
     """The smallest share of wrong answers with which any hole of ``Y`` could be filled."""
     p = np.array(classifier.complete(X, Y, method="predict_proba"))
     positive = np.asarray(classifier.complete(X, Y)) == 1
@@ -202,22 +204,22 @@ def least_wrong(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
 
 
 def fill_holes(
-    classifier: Any, X: Any, Y: NDArray[np.float64], max_wrong: float | None = None
+    classifier: Any, X: Any, Y: NDArray[np.float64], max_error_rate: float | None = None
 ) -> Filled:
     """Fill the holes of ``Y`` from prepared features and the known labels of each row."""
-    if max_wrong is not None and getattr(classifier, "absent_label", None) == "unlabelled":
+    if max_error_rate is not None and getattr(classifier, "missing_as", None) == "unlabelled":
         raise ValueError(
             "A bound on wrong answers takes known labels that are like the blanks, by which wrong "
             "ones are counted. This model was fitted with --blank unlabelled: what is known there "
             "was ticked because it is a yes. Complete without the bound; the probabilities say "
             "how sure each answer is."
         )
-    if max_wrong is not None and not hasattr(classifier, "label_covariance_"):
+    if max_error_rate is not None and not hasattr(classifier, "label_covariance_"):
         raise ValueError(
             "A bound on wrong answers takes a model that couples labels, which this one does not: "
             "fit it again with this version of dm2l."
         )
-    filled, filling = classifier.complete(X, Y, max_wrong=max_wrong, return_filling=True)
+    filled, filling = classifier.complete(X, Y, max_error_rate=max_error_rate, return_summary=True)
     p = np.array(classifier.complete(X, Y, method="predict_proba"))
     return Filled(
         p,
@@ -229,7 +231,7 @@ def fill_holes(
 
 def fit_table(
     table: Table,
-    wishes: Wishes | None = None,
+    wishes: FitOptions | None = None,
     *,
     kinds: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
@@ -271,7 +273,7 @@ def fit_table(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from dm2l.tables import Wishes, fit_table, read_table
+    >>> from dm2l.tables import FitOptions, fit_table, read_table
     >>> rows = [
     ...     f"{i % 7},{'gas' if i % 2 else 'solid'},{i % 2},{'' if i % 3 else 1 - i % 2}"
     ...     for i in range(60)
@@ -289,7 +291,7 @@ def fit_table(
     >>> model.estimate.values["label_auc"].mean
     1.0
     """
-    wishes = Wishes() if wishes is None else wishes
+    wishes = FitOptions() if wishes is None else wishes
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; say which with labels=.")
     check_learnable(table.Y, str(table.path), ticks=wishes.ticks)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.extras import require
-from dm2l.files import whole_file
-from dm2l.readers.csv_file import TEXT
-from dm2l.readers.parquet_file import PARQUET
-from dm2l.readers.xlsx_file import EXCEL, write_sheet
+from dm2l._utils.extras import require
+from dm2l._utils.files import whole_file
+from dm2l.io._csv_file import TEXT
+from dm2l.io._parquet_file import PARQUET
+from dm2l.io._xlsx_file import EXCEL, write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")

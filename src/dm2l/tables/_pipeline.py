@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.auto import AutoClassifier
+from dm2l._auto._classifier import AutoClassifier
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import (
     codes_of,
@@ -55,7 +55,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import TableColumns
+    >>> from dm2l.tables._pipeline import TableColumns
     >>> frame = pd.DataFrame({"mass": ["1.5", "n.d.", "3"], "phase": ["gas", "solid", "gas"]})
     >>> columns = TableColumns(kinds={"mass": "numeric"})
     >>> import warnings

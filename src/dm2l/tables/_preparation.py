@@ -14,9 +14,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from dm2l._utils.extras import require
 from dm2l.chemistry import MorganFingerprints
-from dm2l.extras import require
-from dm2l.readers.words import as_number
+from dm2l.io._words import as_number
 from dm2l.tables._groups import group_column
 from dm2l.tables._kinds import (
     ColumnUse,

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from dm2l.extras import require
-from dm2l.files import printable
+from dm2l._utils.extras import require
+from dm2l._utils.files import printable
 from dm2l.tables._settings import Tell
 
 
@@ -32,7 +32,8 @@ def progress(console: Any = None) -> Iterator[Tell]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, fit_table, progress, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
+    >>> from dm2l.tables._progress import progress
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, ["toxic"])

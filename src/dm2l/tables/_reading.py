@@ -10,15 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l.extras import require
-from dm2l.files import damaged
-from dm2l.readers import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.readers.columns import check_distinct, choose_labels, fits, labels_without
-from dm2l.readers.csv_file import TEXT, CsvFile
-from dm2l.readers.parquet_file import PARQUET, read_frame
-from dm2l.readers.unpacking import form, open_unpacked
-from dm2l.readers.words import listed
-from dm2l.readers.xlsx_file import EXCEL, read_sheet
+from dm2l._utils.extras import require
+from dm2l._utils.files import damaged
+from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
+from dm2l.io._columns import check_distinct, choose_labels, fits, labels_without
+from dm2l.io._csv_file import TEXT, CsvFile
+from dm2l.io._parquet_file import PARQUET, read_frame
+from dm2l.io._unpacking import form, open_unpacked
+from dm2l.io._words import listed
+from dm2l.io._xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
@@ -56,9 +56,9 @@ def read_table(
     missing : scalar or iterable, default=()
         Further marks of a label that was not observed; blanks, ``?`` and NA always are.
     positive : scalar, list or mapping, default=None
-        What a positive label is called, as in :func:`dm2l.readers.read_csv`.
+        What a positive label is called, as in :func:`dm2l.io.read_csv`.
     cutoffs : str or list of str, default=()
-        Numbers from which on a label is a yes, as in :func:`dm2l.readers.read_csv`.
+        Numbers from which on a label is a yes, as in :func:`dm2l.io.read_csv`.
     written : mapping of str to tuple of str, default=None
         Yes and no of labels with a positive value, as another table has written them.
     as_text : collection of str, default=()

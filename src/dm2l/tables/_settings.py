@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from dm2l.auto import AutoClassifier
-from dm2l.classifier import DM2LClassifier
-from dm2l.extras import require
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._classifier import DM2LClassifier
+from dm2l._search._search import DM2LClassifierCV, usual_scoring
+from dm2l._utils.extras import require
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import MultilabelKFold
-from dm2l.search import DM2LClassifierCV, usual_scoring
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
 
@@ -30,7 +30,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FitOptions:
     """What the caller has fixed, and how the rest is chosen.
 
     Attributes
@@ -106,7 +106,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Hyperparameters:
     """The settings of a model and their mean score in the search, None if there was none."""
 
     kernel: str
@@ -114,7 +114,9 @@ class Settings:
     alpha: float
     score: float | None
 
-    def model(self, wishes: Wishes, Y: NDArray[np.float64], groups: Any = None) -> DM2LClassifier:
+    def model(
+        self, wishes: FitOptions, Y: NDArray[np.float64], groups: Any = None
+    ) -> DM2LClassifier:
         """The estimator, to be fitted."""
         return DM2LClassifier(
             self.lambda_d,
@@ -123,7 +125,7 @@ class Settings:
             calibration=wishes.calibration,
             coupling=wishes.coupling,
             cv=wishes.splitter(Y, groups),
-            absent_label="unlabelled" if wishes.ticks else None,
+            missing_as="unlabelled" if wishes.ticks else None,
             random_state=wishes.seed,
             **_approximation(self.kernel, len(Y)),
         )
@@ -156,8 +158,8 @@ def check_learnable(Y: NDArray[np.float64], where: str, *, ticks: bool = False) 
 
 
 def choose_settings(
-    X: Any, Y: NDArray[np.float64], wishes: Wishes, tell: Tell | None = None, groups: Any = None
-) -> Settings:
+    X: Any, Y: NDArray[np.float64], wishes: FitOptions, tell: Tell | None = None, groups: Any = None
+) -> Hyperparameters:
     """Search what is not fixed, on prepared features.
 
     The kernel is the one whose masked ridge (``lambda_d = 0``) does better, which is much cheaper
@@ -172,7 +174,7 @@ def choose_settings(
         alphas, lambdas = alphas or [1.0], (0.0,) if wishes.lambda_d is None else lambdas
     kernels = wishes.kernels
 
-    def search(kernel: str, lambda_ds: Sequence[float]) -> Settings:
+    def search(kernel: str, lambda_ds: Sequence[float]) -> Hyperparameters:
         if tell is not None:
             tell(f"searching settings of the {kernel} model")
         result = DM2LClassifierCV(
@@ -182,15 +184,15 @@ def choose_settings(
             scoring=wishes.metric(Y),
             **_approximation(kernel, len(Y), search=True),
             cv=wishes.splitter(Y, groups),
-            absent_label="unlabelled" if wishes.ticks else None,
+            missing_as="unlabelled" if wishes.ticks else None,
             refit=False,
             random_state=wishes.seed,
         ).fit(X, Y)
-        return Settings(kernel, result.lambda_d_, result.alpha_, result.best_score_)
+        return Hyperparameters(kernel, result.lambda_d_, result.alpha_, result.best_score_)
 
     if len(kernels) == 1:
         if alphas is not None and len(lambdas) == 1:
-            return Settings(kernels[0], lambdas[0], alphas[0], None)
+            return Hyperparameters(kernels[0], lambdas[0], alphas[0], None)
         return search(kernels[0], lambdas)
     ridges = [search(kernel, [0.0]) for kernel in kernels]
     best = max(ridges, key=lambda found: -np.inf if found.score is None else found.score)
@@ -201,12 +203,12 @@ def fit_pipeline(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
     Y: NDArray[np.float64],
-    wishes: Wishes,
+    wishes: FitOptions,
     *,
     label_names: Sequence[str] | None = None,
     groups: NDArray[np.intp] | None = None,
     tell: Tell | None = None,
-) -> tuple[Pipeline, Settings | None]:
+) -> tuple[Pipeline, Hyperparameters | None]:
     """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen.
 
     The settings are None where the automatic estimator has chosen: they are many, and its own.
@@ -232,9 +234,9 @@ def fit_pipeline(
 
 
 def _automatic(
-    wishes: Wishes, Y: NDArray[np.float64], codes: list[int], groups: Any, tell: Tell | None
+    wishes: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any, tell: Tell | None
 ) -> Any:
-    usual = groups is None and wishes.folds == Wishes.folds
+    usual = groups is None and wishes.folds == FitOptions.folds
     model = AutoClassifier(
         wishes.effort,
         categorical_features=codes or None,

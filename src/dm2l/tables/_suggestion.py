@@ -3,8 +3,8 @@ r"""Which holes a person should answer first.
 The value of an answer to the hole of row :math:`i` in label :math:`k` is the number of mistakes
 that it is expected to spare, of three kinds. The hole itself would be filled wrongly with
 probability :math:`\min(p_{ik}, 1 - p_{ik})`. The other holes of the row are believed otherwise
-once it is known (:func:`dm2l.coupling.row_gains`), as far as such promises come true on known
-entries (:func:`dm2l.coupling.trust`). And the model learns: for ridge on the observed rows
+once it is known (:func:`dm2l.completion.row_gains`), as far as such promises come true on known
+entries (:func:`dm2l.completion.trust`). And the model learns: for ridge on the observed rows
 :math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`,
 :math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
 :math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by
@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import randomized_svd
 
-from dm2l.arrays import to_numpy
-from dm2l.auto import AutoClassifier
-from dm2l.coupling import condition, row_gains, trust
-from dm2l.features import ridge_value
-from dm2l.kernels import NystroemMap
+from dm2l._auto._classifier import AutoClassifier
+from dm2l._solvers.features import ridge_value
+from dm2l._solvers.kernels._nystroem import NystroemMap
+from dm2l._utils.arrays import to_numpy
+from dm2l.completion._condition import condition
+from dm2l.completion._value import row_gains, trust
 from dm2l.tables._model import TableModel, fill_holes
 from dm2l.tables._table import Table
 
@@ -149,7 +150,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, fit_table, suggest_entries, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, suggest_entries, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
@@ -198,7 +199,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
     Examples
     --------
     >>> import pandas as pd
-    >>> from dm2l.tables import Wishes, fit_table, suggest_rows, table_from_frame
+    >>> from dm2l.tables import FitOptions, fit_table, suggest_rows, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]

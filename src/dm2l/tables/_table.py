@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.files import DataFileError
-from dm2l.readers.columns import check_distinct, choose_labels
-from dm2l.readers.words import LabelReader, Words
+from dm2l._utils.files import DataFileError
+from dm2l.io._columns import check_distinct, choose_labels
+from dm2l.io._words import LabelReader, Words
 
 
 @dataclass

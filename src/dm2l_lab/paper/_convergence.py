@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.classifier import DM2LClassifier
-from dm2l.labels import Signs, signs
+from dm2l._classifier import DM2LClassifier
+from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import signs
 
 __all__ = ["Convergence", "Course", "convergence"]
 
@@ -129,7 +130,7 @@ def convergence(
             f"and {max_iter!r}."
         )
     if "published" in solvers:
-        marks = {name: getattr(estimator, name) for name in ("missing_label", "absent_label")}
+        marks = {name: getattr(estimator, name) for name in ("missing_label", "missing_as")}
         _check_common_objective(estimator, signs(Y, label_mask=label_mask, **marks))
     settings = estimator.get_params(deep=False) | {"verbose": 10, "tol": tol, "warm_start": False}
     courses = {

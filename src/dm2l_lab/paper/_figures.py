@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dm2l.plots.panels import (
+from dm2l.plots._panels import (
     COLOURS,
     PARAMETERS,
     Frame,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dm2l.labels import Spectrum, parse_labels
+from dm2l.labels._parsing import parse_labels
+from dm2l.labels._structure import Spectrum
 
 __all__ = ["LabelRanks", "label_ranks"]
 
@@ -53,7 +54,7 @@ def label_ranks(
     label_names : sequence of str, default=None
         Names of the labels; None takes those of the data frame, or numbers.
     **reading
-        ``label_mask``, ``missing_label``, ``absent_label`` of :func:`dm2l.labels.parse_labels`.
+        ``label_mask``, ``missing_label``, ``missing_as`` of :func:`dm2l.labels.parse_labels`.
 
     Returns
     -------

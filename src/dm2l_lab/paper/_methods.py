@@ -9,15 +9,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l._search._staging import StagedSearch
 from dm2l.baselines import (
     GLOCALClassifier,
-    HolesAreNegatives,
     LEMLClassifier,
     LSMLClassifier,
     MLLRCClassifier,
+    ZeroFillClassifier,
 )
 from dm2l.model_selection import MultilabelKFold, get_metric
-from dm2l.search import StagedSearch
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._scaling import UnitVarianceScaler
 from dm2l_lab._settings import Method
@@ -203,7 +203,7 @@ def our_methods(*, coarse: bool = False) -> tuple[Method, ...]:
         ),
         Method(
             "holes are negatives",
-            HolesAreNegatives(_dm2l((0.0,), linear)),
+            ZeroFillClassifier(_dm2l((0.0,), linear)),
             note="ridge on labels in which every hole was filled with 'no'",
             follows_x=True,
         ),

@@ -14,8 +14,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
 from dm2l import metrics
-from dm2l.labels import ConstantLabelWarning, parse_labels, signs
-from dm2l.search import DM2LClassifierCV
+from dm2l._search._search import DM2LClassifierCV
+from dm2l.labels import ConstantLabelWarning
+from dm2l.labels._parsing import parse_labels, signs
 from dm2l_lab._published import PAPER_METRICS as METRICS
 
 __all__ = ["Sensitivity", "sensitivity"]

@@ -13,8 +13,8 @@ from typing import Any
 import click
 import numpy as np
 
-from dm2l.files import whole_file
-from dm2l.labels import Spectrum
+from dm2l._utils.files import whole_file
+from dm2l.labels._structure import Spectrum
 from dm2l_lab._circumstances import machine, versions
 from dm2l_lab.paper._convergence import Convergence, Course
 from dm2l_lab.paper._label_ranks import LabelRanks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l.classifier import DM2LClassifier
+from dm2l._classifier import DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l_lab import Method, Protocol, UnitVarianceScaler
 from dm2l_lab._cell import draw

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dm2l.plots.ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
+from dm2l.plots._ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
 from dm2l_lab._published import Measure
 from dm2l_lab._statistics import PairedComparison, pairwise_wilcoxon
 from dm2l_lab._tables import ROUNDING, ResultTable

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dm2l.plots.diagrams import critical_difference_diagram
+from dm2l.plots._diagrams import critical_difference_diagram
 from dm2l_lab import Protocol, Store
 from dm2l_lab._figures import comparison_figure, rate_figure, time_figure
 from dm2l_lab._results import read_results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dm2l.plots.ranks import nemenyi_critical_difference
+from dm2l.plots._ranks import nemenyi_critical_difference
 from dm2l_lab._published import PAPER_MEASURES
 from dm2l_lab._tables import ResultTable
 from dm2l_lab.report._blocks import PAPER_BLOCKS, PAPER_CONSTANT, PAPER_METHODS, BlockStatistics

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dm2l.files import whole_file
+from dm2l._utils.files import whole_file
 from dm2l_lab._protocol import Protocol
 from dm2l_lab._results import Results, read_results
 from dm2l_lab._store import Store

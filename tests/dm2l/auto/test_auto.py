@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l.auto import _classifier, _effort, _leaderboard, _parts, _tuning
-from dm2l.baselines import OneVsRestMasked
+from dm2l._auto import _classifier, _effort, _leaderboard, _parts, _tuning
+from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold
@@ -59,7 +59,7 @@ def test_parts_that_bring_nothing_are_given_up_after_two_folds(data, monkeypatch
             return super().fit(X, y)
 
     part = _parts.Part(
-        "noise", "loud", OneVsRestMasked(Noise(strategy="stratified", random_state=0))
+        "noise", "loud", MaskedOneVsRestClassifier(Noise(strategy="stratified", random_state=0))
     )
     noise = _parts.Candidate("noise", 0.0, 1.0, lambda: [part])
     usual = _parts.candidates
@@ -227,7 +227,7 @@ def test_doubts_about_training_rows_go_by_held_out_scores(few_trees):
     wrong = np.argsort(-np.abs(X[:, 0]))[:3]
     Y[wrong, 0] = 1 - Y[wrong, 0]
     model = AutoClassifier(random_state=0).fit(X, Y)
-    found = model.doubtful(X, Y)
+    found = model.find_label_errors(X, Y)
     assert set(zip(found.row[:3], found.label[:3], strict=True)) == {(row, 0) for row in wrong}
 
 

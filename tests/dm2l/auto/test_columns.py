@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from dm2l.auto import Columns, Features
+from dm2l._auto._columns import Columns
+from dm2l._auto._features import Features
 
 FRAME = pd.DataFrame(
     {

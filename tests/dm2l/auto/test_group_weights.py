@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from dm2l import AutoClassifier
-from dm2l.auto import Stack, _classifier, _leaderboard
-from dm2l.auto._groups import WITHIN, says
-from dm2l.auto._quality import cross_fitted, log_loss
+from dm2l._auto import _classifier, _leaderboard
+from dm2l._auto._groups import WITHIN, says
+from dm2l._auto._quality import cross_fitted, log_loss
+from dm2l._auto._stack import Stack
 from dm2l.datasets import duplicate_groups, make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dm2l.auto._logistic import Entries, Held, fit_held
+from dm2l._auto._logistic import Entries, Held, fit_held
 
 
 def problem(seed, m, c, n, useless=False):

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dm2l.auto import Stack, _stack
+from dm2l._auto import _stack
+from dm2l._auto._stack import Stack
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dm2l.auto._tuning import LAMBDAS, Sample, ridge_settings, skill, with_norms
+from dm2l._auto._tuning import LAMBDAS, Sample, ridge_settings, skill, with_norms
+from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_skill
-from dm2l.search import DM2LClassifierCV
 
 
 def test_labels_of_one_class_alone_judge_all_settings_alike():

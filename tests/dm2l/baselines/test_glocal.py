@@ -16,11 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import dm2l_oracles as oracle
+from dm2l._solvers.features import Features
 from dm2l.baselines import GLOCALClassifier
 from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, steepest_descent
 from dm2l.baselines._linear import weighted_grams
 from dm2l.datasets import make_missing_multilabel
-from dm2l.features import Features
 
 laws = settings(max_examples=80, deadline=None, derandomize=True)
 # lambda, lambda1 (local), lambda2 (global), lambda3 (V), lambda4 (U), lambda5 (W).

@@ -17,7 +17,7 @@ import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LEMLClassifier
 from dm2l.baselines._leml import InputFactor, LabelFactor, Loss, trust_region_newton
-from dm2l.baselines._linear import FilledTargets, Inputs, weighted_grams
+from dm2l.baselines._linear import ImputedTargets, Inputs, weighted_grams
 
 CODINGS = [("squared", holes) for holes in ("ignore", "neutral", "negative")]
 CODINGS += [("logistic", "ignore"), ("squared_hinge", "ignore")]
@@ -71,7 +71,7 @@ def input_factor(name, holes, sparse, centre, seed=0):
     rng = np.random.default_rng(seed)
     H, b = rng.standard_normal((4, 3)), rng.standard_normal(4)
     given = sp.csr_matrix(X) if sparse else X
-    factor = InputFactor(Inputs(given, centre), FilledTargets(T, holes), Loss(name), 0.7, H, b)
+    factor = InputFactor(Inputs(given, centre), ImputedTargets(T, holes), Loss(name), 0.7, H, b)
     return factor, (X - X.mean(axis=0) if centre else X, T, H, b), rng
 
 
@@ -121,7 +121,7 @@ def test_a_refused_point_leaves_the_products_of_the_input_factor_where_they_were
 
 def label_factor(name, intercept, seed=0, C=0.8):
     X, T = baseline.draw_rows(seed, 40, 3, 4, 0.6)
-    return LabelFactor(X, FilledTargets(T, "ignore"), Loss(name), C, intercept), X, T
+    return LabelFactor(X, ImputedTargets(T, "ignore"), Loss(name), C, intercept), X, T
 
 
 @pytest.mark.parametrize("name", baseline.LOSSES)
@@ -228,7 +228,7 @@ def test_label_factor_is_minimised_from_any_start(name, intercept, start):
 
 def test_squared_hinge_is_minimised_from_where_it_has_no_curvature():
     X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    targets = FilledTargets(np.sign(X).astype(np.int8), "ignore")
+    targets = ImputedTargets(np.sign(X).astype(np.int8), "ignore")
     factor = LabelFactor(X, targets, Loss("squared_hinge"), 1.0, True)
     start = np.array([[50.0, 0.0]])
     assert factor.values(start) == pytest.approx(0.5 * 50**2)  # no entry has a loss there
@@ -713,7 +713,7 @@ def test_newton_steps_for_H_never_ascend_from_the_point_they_start_at(name):
         _, T = baseline.draw_rows(seed, 12, 3, 4, 0.8)
         Z = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-1, 3, 3)
         visited.append([])
-        Watched(Z, FilledTargets(T, "ignore"), Loss(name), 10.0, True).minimise(np.zeros((4, 4)))
+        Watched(Z, ImputedTargets(T, "ignore"), Loss(name), 10.0, True).minimise(np.zeros((4, 4)))
     rises = [np.diff(points, axis=0).max() for points in visited if len(points) > 1]
     assert max(map(len, visited)) > 5  # steps that had to be halved among them
     scale = max(points[0].max() for points in visited)

@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LSMLClassifier
-from dm2l.baselines._linear import FilledTargets, Inputs, ridge
-from dm2l.baselines._lsml import (
-    Lsml,
-    label_laplacian,
-    nonnegative_threshold,
-    soft_threshold,
-)
+from dm2l.baselines._linear import ImputedTargets, Inputs, ridge
+from dm2l.baselines._lsml import Lsml, label_laplacian, nonnegative_threshold, soft_threshold
 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
 TALL, WIDE = (14, 3, 4), (8, 12, 4)
@@ -516,7 +511,9 @@ def test_holes_are_negatives_or_neutral():
 
 def test_targets_follow_their_coding():
     T = np.array([[1, -1], [0, 1]], dtype=np.int8)
-    ignore, neutral, negative = (FilledTargets(T, how) for how in ("ignore", "neutral", "negative"))
+    ignore, neutral, negative = (
+        ImputedTargets(T, how) for how in ("ignore", "neutral", "negative")
+    )
     np.testing.assert_array_equal(ignore.values, T)
     np.testing.assert_array_equal(neutral.values, T)
     np.testing.assert_array_equal(negative.values, [[1, 0], [0, 1]])
@@ -535,7 +532,7 @@ def test_targets_follow_their_coding():
 def test_the_ridge_of_the_start_is_dense_least_squares(shape, intercept, shift):
     X, T = oracle.draw_problem(8, *shape)
     X = X + shift * intercept
-    W, b = ridge(X, FilledTargets(T, "ignore"), 0.8, intercept)
+    W, b = ridge(X, ImputedTargets(T, "ignore"), 0.8, intercept)
     expected_W, expected_b = oracle.masked_ridge(X, T, 0.8, intercept)
     np.testing.assert_allclose(W, expected_W, atol=1e-7)
     np.testing.assert_allclose(X @ W + b, X @ expected_W + expected_b, atol=1e-7)

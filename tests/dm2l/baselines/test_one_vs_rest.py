@@ -1,4 +1,4 @@
-"""OneVsRestMasked: scikit-learn's estimators on the observed rows of each label, and no more."""
+"""MaskedOneVsRestClassifier: scikit-learn's estimators on the observed rows of each label."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l import ConstantLabelWarning
-from dm2l.baselines import OneVsRestMasked
-from dm2l.calibration import best_f1_thresholds, plain_probability
+from dm2l.baselines import MaskedOneVsRestClassifier
+from dm2l.completion._calibration import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels import signs
+from dm2l.labels._parsing import signs
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer
 from fussy import Fussy
 
@@ -106,7 +106,7 @@ LOOPS = {
 def test_scores_are_those_of_a_loop_over_labels_on_observed_rows(data, estimator, score, targets):
     X, Y, _ = data
     expected = by_hand(estimator, X, Y, X, score, targets)
-    model = OneVsRestMasked(estimator).fit(X, Y)
+    model = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(X), expected)
     np.testing.assert_array_equal(model.predict(X), expected > 0)
     assert 0.05 < np.mean(expected > 0) < 0.95
@@ -116,10 +116,10 @@ def test_nan_in_X_reaches_an_estimator_that_takes_it(data):
     X, Y, _ = data
     X[np.random.default_rng(0).uniform(size=X.shape) < 0.2] = np.nan
     inner = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5, random_state=0)
-    model = OneVsRestMasked(inner).fit(X, Y)
+    model = MaskedOneVsRestClassifier(inner).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(X), by_hand(inner, X, Y, X, decision))
     with pytest.raises(ValueError, match="Input X contains NaN") as error:
-        OneVsRestMasked(LogisticRegression()).fit(X, Y)
+        MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
     n = int((~np.isnan(Y[:, 0])).sum())
     assert error.value.__notes__ == [f"while fitting label 'y0' on {n} observed rows"]
 
@@ -129,7 +129,7 @@ def test_nan_in_X_reaches_an_estimator_that_takes_it(data):
 )
 def test_the_number_of_jobs_does_not_change_the_model(data, estimator):
     X, Y, _ = data
-    one, two = (OneVsRestMasked(estimator, n_jobs=n).fit(X, Y) for n in (1, 2))
+    one, two = (MaskedOneVsRestClassifier(estimator, n_jobs=n).fit(X, Y) for n in (1, 2))
     np.testing.assert_array_equal(two.decision_function(X), one.decision_function(X))
     np.testing.assert_array_equal(two.predict_proba(X), one.predict_proba(X))
 
@@ -138,8 +138,10 @@ def test_an_estimator_that_overwrites_its_X_spoils_neither_the_next_label_nor_ou
     X, _, truth = data
     X += 5
     before = X.copy()
-    expected = OneVsRestMasked(LinearRegression()).fit(X, truth).decision_function(X)
-    found = OneVsRestMasked(LinearRegression(copy_X=False)).fit(X, truth).decision_function(X)
+    expected = MaskedOneVsRestClassifier(LinearRegression()).fit(X, truth).decision_function(X)
+    found = (
+        MaskedOneVsRestClassifier(LinearRegression(copy_X=False)).fit(X, truth).decision_function(X)
+    )
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_array_equal(X, before)
 
@@ -147,7 +149,7 @@ def test_an_estimator_that_overwrites_its_X_spoils_neither_the_next_label_nor_ou
 def test_the_estimator_passed_in_is_never_fitted(data):
     X, Y, _ = data
     inner = LogisticRegression()
-    model = OneVsRestMasked(inner).fit(X, Y)
+    model = MaskedOneVsRestClassifier(inner).fit(X, Y)
     assert model.estimator is inner
     with pytest.raises(NotFittedError):
         check_is_fitted(inner)
@@ -184,7 +186,9 @@ TEXTS = {
 )
 def test_texts_go_through_a_pipeline_whatever_holds_them(documents, container, options):
     texts, Y, truth = documents
-    model = OneVsRestMasked(make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)), **options)
+    model = MaskedOneVsRestClassifier(
+        make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)), **options
+    )
     model.fit(container(texts), Y)
     np.testing.assert_array_equal(model.predict(container(texts)), truth)
     np.testing.assert_array_equal(model.complete(container(texts), Y), truth)
@@ -197,13 +201,13 @@ def test_dicts_go_through_a_pipeline(documents):
     texts, Y, truth = documents
     X = [dict.fromkeys(text.split(), 1) for text in texts]
     inner = make_pipeline(DictVectorizer(), LogisticRegression(C=100))
-    np.testing.assert_array_equal(OneVsRestMasked(inner).fit(X, Y).predict(X), truth)
+    np.testing.assert_array_equal(MaskedOneVsRestClassifier(inner).fit(X, Y).predict(X), truth)
 
 
 def test_a_polars_frame_gives_the_scores_of_an_array(data):
     X, Y, _ = data
     frame = pl.DataFrame(X, schema=list("abcdef"))
-    model = OneVsRestMasked(Ridge(), threshold="f1", cv=3)
+    model = MaskedOneVsRestClassifier(Ridge(), threshold="f1", cv=3)
     expected = clone(model).fit(X, Y)
     model.fit(frame, Y)
     np.testing.assert_allclose(model.decision_function(frame), expected.decision_function(X))
@@ -216,7 +220,9 @@ def test_a_frame_of_text_and_numbers_goes_through_a_column_transformer(data):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     frame["g"] = pd.Series(np.where(X[:, 0] > 0, "high", "low"), dtype=object)
     encode = make_column_transformer((OneHotEncoder(), ["g"]), ("passthrough", ["b", "c"]))
-    model = OneVsRestMasked(make_pipeline(encode, Ridge()), threshold="f1", cv=3).fit(frame, Y)
+    model = MaskedOneVsRestClassifier(make_pipeline(encode, Ridge()), threshold="f1", cv=3).fit(
+        frame, Y
+    )
     numbers = np.column_stack([X[:, 0] > 0, X[:, 0] <= 0, X[:, 1:3]])
     expected = by_hand(Ridge(), numbers, Y, numbers, Ridge.predict, (-1.0, 1.0))
     np.testing.assert_allclose(model.decision_function(frame), expected, atol=1e-10)
@@ -233,7 +239,9 @@ def test_a_frame_of_text_and_numbers_goes_through_a_column_transformer(data):
 def test_sparse_X_of_every_format_gives_the_probabilities_of_dense(data, make, options):
     X, Y, _ = data
     X = np.where(np.abs(X) > 0.3, X, 0)
-    model = OneVsRestMasked(DecisionTreeClassifier(max_depth=2, random_state=0), **options)
+    model = MaskedOneVsRestClassifier(
+        DecisionTreeClassifier(max_depth=2, random_state=0), **options
+    )
     expected = clone(model).fit(X, Y).predict_proba(X)
     np.testing.assert_array_equal(model.fit(make(X), Y).predict_proba(make(X)), expected)
 
@@ -242,9 +250,9 @@ def test_sparse_X_of_every_format_gives_the_probabilities_of_dense(data, make, o
 @pytest.mark.parametrize("container", [np.array, pd.DataFrame, np.ndarray.tolist])
 def test_a_kernel_matrix_gives_what_its_kernel_gives(data, options, container):
     X, Y, _ = data
-    plain = OneVsRestMasked(SVC(gamma=0.2), cv=3, **options).fit(X, Y)
+    plain = MaskedOneVsRestClassifier(SVC(gamma=0.2), cv=3, **options).fit(X, Y)
     K, new = container(rbf_kernel(X, gamma=0.2)), container(rbf_kernel(X[5:40], X, gamma=0.2))
-    model = OneVsRestMasked(SVC(kernel="precomputed"), cv=3, **options).fit(K, Y)
+    model = MaskedOneVsRestClassifier(SVC(kernel="precomputed"), cv=3, **options).fit(K, Y)
     np.testing.assert_allclose(
         model.decision_function(new), plain.decision_function(X[5:40]), atol=1e-8
     )
@@ -255,7 +263,7 @@ def test_a_kernel_matrix_gives_what_its_kernel_gives(data, options, container):
 def test_a_kernel_matrix_that_is_not_square_is_refused(data):
     X, Y, _ = data
     with pytest.raises(ValueError, match=r"must be square, got shape \(90, 6\)"):
-        OneVsRestMasked(SVC(kernel="precomputed")).fit(X, Y)
+        MaskedOneVsRestClassifier(SVC(kernel="precomputed")).fit(X, Y)
 
 
 def test_tags_follow_the_estimator():
@@ -264,19 +272,21 @@ def test_tags_follow_the_estimator():
         HistGradientBoostingClassifier(),
         SVC(kernel="precomputed"),
     ):
-        tags, own = get_tags(OneVsRestMasked(inner)), get_tags(inner)
+        tags, own = get_tags(MaskedOneVsRestClassifier(inner)), get_tags(inner)
         assert tags.input_tags == own.input_tags
         assert tags.classifier_tags.multi_label
         assert tags.estimator_type == "classifier"
-    assert get_tags(OneVsRestMasked(Ridge())).estimator_type == "classifier"
-    assert get_tags(OneVsRestMasked(MultinomialNB())).classifier_tags.poor_score
+    assert get_tags(MaskedOneVsRestClassifier(Ridge())).estimator_type == "classifier"
+    assert get_tags(MaskedOneVsRestClassifier(MultinomialNB())).classifier_tags.poor_score
 
 
 def test_number_of_features_is_checked_and_forgotten_by_a_refit_on_texts(data, documents):
     X, Y, _ = data
     texts, Y_texts, _ = documents
-    model = OneVsRestMasked(LogisticRegression()).fit(X, Y)
-    with pytest.raises(ValueError, match="X has 5 features, but OneVsRestMasked is expecting 6"):
+    model = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
+    with pytest.raises(
+        ValueError, match="X has 5 features, but MaskedOneVsRestClassifier is expecting 6"
+    ):
         model.predict(X[:, :5])
     model.set_params(estimator=make_pipeline(TfidfVectorizer(), LogisticRegression()))
     model.fit(texts, Y_texts)
@@ -287,7 +297,7 @@ def test_number_of_features_is_checked_and_forgotten_by_a_refit_on_texts(data, d
 @pytest.mark.parametrize("empty", [[], np.empty((0, 6)), sp.csr_array((0, 6))], ids=type)
 def test_no_rows_are_refused(data, empty):
     X, Y, _ = data
-    model = OneVsRestMasked(LogisticRegression()).fit(X, Y)
+    model = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         model.predict(empty)
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
@@ -304,7 +314,7 @@ def test_no_rows_are_refused(data, empty):
 )
 def test_probabilities_are_the_estimators_own_where_it_has_them(data, estimator):
     X, Y, _ = data
-    model = OneVsRestMasked(estimator).fit(X, Y)
+    model = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     if hasattr(estimator, "predict_proba"):
         expected = by_hand(estimator, X, Y, X, lambda m, new: m.predict_proba(new)[:, 1])
         # Without the estimator's own they would be far off, whatever its scores are.
@@ -316,14 +326,14 @@ def test_probabilities_are_the_estimators_own_where_it_has_them(data, estimator)
 
 def test_an_estimator_that_says_0_or_1_is_taken_at_its_word(data):
     X, Y, _ = data
-    p = OneVsRestMasked(DecisionTreeClassifier(random_state=0)).fit(X, Y).predict_proba(X)
+    p = MaskedOneVsRestClassifier(DecisionTreeClassifier(random_state=0)).fit(X, Y).predict_proba(X)
     assert set(np.unique(p)) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), LinearSVC(random_state=0)], ids=["ridge", "svm"])
 def test_scores_without_probabilities_go_through_the_plain_link(data, estimator):
     X, Y, _ = data
-    model = OneVsRestMasked(estimator).fit(X, Y)
+    model = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     expected = plain_probability(model.decision_function(X))
     np.testing.assert_array_equal(model.predict_proba(X), expected)
 
@@ -332,8 +342,8 @@ def test_scores_without_probabilities_go_through_the_plain_link(data, estimator)
 def test_calibration_replaces_the_estimators_own_probabilities(data, calibration):
     X, Y, _ = data
     inner = LogisticRegression(C=100.0)
-    own = OneVsRestMasked(inner).fit(X, Y).predict_proba(X)
-    model = OneVsRestMasked(inner, calibration=calibration, cv=3).fit(X, Y)
+    own = MaskedOneVsRestClassifier(inner).fit(X, Y).predict_proba(X)
+    model = MaskedOneVsRestClassifier(inner, calibration=calibration, cv=3).fit(X, Y)
     p = model.predict_proba(X)
     assert np.abs(p - own).max() > 0.05
     np.testing.assert_array_equal(model.predict(X) == 1, p > 0.5)
@@ -346,9 +356,9 @@ def test_the_f1_threshold_is_the_best_on_out_of_fold_scores(data):
     X, Y, _ = data
     inner = LogisticRegression()
     seen = ~np.isnan(Y).all(axis=1)  # rows with nothing observed are in no fold
-    scores = cross_val_decision(OneVsRestMasked(inner), X[seen], Y[seen], cv=KFold(3))
+    scores = cross_val_decision(MaskedOneVsRestClassifier(inner), X[seen], Y[seen], cv=KFold(3))
     expected = best_f1_thresholds(scores, signs(Y[seen]))
-    model = OneVsRestMasked(inner, threshold="f1", cv=KFold(3)).fit(X, Y)
+    model = MaskedOneVsRestClassifier(inner, threshold="f1", cv=KFold(3)).fit(X, Y)
     np.testing.assert_allclose(model.thresholds_, expected)
     assert (expected != 0).all()
     np.testing.assert_array_equal(model.predict(X), model.decision_function(X) > expected)
@@ -363,10 +373,10 @@ def test_a_constant_label_has_no_estimator_and_leaves_the_others_alone(
     data, estimator, value, score
 ):
     X, Y, _ = data
-    expected = OneVsRestMasked(estimator).fit(X, Y)
+    expected = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     Y[:, 2] = value
     with pytest.warns(ConstantLabelWarning, match="column 2"):
-        model = OneVsRestMasked(estimator).fit(X, Y)
+        model = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     assert [inner is None for inner in model.estimators_] == [False, False, True, False]
     for method, constant in (
         ("decision_function", score),
@@ -381,7 +391,7 @@ def test_a_constant_label_has_no_estimator_and_leaves_the_others_alone(
 def test_a_model_of_constants_fits_no_estimator(data):
     X, Y, _ = data
     with pytest.warns(ConstantLabelWarning):
-        model = OneVsRestMasked(LogisticRegression()).fit(X, np.ones_like(Y))
+        model = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, np.ones_like(Y))
     assert model.estimators_ == [None] * 4
     np.testing.assert_array_equal(model.predict(X), np.ones_like(Y))
     np.testing.assert_array_equal(model.predict_proba(X), plain_probability(np.ones_like(Y)))
@@ -403,7 +413,7 @@ SETTINGS = {
 def test_labels_under_the_mask_are_never_read(data, estimator, options):
     X, Y, truth = data
     mask = ~np.isnan(Y)
-    model = OneVsRestMasked(estimator, **options).fit(X, truth, label_mask=mask)
+    model = MaskedOneVsRestClassifier(estimator, **options).fit(X, truth, label_mask=mask)
     for hidden in (np.where(mask, truth, 1 - truth), np.where(mask, truth, 7), Y):
         other = clone(model).fit(X, hidden, label_mask=mask)
         np.testing.assert_array_equal(other.thresholds_, model.thresholds_)
@@ -423,7 +433,7 @@ def test_a_1d_y_with_holes_is_classes(estimator, n_classes, calibration):
     X, truth = X[use], names[y[use]]
     holes = truth.copy()
     holes[::4] = None
-    model = OneVsRestMasked(estimator, calibration=calibration, cv=3).fit(X, holes)
+    model = MaskedOneVsRestClassifier(estimator, calibration=calibration, cv=3).fit(X, holes)
     assert list(model.classes_) == list(names[:n_classes])
     assert len(model.estimators_) == (1 if n_classes == 2 else 3)
     assert np.mean(model.predict(X) == truth) > 0.8
@@ -437,7 +447,7 @@ def test_classes_of_a_1d_y_are_compared_by_one_estimator_each():
     X, y = load_iris(return_X_y=True)
     inner = LogisticRegression(max_iter=1000)
     scores = by_hand(inner, X, np.eye(3)[y], X, decision)
-    model = OneVsRestMasked(inner).fit(X, y)
+    model = MaskedOneVsRestClassifier(inner).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), scores)
     np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
 
@@ -467,7 +477,7 @@ class NoPredict(BaseEstimator):
 def test_what_is_no_classifier_or_regressor_is_refused_by_name(data, estimator, text):
     X, Y, _ = data
     with pytest.raises(TypeError, match=text):
-        OneVsRestMasked(estimator).fit(X, Y)
+        MaskedOneVsRestClassifier(estimator).fit(X, Y)
 
 
 def test_an_estimator_outside_scikit_learns_classes_is_taken_as_a_classifier(data):
@@ -483,7 +493,7 @@ def test_an_estimator_outside_scikit_learns_classes_is_taken_as_a_classifier(dat
             return (X[:, 0] > 0).astype(int)
 
     X, Y, _ = data
-    model = OneVsRestMasked(Duck()).fit(X, Y)
+    model = MaskedOneVsRestClassifier(Duck()).fit(X, Y)
     assert all(duck.seen_ == {0, 1} for duck in model.estimators_)
     np.testing.assert_array_equal(model.decision_function(X)[:, 3], np.where(X[:, 0] > 0, 1, -1))
 
@@ -500,16 +510,18 @@ def rare_fog(X, n_positive):
 def test_an_error_inside_fit_keeps_its_type_and_says_which_label_failed(data, n_jobs):
     X, _, _ = data
     with pytest.raises(ArithmeticError, match="too few") as error:
-        OneVsRestMasked(Fussy(), n_jobs=n_jobs).fit(X, rare_fog(X, 8))
+        MaskedOneVsRestClassifier(Fussy(), n_jobs=n_jobs).fit(X, rare_fog(X, 8))
     assert error.value.__notes__ == ["while fitting label 'fog' on 80 observed rows"]
 
 
 def test_an_error_inside_a_fold_says_which_label_failed(data):
     X, _, _ = data
     Y = rare_fog(X, 10)
-    OneVsRestMasked(Fussy()).fit(X, Y)
+    MaskedOneVsRestClassifier(Fussy()).fit(X, Y)
     with pytest.raises(ArithmeticError) as error:
-        OneVsRestMasked(Fussy(), threshold="f1", cv=[(np.arange(60), np.arange(60, 90))]).fit(X, Y)
+        MaskedOneVsRestClassifier(
+            Fussy(), threshold="f1", cv=[(np.arange(60), np.arange(60, 90))]
+        ).fit(X, Y)
     assert error.value.__notes__ == ["while fitting label 'fog' on 60 observed rows"]
 
 
@@ -517,7 +529,7 @@ def test_methods_refuse_to_work_before_fit(data):
     X, _, _ = data
     for method in ("predict", "decision_function", "predict_proba"):
         with pytest.raises(NotFittedError):
-            getattr(OneVsRestMasked(LogisticRegression()), method)(X)
+            getattr(MaskedOneVsRestClassifier(LogisticRegression()), method)(X)
 
 
 # ---------------------------------------------------------------------- inside scikit-learn
@@ -527,7 +539,7 @@ def test_grid_search_over_a_parameter_of_the_estimator(data):
     X, Y, _ = data
     cv = MultilabelKFold(3, random_state=0)
     search = GridSearchCV(
-        OneVsRestMasked(LogisticRegression()),
+        MaskedOneVsRestClassifier(LogisticRegression()),
         {"estimator__C": [1e-4, 1.0]},
         scoring=get_scorer("label_auc"),
         cv=cv,
@@ -543,9 +555,9 @@ def test_grid_search_over_a_parameter_of_the_estimator(data):
 def test_label_mask_is_routed_through_a_pipeline(data):
     X, Y, truth = data
     mask = ~np.isnan(Y)
-    expected = OneVsRestMasked(Ridge()).fit(StandardScaler().fit_transform(X), Y)
+    expected = MaskedOneVsRestClassifier(Ridge()).fit(StandardScaler().fit_transform(X), Y)
     with sklearn.config_context(enable_metadata_routing=True):
-        inner = OneVsRestMasked(Ridge()).set_fit_request(label_mask=True)
+        inner = MaskedOneVsRestClassifier(Ridge()).set_fit_request(label_mask=True)
         pipe = make_pipeline(StandardScaler(), inner)
         pipe.fit(X, np.where(mask, truth, 7), label_mask=mask)
     scaled = StandardScaler().fit_transform(X)
@@ -554,23 +566,26 @@ def test_label_mask_is_routed_through_a_pipeline(data):
 
 def test_a_clone_has_the_parameters_and_nothing_learnt(data):
     X, Y, _ = data
-    model = OneVsRestMasked(LogisticRegression(C=7), threshold=0.1, n_jobs=2).fit(X, Y)
+    model = MaskedOneVsRestClassifier(LogisticRegression(C=7), threshold=0.1, n_jobs=2).fit(X, Y)
     copy = clone(model)
     assert copy.get_params()["estimator__C"] == 7
     assert (copy.threshold, copy.n_jobs) == (0.1, 2)
     assert copy.estimator is not model.estimator
     assert not hasattr(copy, "estimators_")
     assert (
-        repr(model) == "OneVsRestMasked(estimator=LogisticRegression(C=7), n_jobs=2, threshold=0.1)"
+        repr(model)
+        == "MaskedOneVsRestClassifier(estimator=LogisticRegression(C=7), n_jobs=2, threshold=0.1)"
     )
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        OneVsRestMasked(RandomForestClassifier(5, random_state=0), calibration="sigmoid", cv=3),
-        OneVsRestMasked(Ridge(), threshold="f1", cv=3),
-        OneVsRestMasked(make_pipeline(StandardScaler(), LogisticRegression())),
+        MaskedOneVsRestClassifier(
+            RandomForestClassifier(5, random_state=0), calibration="sigmoid", cv=3
+        ),
+        MaskedOneVsRestClassifier(Ridge(), threshold="f1", cv=3),
+        MaskedOneVsRestClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
     ],
     ids=["forest", "ridge", "pipeline"],
 )
@@ -585,9 +600,9 @@ def test_a_pickled_model_predicts_the_same(data, model):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_progress_and_number_of_jobs_reach_joblib(data, capfd, n_jobs):
     X, Y, _ = data
-    OneVsRestMasked(Ridge(), n_jobs=n_jobs).fit(X, Y)
+    MaskedOneVsRestClassifier(Ridge(), n_jobs=n_jobs).fit(X, Y)
     assert capfd.readouterr() == ("", "")
-    OneVsRestMasked(Ridge(), n_jobs=n_jobs, verbose=10).fit(X, Y)
+    MaskedOneVsRestClassifier(Ridge(), n_jobs=n_jobs, verbose=10).fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
     assert f"[Parallel(n_jobs={n_jobs})]" in err
@@ -595,5 +610,5 @@ def test_progress_and_number_of_jobs_reach_joblib(data, capfd, n_jobs):
 
 def test_no_more_jobs_than_labels_are_started(data, capfd):
     X, Y, _ = data
-    OneVsRestMasked(Ridge(), n_jobs=5, verbose=10).fit(X, Y[:, :1])
+    MaskedOneVsRestClassifier(Ridge(), n_jobs=5, verbose=10).fit(X, Y[:, :1])
     assert "[Parallel(n_jobs=1)]" in capfd.readouterr().err

@@ -9,17 +9,11 @@ import pytest
 from rich.console import Console
 
 from dm2l import ConstantLabelWarning
-from dm2l.auto._leaderboard import GAINLESS
+from dm2l._auto._leaderboard import GAINLESS
 from dm2l.cli._commands import cli
 from dm2l.cli._learn import _show_parts
-from dm2l.tables import (
-    Wishes,
-    complete_table,
-    fit_table,
-    load_bundle,
-    read_for,
-    table_from_frame,
-)
+from dm2l.tables import FitOptions, complete_table, fit_table, load_bundle, table_from_frame
+from dm2l.tables._model import read_for
 from terminal import command_runner
 
 N_ROWS = 120
@@ -84,9 +78,9 @@ def test_what_is_lacking_is_said_of_every_label_with_one_answer(cells, lack):
     frame.loc[::2, "dx_rare"] = None
     table = table_from_frame(frame, "dx_*")
     with pytest.warns(ConstantLabelWarning, match=f"'dx_rare' cannot be learnt, since {lack}"):
-        model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+        model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     for bound in (None, 0.5):
-        found = complete_table(model, table, max_wrong=bound)
+        found = complete_table(model, table, max_error_rate=bound)
         assert not found.filled[:, 3].any()
         assert np.isnan(found.probabilities[found.holes[:, 3], 3]).all()
         assert lack in found.warnings[-1]
@@ -220,7 +214,9 @@ def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     said = run("fit", visits, *options, "--effort", "best", "-o", model)
     assert "--effort has no say with --blank unlabelled" in said
     assert "--effort" not in run("fit", visits, *options, "-o", model, "--force")
-    said = run("complete", model, visits, "-o", tmp_path / "o.csv", "--max-wrong", "5%", code=1)
+    said = run(
+        "complete", model, visits, "-o", tmp_path / "o.csv", "--max-error-rate", "5%", code=1
+    )
     assert "takes known labels that are like the blanks" in said
     assert "--blank unlabelled" in said
     assert "this version" not in said
@@ -271,11 +267,11 @@ def test_evaluate_names_what_it_measures(visits):
 def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
     model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
     run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
-    said = run("complete", model, visits, "-o", out, "--max-wrong", "0.01%")
+    said = run("complete", model, visits, "-o", out, "--max-error-rate", "0.01%")
     found = re.search(r"at most 0.01% wrong answers; ([0-9.]+)% is the least", said)
     assert "of the filled" not in said
     least = float(found[1])
-    bounds = (("--max-wrong", f"{least:g}%"), ("--max-wrong", f"{least - 0.02:g}%"))
+    bounds = (("--max-error-rate", f"{least:g}%"), ("--max-error-rate", f"{least - 0.02:g}%"))
     enough, less = (run("complete", model, visits, "-o", out, "--force", *one) for one in bounds)
     assert "is the least" not in enough
     assert "is the least" in less

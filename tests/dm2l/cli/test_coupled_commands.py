@@ -1,4 +1,4 @@
-"""What a row knows, at the terminal: ``complete --max-wrong``, ``evaluate`` and ``audit``."""
+"""What a row knows, at the terminal: ``complete --max-error-rate``, ``evaluate`` and ``audit``."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 
 from dm2l.cli._commands import cli
 from dm2l.persistence import load_model
-from dm2l.tables import Wishes, fit_table, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, read_table, save_bundle
 from terminal import command_runner
 
 NAMES = ["t_a", "t_b", "t_c", "t_d"]
@@ -44,11 +44,18 @@ def moods(tmp_path_factory):
 @pytest.mark.parametrize("bound", ["10%", "0.1", " 10 %"])
 def test_holes_are_filled_up_to_the_share_asked_for(moods, tmp_path, bound):
     folder, truth, seen, _ = moods
-    both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv", "--max-wrong", bound)
+    both = (
+        folder / "in.dm2l",
+        folder / "in.csv",
+        "-o",
+        tmp_path / "o.csv",
+        "--max-error-rate",
+        bound,
+    )
     found = json.loads(run("complete", *both, "--json").stdout)
     after = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
     left = (after[NAMES] == "?").to_numpy()
-    assert found["max_wrong"] == 0.1
+    assert found["max_error_rate"] == 0.1
     assert found["expected_wrong"] <= 0.1
     assert found["left"] == left.sum() == sum(count["left"] for count in found["labels"])
     assert found["filled"] + found["left"] == (~seen).sum()
@@ -67,7 +74,7 @@ def test_without_a_bound_every_hole_is_filled(moods, tmp_path):
     both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv")
     found = json.loads(run("complete", *both, "--json").stdout)
     assert (found["filled"], found["left"]) == ((~seen).sum(), 0)
-    assert found["max_wrong"] is found["expected_wrong"] is None
+    assert found["max_error_rate"] is found["expected_wrong"] is None
     assert "?" not in (tmp_path / "o.csv").read_text()
 
 
@@ -75,13 +82,20 @@ def test_without_a_bound_every_hole_is_filled(moods, tmp_path):
 def test_what_is_no_share_is_refused(moods, tmp_path, bound):
     folder = moods[0]
     both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv")
-    result = run("complete", *both, f"--max-wrong={bound}", exit_code=2)
+    result = run("complete", *both, f"--max-error-rate={bound}", exit_code=2)
     assert "is not a share such as 5% or 0.05" in result.stderr
 
 
 def test_margin_and_bound_exclude_each_other(moods, tmp_path):
     folder = moods[0]
-    both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv", "--max-wrong", "5%")
+    both = (
+        folder / "in.dm2l",
+        folder / "in.csv",
+        "-o",
+        tmp_path / "o.csv",
+        "--max-error-rate",
+        "5%",
+    )
     result = run("complete", *both, "--margin", "0.2", exit_code=2)
     assert "exclude each other" in result.stderr
     assert not list(tmp_path.iterdir())
@@ -89,10 +103,10 @@ def test_margin_and_bound_exclude_each_other(moods, tmp_path):
 
 def test_a_model_without_coupling_says_what_to_do(moods, tmp_path):
     table = read_table(moods[0] / "in.csv", "t_*")
-    model = fit_table(table, Wishes("linear", 0.1, 0.3, coupling=None), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, coupling=None), estimate_folds=0)
     save_bundle(model, tmp_path / "m.dm2l")
     both = (tmp_path / "m.dm2l", moods[0] / "in.csv", "-o", tmp_path / "o.csv")
-    assert "fit it again" in run("complete", *both, "--max-wrong", "5%", exit_code=1).stderr
+    assert "fit it again" in run("complete", *both, "--max-error-rate", "5%", exit_code=1).stderr
     run("complete", *both)
 
 
@@ -110,7 +124,7 @@ def _oracle(model_path, path, training):
     frame = pd.read_csv(path, na_values="?")
     Y = np.column_stack([frame[name].map({"Yes": 1.0, "No": 0.0}) for name in NAMES])
     X = pipeline[:-1].transform(frame[list("vwxyz")])
-    doubts = pipeline[-1].doubtful(X, Y, training=training)
+    doubts = pipeline[-1].find_label_errors(X, Y, training=training)
     return [
         (int(i) + 1, NAMES[k], round(float(p), 4))
         for i, k, p in zip(doubts.row, doubts.label, doubts.probability, strict=True)

@@ -20,16 +20,15 @@ from dm2l.cli._learn import _show_evaluation, evaluate_command, fit_command, ins
 from dm2l.metrics import label_auc
 from dm2l.model_selection import Interval
 from dm2l.tables import (
-    MEASURES,
-    TableEvaluation,
-    Wishes,
+    FitOptions,
     _explanation,
     explain_model,
     fit_table,
     read_table,
     table_from_frame,
 )
-from dm2l.tables._measures import estimate_held_out
+from dm2l.tables._evaluation import TableEvaluation
+from dm2l.tables._measures import MEASURES, estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
 from terminal import command_runner
 
@@ -100,7 +99,7 @@ def test_three_commands_fill_blanks_better_than_taking_them_for_no(journey):
     table = read_table(paths["in.csv"], "topic_*")
     table.Y = np.nan_to_num(table.Y)
     # Ridge is the stronger of the two on wrong negatives.
-    naive = fit_table(table, Wishes(kernel="linear", lambda_d=0.0, folds=3), estimate_folds=0)
+    naive = fit_table(table, FitOptions(kernel="linear", lambda_d=0.0, folds=3), estimate_folds=0)
     answer = naive.answer(naive.inputs(table)[0])
     theirs = _label_precision(truth, ~observed, answer.scores)
     assert ours > theirs + 0.1, (ours, theirs)
@@ -560,7 +559,7 @@ def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
-    wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
+    wishes = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
     model = fit_table(table_from_frame(frame, ["y", "z"]), wishes, estimate_folds=0)
     whole, lines = explain_model(model), []
     monkeypatch.setattr(_explanation, "MOST_NUMBERS", 1)  # a column at a time

@@ -8,7 +8,7 @@ import pytest
 
 from dm2l.cli._commands import cli
 from dm2l.datasets import make_missing_multilabel
-from dm2l.masks import hide_positives
+from dm2l.simulate import simulate_missing_positives
 from terminal import command_runner
 
 
@@ -23,7 +23,7 @@ def ticked(tmp_path_factory):
     X, truth = make_missing_multilabel(
         n_samples=240, n_labels=4, n_features=6, rho=1.0, noise=0.2, random_state=0
     )
-    Y = hide_positives(truth, 0.5, become="unlabelled", random_state=0)
+    Y = simulate_missing_positives(truth, 0.5, become="unlabelled", random_state=0)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
     for k in range(4):
         frame[f"tag_{k}"] = np.where(Y[:, k] == 1, "1", "")

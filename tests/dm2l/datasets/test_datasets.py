@@ -22,7 +22,12 @@ from dm2l.datasets import (
     make_missing_multilabel,
 )
 from dm2l.datasets._synthetic import implications
-from dm2l.masks import hide_per_label, hide_per_row, hide_positives, hide_uniform
+from dm2l.simulate import (
+    simulate_missing_positives,
+    simulate_per_label,
+    simulate_per_row,
+    simulate_uniform,
+)
 
 # --------------------------------------------------------------------------------- digit attributes
 
@@ -129,10 +134,10 @@ def test_without_implications_none_holds_by_accident():
 @pytest.mark.parametrize(
     ("mask", "hide"),
     [
-        ("uniform", hide_uniform),
-        ("per_row", hide_per_row),
-        ("per_label", hide_per_label),
-        ("positives", hide_positives),
+        ("uniform", simulate_uniform),
+        ("per_row", simulate_per_row),
+        ("per_label", simulate_per_label),
+        ("positives", simulate_missing_positives),
     ],
 )
 def test_labels_are_the_truth_with_the_mask_that_was_asked_for(mask, hide):

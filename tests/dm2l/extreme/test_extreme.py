@@ -16,15 +16,15 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
+from dm2l._solvers.features import Features, default_ridge
+from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier, TopK, memory_needed
 from dm2l.extreme._answers import top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
-from dm2l.features import Features, default_ridge
 from dm2l.metrics import precision_at_k, propensities
-from dm2l.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l.persistence import load_model, save_model
-from dm2l.solvers import Preconditioner
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_basis_is_that_of_reduced_rank_regression(sparse, n_labels, data, rng):
 @pytest.mark.parametrize("d", [3, 30])
 def test_features_that_say_nothing_give_constant_scores(d, data):
     Y = sp.csr_array(data[1])
-    model = ExtremeDM2LClassifier(rank=4, absent_label="negative", fit_intercept=False)
+    model = ExtremeDM2LClassifier(rank=4, missing_as="negative", fit_intercept=False)
     np.testing.assert_allclose(
         model.fit(np.zeros((60, d)), Y).decision_function(np.ones((2, d))), -1.0
     )
@@ -193,7 +193,7 @@ def test_with_absence_as_no_and_no_norms_it_is_ridge(rank, intercept, data):
     X, Y = data
     X = X + 3.0
     model = ExtremeDM2LClassifier(
-        0.0, 2.5, rank=rank, absent_label="negative", fit_intercept=intercept
+        0.0, 2.5, rank=rank, missing_as="negative", fit_intercept=intercept
     ).fit(X, sp.csr_array(Y))
     # Above the offset of -1, a positive is a 2.
     ridge = Ridge(2.5, fit_intercept=intercept).fit(X, 2.0 * Y)
@@ -204,7 +204,7 @@ def test_more_features_than_rows_and_sparse_inputs(rng):
     X = sp.csr_array(rng.normal(size=(30, 200)) * (rng.random((30, 200)) < 0.1))
     Y = (rng.random((30, 50)) < 0.2).astype(int)
     Y[0], Y[1] = 1, 0
-    model = ExtremeDM2LClassifier(0.0, 0.8, rank=31, absent_label="negative")
+    model = ExtremeDM2LClassifier(0.0, 0.8, rank=31, missing_as="negative")
     scores = model.fit(X, sp.csr_array(Y)).decision_function(X)
     expected = Ridge(0.8).fit(X.toarray(), 2.0 * Y).predict(X.toarray()) - 1
     np.testing.assert_allclose(scores, expected, atol=1e-6)
@@ -222,7 +222,7 @@ def test_unlabelled_weighs_positives_by_their_propensities(given, data, rng):
         0.0,
         1.2,
         rank=15,
-        absent_label="unlabelled",
+        missing_as="unlabelled",
         absent_weight=0.6,
         propensities=p if given else None,
     ).fit(X, sp.csr_array(Y))
@@ -240,7 +240,7 @@ def test_certain_noes_weigh_more_than_doubtful_ones(data):
     noes = T - sp.csr_array((np.ones(30, int), (np.arange(30), np.full(30, 2))), T.shape).multiply(
         sp.csr_array(Y == 0)
     )
-    settings = {"rank": 15, "absent_label": "unlabelled", "absent_weight": 0.2}
+    settings = {"rank": 15, "missing_as": "unlabelled", "absent_weight": 0.2}
     doubtful = ExtremeDM2LClassifier(0.0, **settings).fit(X, T).decision_function(X)
     certain = ExtremeDM2LClassifier(0.0, **settings).fit(X, noes).decision_function(X)
     where = (noes.toarray()[:, 2]) < 0
@@ -249,7 +249,7 @@ def test_certain_noes_weigh_more_than_doubtful_ones(data):
 
 def test_columns_that_depend_on_each_other_are_solved_together(data):
     X, Y = data
-    model = ExtremeDM2LClassifier(0.0, 1.0, rank=3, absent_label="unlabelled", absent_weight=0.05)
+    model = ExtremeDM2LClassifier(0.0, 1.0, rank=3, missing_as="unlabelled", absent_weight=0.05)
     T = sp.csr_array(Y)
     best = model.fit(X, T).objective_
     v = np.where(Y > 0, (1 / propensities(Y))[None, :], 0.05)
@@ -281,7 +281,7 @@ def test_top_k_is_the_head_of_a_stable_sort(seed, c, k):
 
 def test_blocks_do_not_change_the_answer(data):
     X, Y = data
-    model = ExtremeDM2LClassifier(rank=4, absent_label="negative").fit(X, sp.csr_array(Y))
+    model = ExtremeDM2LClassifier(rank=4, missing_as="negative").fit(X, sp.csr_array(Y))
     scores = model.decision_function(X)
     best = model.predict_top_k(X, 4)
     assert isinstance(best, TopK)
@@ -290,7 +290,7 @@ def test_blocks_do_not_change_the_answer(data):
     np.testing.assert_array_equal(best.indices, again.indices)
     np.testing.assert_array_equal(best.indices, top_k(scores, 4).indices)
     np.testing.assert_array_equal(model.predict(X).toarray(), scores > 0)
-    tight = ExtremeDM2LClassifier(rank=4, absent_label="negative", memory=3e5)
+    tight = ExtremeDM2LClassifier(rank=4, missing_as="negative", memory=3e5)
     np.testing.assert_allclose(
         tight.fit(X, sp.csr_array(Y)).decision_function(X), scores, atol=1e-6
     )
@@ -305,7 +305,7 @@ def test_a_hundred_thousand_labels_stay_within_memory(rng):
     Y = sp.csr_array(stored, shape=(n, c))
     Y.data[:] = 1
     for absent in ("negative", "unlabelled"):
-        model = ExtremeDM2LClassifier(rank=30, absent_label=absent, memory=memory)
+        model = ExtremeDM2LClassifier(rank=30, missing_as=absent, memory=memory)
         tracemalloc.start()
         with pytest.warns(ConstantLabelWarning):
             model.fit(X, Y)
@@ -326,7 +326,7 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
     X, Y = rng.normal(size=(400, 20)), (rng.random((400, 5000)) < 0.01).astype(int)
     Y[0] = 1
     Y = sp.csr_array(Y)
-    model = ExtremeDM2LClassifier(rank=21, absent_label="negative", memory=7e6)
+    model = ExtremeDM2LClassifier(rank=21, missing_as="negative", memory=7e6)
     with pytest.raises(ValueError, match=r"rank=21\..*rank=") as caught:
         model.fit(X, Y)
     rank = int(str(caught.value).rsplit("rank=", 1)[1].split()[0])
@@ -347,19 +347,19 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
         ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*contradicts"),
         ([[1, 0], [0, 2], [1, 0]], "negative", "stores 2 in row 1, column 1"),
         ([[0, 0], [0, 0], [0, 0]], "missing", "nothing observed"),
-        ([[1, 0], [0, 1], [1, 0]], "no", "absent_label must be one of.*got 'no'"),
+        ([[1, 0], [0, 1], [1, 0]], "no", "missing_as must be one of.*got 'no'"),
     ],
 )
 def test_sparse_labels_that_break_the_contract_are_refused(Y, absent, message):
     X = np.eye(3)
     with pytest.raises(ValueError, match=message):
-        ExtremeDM2LClassifier(absent_label=absent).fit(X, sp.csr_array(np.array(Y)))
+        ExtremeDM2LClassifier(missing_as=absent).fit(X, sp.csr_array(np.array(Y)))
 
 
 def test_explicit_zeros_and_other_lengths_are_refused():
     zero = sp.csr_array(([1, 0], ([0, 1], [0, 1])), shape=(3, 2))
     with pytest.raises(ValueError, match="explicit 0 in row 1, column 1"):
-        ExtremeDM2LClassifier(absent_label="negative").fit(np.eye(3), zero)
+        ExtremeDM2LClassifier(missing_as="negative").fit(np.eye(3), zero)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ExtremeDM2LClassifier().fit(np.eye(4), [[0, 1], [1, 0], [1, 1]])
 
@@ -382,7 +382,7 @@ def test_explicit_zeros_and_other_lengths_are_refused():
 )
 def test_parameters_that_make_no_sense_are_refused(name, value, data):
     X, Y = data
-    model = ExtremeDM2LClassifier(absent_label="unlabelled").set_params(**{name: value})
+    model = ExtremeDM2LClassifier(missing_as="unlabelled").set_params(**{name: value})
     with pytest.raises(ValueError, match=name):
         model.fit(X, sp.csr_array(Y))
 
@@ -399,11 +399,11 @@ def test_labels_that_cannot_be_learnt_are_constant(data):
     assert (scores[:, 1] == 0).all()
     assert (scores[:, 4] == 1).all()
     with pytest.warns(ConstantLabelWarning, match="15 label"):
-        nothing = ExtremeDM2LClassifier(absent_label="missing").fit(X, sp.csr_array(Y))
+        nothing = ExtremeDM2LClassifier(missing_as="missing").fit(X, sp.csr_array(Y))
     assert (nothing.decision_function(X) == 1).all()
     absent = sp.csr_array(np.where(np.arange(15) == 2, 0, Y))
     with pytest.warns(ConstantLabelWarning, match="1 label.*y2"):
-        no = ExtremeDM2LClassifier(rank=5, absent_label="negative").fit(X, absent)
+        no = ExtremeDM2LClassifier(rank=5, missing_as="negative").fit(X, absent)
     assert (no.decision_function(X)[:, 2] == -1).all()
 
 
@@ -411,7 +411,7 @@ def test_estimator_contract(data):
     X, Y = data
     T = sp.csr_array(Y)
     before = T.copy()
-    model = ExtremeDM2LClassifier(rank=4, absent_label="negative", alpha=2.0)
+    model = ExtremeDM2LClassifier(rank=4, missing_as="negative", alpha=2.0)
     with pytest.raises(NotFittedError):
         model.predict_top_k(X)
     assert clone(model).get_params() == model.get_params()
@@ -444,7 +444,7 @@ def test_a_mask_hides_sparse_labels_as_holes_hide_dense_ones(absent, sparse_mask
     known = mask if absent == "negative" else mask & observed
     holes = np.where(known, Y, np.nan)
     given = sp.csr_array(mask) if sparse_mask else mask
-    model = ExtremeDM2LClassifier(rank=4, absent_label=absent)
+    model = ExtremeDM2LClassifier(rank=4, missing_as=absent)
     with contextlib.ExitStack() as stack:
         if absent == "missing":  # positives alone
             stack.enter_context(pytest.warns(ConstantLabelWarning))
@@ -462,7 +462,7 @@ def test_complete_of_sparse_labels_is_that_of_dense_ones(method, absent, data, r
     X, Y = data
     observed = rng.random(Y.shape) < 0.6
     sparse = signed(Y, observed) if absent is None else sp.csr_array(Y)
-    model = ExtremeDM2LClassifier(rank=4, absent_label=absent).fit(X, sparse)
+    model = ExtremeDM2LClassifier(rank=4, missing_as=absent).fit(X, sparse)
     known = {None: observed, "negative": np.ones_like(observed), "unlabelled": Y == 1}[absent]
     expected = model.complete(X, np.where(known, Y, np.nan), method=method)
     found = model.complete(X, sparse, method=method)
@@ -475,19 +475,19 @@ def test_complete_of_sparse_labels_is_that_of_dense_ones(method, absent, data, r
 
 def test_complete_refuses_other_shapes_and_methods(data):
     X, Y = data
-    model = ExtremeDM2LClassifier(rank=4, absent_label="negative").fit(X, sp.csr_array(Y))
+    model = ExtremeDM2LClassifier(rank=4, missing_as="negative").fit(X, sp.csr_array(Y))
     with pytest.raises(ValueError, match="need \\(60, 15\\)"):
         model.complete(X, sp.csr_array(Y[:, 1:]))
     with pytest.raises(ValueError, match="method must be"):
         model.complete(X, sp.csr_array(Y), method="guess")
     with pytest.raises(ValueError, match="'unlabelled'"):
-        model.set_params(absent_label="unlabelled").fit(X, sp.csr_array(Y), label_mask=Y == 1)
+        model.set_params(missing_as="unlabelled").fit(X, sp.csr_array(Y), label_mask=Y == 1)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_model_files_that_leave_out_the_form_of_labels_are_read(sparse, data, tmp_path):
     X, Y = data
-    model = ExtremeDM2LClassifier(rank=4, absent_label="negative")
+    model = ExtremeDM2LClassifier(rank=4, missing_as="negative")
     model.fit(X, sp.csr_array(Y) if sparse else Y)
     old = copy(model)
     for name in ("_labels", "_home", "_calibrator", "thresholds_", "_learnable", "_constant"):
@@ -510,7 +510,7 @@ def test_names_of_label_columns_are_kept(data):
 
 def test_score_is_precision_at_one_over_judged_labels(data, rng):
     X, Y = data
-    model = ExtremeDM2LClassifier(rank=4, absent_label="unlabelled").fit(X, sp.csr_array(Y))
+    model = ExtremeDM2LClassifier(rank=4, missing_as="unlabelled").fit(X, sp.csr_array(Y))
     scores = model.decision_function(X)
     assert model.score(X, sp.csr_array(Y)) == pytest.approx(precision_at_k(Y, scores))
     observed = rng.random(Y.shape) < 0.3
@@ -524,7 +524,7 @@ def test_score_is_precision_at_one_over_judged_labels(data, rng):
 
 def test_a_grid_search_takes_sparse_labels(data):
     X, Y = data
-    model = ExtremeDM2LClassifier(0.0, rank=4, absent_label="negative")
+    model = ExtremeDM2LClassifier(0.0, rank=4, missing_as="negative")
     cv = ShuffleSplit(2, test_size=0.3, random_state=0)
     found = GridSearchCV(model, {"alpha": [1.0, 1e6]}, cv=cv).fit(X, sp.csr_array(Y))
     assert found.best_params_ == {"alpha": 1.0}
@@ -542,10 +542,10 @@ def test_hidden_positives_are_found_where_labels_share_structure(rng):
     truth = sp.csr_array(Y[400:])
 
     def precisions(scores):
-        return np.array([precision_at_k(truth, scores, k, absent_label="negative") for k in (1, 5)])
+        return np.array([precision_at_k(truth, scores, k, missing_as="negative") for k in (1, 5)])
 
     # The ridge that both take here; what the head adds is that labels share directions.
     ridge = Ridge(default_ridge(X[:400])).fit(X[:400], visible).predict(X[400:])
-    model = ExtremeDM2LClassifier(rank=10, absent_label="unlabelled")
+    model = ExtremeDM2LClassifier(rank=10, missing_as="unlabelled")
     best = model.fit(X[:400], sp.csr_array(visible)).predict_top_k(X[400:], 5)
     assert (precisions(best) > precisions(ridge)).all()

@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from dm2l.kernels import FourierMap, Kernel, NystroemMap, _fourier, pivoted_cholesky
+from dm2l._solvers.kernels import _fourier
+from dm2l._solvers.kernels._fourier import FourierMap
+from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._solvers.kernels._nystroem import NystroemMap, pivoted_cholesky
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 

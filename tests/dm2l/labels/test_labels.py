@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.labels import observed_classes, parse_labels, signs
+from dm2l.labels._parsing import observed_classes, parse_labels, signs
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
 # All nine ways in which two neighbours can be positive, negative or missing are in here.
@@ -90,7 +90,7 @@ def half_masked(T):
 def signed(T, make, dtype=np.int8):
     # A matrix without a stored -1 has to say what absence means, signed or not.
     absent = None if (T < 0).any() else "missing"
-    return make(T.astype(dtype)), {"absent_label": absent}
+    return make(T.astype(dtype)), {"missing_as": absent}
 
 
 ENCODINGS = {
@@ -167,11 +167,11 @@ ENCODINGS = {
     "CSR float": lambda T: signed(T, sp.csr_array, float),
     "CSR positives, label_mask": lambda T: (
         sp.csr_array((T > 0).astype(int)),
-        {"absent_label": "negative", "label_mask": T != 0},
+        {"missing_as": "negative", "label_mask": T != 0},
     ),
     "CSR bool, label_mask": lambda T: (
         sp.csr_array(T > 0),
-        {"absent_label": "negative", "label_mask": T != 0},
+        {"missing_as": "negative", "label_mask": T != 0},
     ),
 }
 
@@ -203,7 +203,7 @@ def test_reading_labels_leaves_them_unchanged(encode):
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_decoding_the_signs_gives_back_the_observed_values(name):
     Y, options = ENCODINGS[name](SIGNS)
-    signed = sp.issparse(Y) and options["absent_label"] is None
+    signed = sp.issparse(Y) and options["missing_as"] is None
     negative = -1 if signed or "-1/+1" in name or "0 missing" in name else 0
     labels = parse_labels(Y, **options)
     decoded = labels.decode(labels.signs > 0)
@@ -396,21 +396,19 @@ def with_explicit_zero(make):
 
 
 @pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.coo_array])
-@pytest.mark.parametrize("absent_label", [None, "missing", "negative"])
-def test_explicit_zeros_are_refused_with_place_reason_and_ways_out(make, absent_label):
+@pytest.mark.parametrize("missing_as", [None, "missing", "negative"])
+def test_explicit_zeros_are_refused_with_place_reason_and_ways_out(make, missing_as):
     with pytest.raises(ValueError, match="explicit 0 in row 1, column 2") as error:
-        signs(with_explicit_zero(make), absent_label=absent_label)
-    for hint in ("drops such zeros", "Store -1", "eliminate_zeros", "absent_label"):
+        signs(with_explicit_zero(make), missing_as=missing_as)
+    for hint in ("drops such zeros", "Store -1", "eliminate_zeros", "missing_as"):
         assert hint in str(error.value)
 
 
-@pytest.mark.parametrize(("absent_label", "meaning"), [("missing", 0), ("negative", -1)])
+@pytest.mark.parametrize(("missing_as", "meaning"), [("missing", 0), ("negative", -1)])
 @pytest.mark.parametrize("dtype", [bool, int, np.uint8, float])
-def test_absent_label_says_what_nothing_stored_means_in_positives_only(
-    absent_label, meaning, dtype
-):
+def test_absent_label_says_what_nothing_stored_means_in_positives_only(missing_as, meaning, dtype):
     Y = sp.csr_array((SIGNS > 0).astype(dtype))
-    found = signs(Y, absent_label=absent_label)
+    found = signs(Y, missing_as=missing_as)
     np.testing.assert_array_equal(found, np.where(SIGNS > 0, 1, meaning))
 
 
@@ -425,18 +423,18 @@ def test_a_full_matrix_of_positives_needs_no_absent_label():
 
 
 def test_stored_negatives_contradict_absent_label_negative():
-    with pytest.raises(ValueError, match=r"stores -1.*absent_label='negative' contradicts"):
-        signs(sp.csr_array(SIGNS), absent_label="negative")
+    with pytest.raises(ValueError, match=r"stores -1.*missing_as='negative' contradicts"):
+        signs(sp.csr_array(SIGNS), missing_as="negative")
 
 
 def test_stored_negatives_agree_with_absent_label_missing():
-    np.testing.assert_array_equal(signs(sp.csr_array(SIGNS), absent_label="missing"), SIGNS)
+    np.testing.assert_array_equal(signs(sp.csr_array(SIGNS), missing_as="missing"), SIGNS)
 
 
-@pytest.mark.parametrize("absent_label", ["absent", 0, np.nan, True])
-def test_unknown_absent_label_is_refused_with_its_value(absent_label):
-    with pytest.raises(ValueError, match=f"absent_label.*got {absent_label!r}"):
-        signs(sp.csr_array(SIGNS), absent_label=absent_label)
+@pytest.mark.parametrize("missing_as", ["absent", 0, np.nan, True])
+def test_unknown_absent_label_is_refused_with_its_value(missing_as):
+    with pytest.raises(ValueError, match=f"missing_as.*got {missing_as!r}"):
+        signs(sp.csr_array(SIGNS), missing_as=missing_as)
 
 
 @pytest.mark.parametrize(("value", "text"), [(7, "7"), (-2, "-2"), (0.5, "0.5"), (np.nan, "nan")])

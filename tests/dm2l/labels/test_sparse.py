@@ -7,7 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dm2l.labels import StoredLabels, parse_labels, stored_labels
+from dm2l.labels._parsing import parse_labels, stored_labels
+from dm2l.labels._sparse import StoredLabels
 
 patient = settings(deadline=None)  # the machine may be busy with other tests
 matrices = hnp.arrays(np.int8, (4, 3), elements=st.integers(-1, 1))
@@ -24,7 +25,7 @@ def holes(T, mask):
 def test_signed_labels_are_those_of_a_matrix_with_holes(T, mask, sparse_mask):
     assume((T < 0).any())
     given_mask = sp.csr_array(mask) if sparse_mask and mask is not None else mask
-    options = {"label_mask": given_mask, "absent_label": "missing", "allow_empty": True}
+    options = {"label_mask": given_mask, "missing_as": "missing", "allow_empty": True}
     expected = parse_labels(holes(T, mask), allow_empty=True).signs
     stored = stored_labels(sp.csr_array(T), **options)
     np.testing.assert_array_equal(stored.signs(), expected)
@@ -35,7 +36,7 @@ def test_signed_labels_are_those_of_a_matrix_with_holes(T, mask, sparse_mask):
 @given(hnp.arrays(bool, (4, 3)), masks, st.booleans())
 def test_absence_that_means_no_is_a_no_under_a_mask_and_nothing_outside(Y, mask, sparse_mask):
     given_mask = sp.csr_array(mask) if sparse_mask and mask is not None else mask
-    options = {"label_mask": given_mask, "absent_label": "negative", "allow_empty": True}
+    options = {"label_mask": given_mask, "missing_as": "negative", "allow_empty": True}
     expected = np.where(Y, 1, -1) * (1 if mask is None else mask)
     stored = stored_labels(sp.csr_array(Y), **options)
     np.testing.assert_array_equal(stored.signs(), expected)
@@ -63,11 +64,11 @@ def test_what_stands_under_a_sparse_false_is_never_read():
 
 def test_a_false_that_a_sparse_mask_stores_is_a_false():
     mask = sp.csr_array(([True, False, True], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
-    stored = stored_labels(sp.csr_array(np.eye(2)), label_mask=mask, absent_label="negative")
+    stored = stored_labels(sp.csr_array(np.eye(2)), label_mask=mask, missing_as="negative")
     np.testing.assert_array_equal(stored.n_observed(), [1, 1])
     assert mask.nnz == 3  # the caller's own is left alone
 
 
 def test_a_mask_leaves_nothing_of_doubtful_absence():
-    with pytest.raises(ValueError, match="does not go with absent_label='unlabelled'"):
-        stored_labels(sp.csr_array(np.eye(2)), label_mask=np.eye(2) == 1, absent_label="unlabelled")
+    with pytest.raises(ValueError, match="does not go with missing_as='unlabelled'"):
+        stored_labels(sp.csr_array(np.eye(2)), label_mask=np.eye(2) == 1, missing_as="unlabelled")

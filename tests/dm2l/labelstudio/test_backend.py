@@ -17,9 +17,9 @@ from dm2l.labelstudio import (
     BackendServer,
     export_tasks,
     import_annotations,
-    kept_token,
     make_config,
 )
+from dm2l.labelstudio._server import kept_token
 from dm2l.review import Journal
 from dm2l.tables import load_bundle, read_table
 from half_labelled import LABELS

@@ -114,7 +114,7 @@ def test_a_list_of_all_labels_says_what_all_scores_say(case):
             (propensity_scored_ndcg_at_k, (p,)),
         ):
             whole = metric(Y, S, *more, k=k, return_counts=True)
-            part = metric(signed, listed, *more, k=k, return_counts=True, absent_label="missing")
+            part = metric(signed, listed, *more, k=k, return_counts=True, missing_as="missing")
             assert part.value == pytest.approx(whole.value, nan_ok=True)
             assert part[1:] == whole[1:]
 
@@ -129,7 +129,7 @@ def test_absent_labels_that_mean_no_are_judged_without_being_stored(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for metric, more in ((precision_at_k, ()), (propensity_scored_ndcg_at_k, (p,))):
-            found = metric(sp.csr_array(Y), listed, *more, k=k, absent_label="negative")
+            found = metric(sp.csr_array(Y), listed, *more, k=k, missing_as="negative")
             assert found == pytest.approx(metric(Y, S, *more, k=k), nan_ok=True)
 
 
@@ -185,16 +185,16 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
         ({"scores": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
         ({"scores": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))}, "label 0 twice in row 0"),
         ({"scores": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))}, "must not increase"),
-        ({"absent_label": "unlabelled"}, "'unlabelled' is a way to learn"),
+        ({"missing_as": "unlabelled"}, "'unlabelled' is a way to learn"),
         ({"label_mask": np.ones((2, 2), bool)}, r"label_mask has shape \(2, 2\)"),
-        ({"missing": "error", "absent_label": "missing"}, "Y has 4 missing entries"),
+        ({"missing": "error", "missing_as": "missing"}, "Y has 4 missing entries"),
     ],
 )
 def test_what_cannot_be_a_list_is_refused(change, message):
     Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
     arguments = {
         "scores": (np.array([[0, 1], [1, 0]]), np.array([[1.0, 0.0]] * 2)),
-        "absent_label": "negative",
+        "missing_as": "negative",
     } | change
     with pytest.raises(ValueError, match=message):
         ndcg_at_k(Y, **arguments)
@@ -209,7 +209,7 @@ def test_a_mask_over_a_list_is_that_of_holes_over_all_scores(metric, sparse_mask
     order = np.argsort(-S, axis=1)
     everything = order, np.take_along_axis(S, order, axis=1)
     given = sp.csr_array(mask) if sparse_mask else mask
-    found = metric(sp.csr_array(Y), everything, 2, label_mask=given, absent_label="negative")
+    found = metric(sp.csr_array(Y), everything, 2, label_mask=given, missing_as="negative")
     assert found == pytest.approx(metric(np.where(mask, Y, np.nan), S, 2), abs=1e-12)
 
 

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.persistence import ModelFileError, load_model, save_model
 
@@ -125,7 +125,7 @@ def test_sparse_matrices_that_lie_are_refused(lie, form, tmp_path):
 def test_sparse_matrices_that_lie_inside_of_skops_are_refused(lie, tmp_path):
     pytest.importorskip("skops", reason="skops is an extra")
     path = tmp_path / "lie.dm2l"
-    save_model(OneVsRestMasked(KNeighborsClassifier(2)).fit(sp.csr_array(X), Y), path)
+    save_model(MaskedOneVsRestClassifier(KNeighborsClassifier(2)).fit(sp.csr_array(X), Y), path)
     members = unpack(path.read_bytes())
     inner = unpack(members[PARTS])
     name = next(name for name in inner if name.endswith(".npz"))

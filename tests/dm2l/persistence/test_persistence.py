@@ -36,8 +36,8 @@ from sklearn.tree._tree import Tree
 import dm2l
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked, available
-from dm2l.coupling import Later
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier, available
+from dm2l.completion._later import Later
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_scorer
@@ -149,8 +149,8 @@ MODELS = [
     DM2LClassifier(random_state=np.random.RandomState(5), missing_label=None),
     DM2LClassifierCV([0.0, 0.5], [0.1], ["scale", 0.3], kernel="rbf", cv=2, calibration="sigmoid"),
     DM2LClassifierCV(np.array([0.0, 0.5]), (0.1, 1.0), cv=2, refit=False),
-    OneVsRestMasked(MaskedRidgeClassifier(), calibration="sigmoid", cv=2),
-    OneVsRestMasked(make_pipeline(StandardScaler(), DM2LClassifier())),
+    MaskedOneVsRestClassifier(MaskedRidgeClassifier(), calibration="sigmoid", cv=2),
+    MaskedOneVsRestClassifier(make_pipeline(StandardScaler(), DM2LClassifier())),
     ExtremeDM2LClassifier(rank=3, propensities=None),
 ]
 
@@ -430,7 +430,7 @@ def test_thousands_of_labels_are_a_few_members(path):
     rng = np.random.default_rng(0)
     Y = sp.csr_array(rng.random((60, 3000)) < 0.3)
     X = rng.standard_normal((60, 5))
-    model = ExtremeDM2LClassifier(rank=4, absent_label="unlabelled").fit(X, Y)
+    model = ExtremeDM2LClassifier(rank=4, missing_as="unlabelled").fit(X, Y)
     save_model(model, path)
     with zipfile.ZipFile(path) as archive:
         assert len(archive.namelist()) < 30
@@ -472,7 +472,10 @@ def waves(A, B):
         (DM2LClassifier(kernel=RBF()), r"DM2LClassifier\.kernel is RBF\(.*a function cannot be"),
         (DM2LClassifierCV(scoring=lambda Y, F: 0.0), r"DM2LClassifierCV\.scoring is <function"),
         (DM2LClassifier(cv=(x for x in ())), r"DM2LClassifier\.cv is of type builtins\.generator"),
-        (OneVsRestMasked(DM2LClassifier(kernel=len)), r"OneVsRestMasked\.estimator\.kernel"),
+        (
+            MaskedOneVsRestClassifier(DM2LClassifier(kernel=len)),
+            r"MaskedOneVsRestClassifier\.estimator\.kernel",
+        ),
         (DM2LClassifier(missing_label=1j), r"DM2LClassifier\.missing_label is of type builtins\.c"),
         (DM2LClassifier(missing_label={1: 2}), r"missing_label has the key 1"),
         (DM2LClassifier(missing_label=np.datetime64("2024")), r"missing_label .*datetime64"),
@@ -549,9 +552,11 @@ class TestScikitLearn:
         "model",
         [
             make_pipeline(StandardScaler(), DM2LClassifier(kernel="rbf", calibration="sigmoid")),
-            make_pipeline(StandardScaler(), OneVsRestMasked(LogisticRegression(C=3.0))),
+            make_pipeline(StandardScaler(), MaskedOneVsRestClassifier(LogisticRegression(C=3.0))),
             make_pipeline(FunctionTransformer(np.arctan), DM2LClassifierCV([0.1], [1.0], cv=2)),
-            OneVsRestMasked(OneVsRestMasked(make_pipeline(MaskedRidgeClassifier()))),
+            MaskedOneVsRestClassifier(
+                MaskedOneVsRestClassifier(make_pipeline(MaskedRidgeClassifier()))
+            ),
         ],
         ids=repr,
     )
@@ -612,7 +617,7 @@ class TestScikitLearn:
 
     def test_a_type_that_is_not_trusted_is_listed(self, data, path):
         X, Y = data
-        model = OneVsRestMasked(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
+        model = MaskedOneVsRestClassifier(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
         with pytest.raises(ModelFileError, match="not trusted: .*GradientBoosting") as caught:
             again(model, path)
         with pytest.raises(ModelFileError, match="not trusted"):
@@ -639,7 +644,7 @@ class TestScikitLearn:
 
     def test_sparse_matrices_inside(self, data, path):
         X, Y = data
-        model = OneVsRestMasked(KNeighborsClassifier(3)).fit(sp.csr_array(X * (X > 0.5)), Y)
+        model = MaskedOneVsRestClassifier(KNeighborsClassifier(3)).fit(sp.csr_array(X * (X > 0.5)), Y)
         trusted = ["sklearn.neighbors._classification.KNeighborsClassifier"]
         check_equal(model, again(model, path, trusted=trusted), sp.csr_array(X[:9]))
 

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l.baselines import MaskedRidgeClassifier, OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.persistence import ModelFileError, _archive, _manifest, load_model, save_model
 
@@ -57,7 +57,7 @@ def content(model, tmp_path_factory):
 def with_parts(tmp_path_factory):
     """The same for a model with parts of scikit-learn, a sparse matrix among them."""
     pytest.importorskip("skops", reason="skops is an extra")
-    made = OneVsRestMasked(KNeighborsClassifier(2)).fit(sp.csr_array(X), Y)
+    made = MaskedOneVsRestClassifier(KNeighborsClassifier(2)).fit(sp.csr_array(X), Y)
     return saved(made, tmp_path_factory.mktemp("parts"))
 
 
@@ -694,7 +694,7 @@ def test_sparse_parts_with_places_outside(with_parts, path):
 
 def test_parts_that_contain_themselves(tmp_path, path):
     pytest.importorskip("skops", reason="skops is an extra")
-    made = make_pipeline(StandardScaler(), OneVsRestMasked(LogisticRegression()))
+    made = make_pipeline(StandardScaler(), MaskedOneVsRestClassifier(LogisticRegression()))
     content = saved(made, tmp_path)
 
     def change(manifest):
@@ -920,7 +920,9 @@ def test_scrambled_manifests_of_one_who_signs_them(kind, tmp_path, path):
 def test_scrambled_parts_of_one_who_signs_them(tmp_path, path):
     pytest.importorskip("skops", reason="skops is an extra")
     inner = make_pipeline(MaxAbsScaler(), MaskedRidgeClassifier())
-    content = saved(make_pipeline(StandardScaler(), OneVsRestMasked(inner)).fit(X, Y), tmp_path)
+    content = saved(
+        make_pipeline(StandardScaler(), MaskedOneVsRestClassifier(inner)).fit(X, Y), tmp_path
+    )
     refusals = 0
     for seed in range(150):
         rng = random.Random(seed)

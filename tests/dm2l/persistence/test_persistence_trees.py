@@ -10,7 +10,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from dm2l.baselines import OneVsRestMasked
+from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.persistence import _trees as trees
 
@@ -35,7 +35,7 @@ def data():
 @pytest.mark.parametrize("forest", FORESTS, ids=lambda f: type(f).__name__)
 def test_forests_load_without_being_named_as_trusted(forest, data, tmp_path):
     X, Y = data
-    model = OneVsRestMasked(forest).fit(X, Y)
+    model = MaskedOneVsRestClassifier(forest).fit(X, Y)
     save_model(model, tmp_path / "forest.dm2l")
     loaded = load_model(tmp_path / "forest.dm2l")
     assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
@@ -65,7 +65,7 @@ def far_feature(nodes):
 @pytest.mark.parametrize("forest", FORESTS[:3], ids=lambda f: type(f).__name__)
 def test_crafted_trees_are_refused(forest, change, data, tmp_path):
     X, Y = data
-    model = OneVsRestMasked(forest).fit(X, Y)
+    model = MaskedOneVsRestClassifier(forest).fit(X, Y)
     craft_tree(model.estimators_[0], change)
     save_model(model, tmp_path / "forest.dm2l")
     with pytest.raises(ModelFileError, match="decision tree"):
@@ -79,7 +79,7 @@ def test_crafted_trees_are_refused(forest, change, data, tmp_path):
 )
 def test_crafted_boosted_trees_are_refused(field, value, data, tmp_path):
     X, Y = data
-    model = OneVsRestMasked(FORESTS[3]).fit(X, Y)
+    model = MaskedOneVsRestClassifier(FORESTS[3]).fit(X, Y)
     model.estimators_[0]._predictors[0][0].nodes[field][0] = value
     save_model(model, tmp_path / "boosted.dm2l")
     with pytest.raises(ModelFileError, match="tree"):
@@ -89,7 +89,7 @@ def test_crafted_boosted_trees_are_refused(field, value, data, tmp_path):
 @pytest.mark.parametrize("width", [3, None, 4.0])
 def test_a_forest_must_insist_on_the_columns_of_its_trees(width, data, tmp_path):
     X, Y = data
-    model = OneVsRestMasked(FORESTS[0]).fit(X, Y)
+    model = MaskedOneVsRestClassifier(FORESTS[0]).fit(X, Y)
     model.estimators_[0].n_features_in_ = width
     save_model(model, tmp_path / "forest.dm2l")
     with pytest.raises(ModelFileError, match="other features"):
@@ -98,7 +98,7 @@ def test_a_forest_must_insist_on_the_columns_of_its_trees(width, data, tmp_path)
 
 def test_trees_of_other_holders_have_to_be_trusted(data, tmp_path):
     X, Y = data
-    model = OneVsRestMasked(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
+    model = MaskedOneVsRestClassifier(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
     save_model(model, tmp_path / "boosted.dm2l")
     with pytest.raises(ModelFileError, match=r"GradientBoostingClassifier.*not trusted"):
         load_model(tmp_path / "boosted.dm2l")
@@ -110,6 +110,6 @@ def test_boosted_trees_with_categories_have_to_be_trusted(data, tmp_path):
     X, Y = data
     X = np.column_stack([X, np.arange(60) % 3])
     boosted = HistGradientBoostingClassifier(max_iter=2, categorical_features=[4])
-    save_model(OneVsRestMasked(boosted).fit(X, Y), tmp_path / "boosted.dm2l")
+    save_model(MaskedOneVsRestClassifier(boosted).fit(X, Y), tmp_path / "boosted.dm2l")
     with pytest.raises(ModelFileError, match=r"categories|not trusted"):
         load_model(tmp_path / "boosted.dm2l")

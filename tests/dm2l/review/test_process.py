@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from dm2l.cli._review import review_command
 from dm2l.review import Journal
-from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from half_labelled import LABELS, as_csv, make_table, spell
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def files(tmp_path_factory):
     path = folder / "tickets.csv"
     path.write_bytes(as_csv(columns, spell(truth, observed, "Yes", "No"), "\r\n").encode())
     table = read_table(path, "topic_*")
-    model = fit_table(table, Wishes("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
     save_bundle(model, folder / "tickets.dm2l")
     return folder
 

@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from dm2l.review import Journal, ReviewServer, ReviewSession, serve
-from dm2l.tables import Wishes, fit_table, read_table
+from dm2l.tables import FitOptions, fit_table, read_table
 from half_labelled import as_csv, make_table, spell
 
 
@@ -25,7 +25,7 @@ def case(tmp_path_factory):
     path = folder / "tickets.csv"
     path.write_text(as_csv(columns, spell(truth, observed, "Yes", "No")), encoding="utf-8")
     table = read_table(path, "topic_*")
-    return table, fit_table(table, Wishes("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    return table, fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
 
 
 @pytest.fixture

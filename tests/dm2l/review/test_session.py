@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l.readers import read_npz
+from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _refit
 from dm2l.review._export import export_answers
 from dm2l.review._question import Column, arranged, row_columns
 from dm2l.tables import (
+    FitOptions,
     Table,
-    Wishes,
     audit_table,
     complete_table,
     fit_table,
@@ -28,12 +28,12 @@ from dm2l.tables import (
     suggest_entries,
     suggest_rows,
     table_from_frame,
-    table_values,
 )
+from dm2l.tables._suggestion import table_values
 from half_labelled import LABELS, as_csv, make_table, spell
 
 N_ROWS = 120
-FIXED = Wishes("linear", 0.1, 0.3, folds=3)
+FIXED = FitOptions("linear", 0.1, 0.3, folds=3)
 names = count()
 
 
@@ -564,7 +564,7 @@ def test_an_export_has_the_bytes_of_its_encoding(tmp_path, encoding):
     path, output = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_bytes(text.encode(encoding))
     table = read_table(path, "a", encoding=encoding)
-    model = fit_table(table, Wishes("linear", 0.1, 0.3, folds=2), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=2), estimate_folds=0)
     with Journal(tmp_path / "a.jsonl", table) as journal:
         session = ReviewSession(model, table, journal)
         assert session.export(output) == 0

@@ -12,15 +12,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l._fitting import SolverConfig, Workspace
+from dm2l._search._path import _one_by_one, _path
+from dm2l._search._search import _shares
+from dm2l._solvers.features import default_ridge
+from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
-from dm2l.features import default_ridge
-from dm2l.fitting import Fitting, Prepared
 from dm2l.metrics import hamming_loss, ranking_loss, two_way_ranking
 from dm2l.model_selection import MultilabelKFold, get_metric, get_scorer_names
 from dm2l.persistence import load_model
-from dm2l.search._path import _one_by_one, _path
-from dm2l.search._search import _shares
-from dm2l.solvers import solve_lbfgs
 from stored_models import FOLDER
 
 LAMBDAS, ALPHAS = [0.1, 0.0, 0.5], [3.0, 0.3]
@@ -117,11 +117,11 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
     ridges = [0.05, 1.0, 0.2, 30.0]
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False, "fit_intercept": False} | TIGHT
     own = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
-    monkeypatch.setattr("dm2l.search._path.MANY", 0)
+    monkeypatch.setattr("dm2l._search._path.MANY", 0)
     for place in ("together", "one after the other"):
         shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
         np.testing.assert_allclose(shared, own, atol=1e-5, err_msg=place)
-        monkeypatch.setattr("dm2l.search._path._together", _one_by_one)
+        monkeypatch.setattr("dm2l._search._path._together", _one_by_one)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -129,7 +129,7 @@ def test_threads_give_the_same_in_every_run_and_choose_as_well_as_others(monkeyp
     X, Y = data(n=150, seed=seed)
     search = DM2LClassifierCV(LAMBDAS, [3.0, 0.3, 0.1], [0.1, 0.3], kernel="rbf", refit=False)
     own = clone(search).fit(X, Y)
-    monkeypatch.setattr("dm2l.search._path.MANY", 0)
+    monkeypatch.setattr("dm2l._search._path.MANY", 0)
     shared, again = (clone(search).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(splits(shared), splits(again))
     # Five iterations leave scores of these few rows apart in the third decimal.
@@ -139,7 +139,7 @@ def test_threads_give_the_same_in_every_run_and_choose_as_well_as_others(monkeyp
 @pytest.mark.parametrize("observed", [0.5, 1.0])
 def test_a_ridge_is_searched_alike_whichever_others_are(monkeypatch, observed):
     X, Y = data()
-    monkeypatch.setattr("dm2l.search._path.MANY", 0)
+    monkeypatch.setattr("dm2l._search._path.MANY", 0)
     rng = np.random.default_rng(0)
     Y = np.where(rng.random(Y.shape) <= observed, np.nan_to_num(Y), np.nan)
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False} | TIGHT
@@ -436,7 +436,7 @@ def test_weights_of_a_path_are_near_the_end_at_every_setting(kernel, lambdas):
     noise = 2 * rng.normal(size=(150, 8))
     T = np.sign(X @ rng.normal(size=(10, 8)) + noise).astype(np.int8)
     T[rng.random(T.shape) < 0.3] = 0
-    fitting = Fitting.of(DM2LClassifier(kernel=kernel, tol=1e-3, max_iter=5))
+    fitting = SolverConfig.of(DM2LClassifier(kernel=kernel, tol=1e-3, max_iter=5))
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
     for setting in _path(fitting, prepared, factor, 0, 3.0, list(lambdas)):
@@ -451,7 +451,7 @@ def test_a_first_look_across_many_orders_of_magnitude_is_not_taken():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 10))
     T = np.sign(X @ rng.normal(size=(10, 8)) + 2 * rng.normal(size=(150, 8))).astype(np.int8)
-    fitting = Fitting.of(DM2LClassifier(tol=1e-4, max_iter=50))
+    fitting = SolverConfig.of(DM2LClassifier(tol=1e-4, max_iter=50))
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
     lambdas = [0.0, 1e-300, 1e-20, 1.0]
@@ -494,14 +494,14 @@ def test_rough_factors_are_seen_in_the_scores(monkeypatch):
     """Where float32 leaves scores and coefficients apart, a path is solved again in float64."""
     X, Y = data(120)
     singles = []
-    factors = Prepared.preconditioner
+    factors = Workspace.preconditioner
 
     def watched(self, problem, **options):
         singles.append(options.get("single"))
         return factors(self, problem, **options)
 
-    monkeypatch.setattr(Prepared, "preconditioner", watched)
-    monkeypatch.setattr("dm2l.search._path.DRIFT", -1.0)
+    monkeypatch.setattr(Workspace, "preconditioner", watched)
+    monkeypatch.setattr("dm2l._search._path.DRIFT", -1.0)
     options = {"kernel": "rbf", "cv": 2, "refit": False}
     DM2LClassifierCV([0.1], [1.0], **options).fit(X, Y)
     assert singles == [True, False, True, False]

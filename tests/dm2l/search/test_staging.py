@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dm2l import DM2LClassifierCV
+from dm2l._search._staging import StagedSearch, _FirstFolds
 from dm2l.datasets import make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold
-from dm2l.search import StagedSearch
-from dm2l.search._staging import _FirstFolds
 
 
 @pytest.fixture

@@ -9,24 +9,19 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-import dm2l.fitting
+import dm2l._fitting
 from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l._fitting import SolverConfig, WarmStart
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
+from dm2l._solvers.kernels._factor import kernel_factor
+from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Preconditioner, Problem
+from dm2l._solvers.ridge import conjugate_gradients
 from dm2l.datasets import make_missing_multilabel
-from dm2l.features import Features
-from dm2l.fitting import Fitting, Last
-from dm2l.kernels import kernel_factor
-from dm2l.labels import Entries
-from dm2l.nuclear import SmoothNorm
-from dm2l.objective import Objective
-from dm2l.solvers import (
-    KernelPreconditioner,
-    KernelProblem,
-    KernelScores,
-    Preconditioner,
-    Problem,
-    conjugate_gradients,
-    solve_lbfgs,
-)
+from dm2l.labels._entries import EntryWeights
 from dm2l_oracles import leverages
 
 
@@ -42,7 +37,7 @@ def data(seed):
 
 
 def problem_of(X, T, intercept, alpha=0.3, lambda_d=0.5):
-    features = KernelScores(rbf_kernel(X), intercept)
+    features = KernelOperator(rbf_kernel(X), intercept)
     return KernelProblem(features, Objective(T, lambda_d), alpha)
 
 
@@ -149,7 +144,7 @@ def test_solution_is_that_of_the_model_on_a_factor(data, intercept, kernel, monk
     here = model.fit(X, Y)
     objective, scores = here.objective_, here.decision_function(X[:20] + 0.1)
     assert len(here.X_fit_) == len(X)
-    monkeypatch.setattr(dm2l.fitting, "SAFE_KERNELS", ())
+    monkeypatch.setattr(dm2l._fitting, "SAFE_KERNELS", ())
     there = model.fit(X, Y)
     assert objective == pytest.approx(there.objective_, rel=1e-7)
     np.testing.assert_allclose(scores, there.decision_function(X[:20] + 0.1), atol=2e-3)
@@ -164,29 +159,29 @@ def test_joint_coupling_is_that_of_the_model_on_a_factor(data, lambda_d, monkeyp
     )
     here = model.fit(X, Y).decision_function(X + 0.1)
     assert len(model.X_fit_) == len(X)
-    monkeypatch.setattr(dm2l.fitting, "SAFE_KERNELS", ())
+    monkeypatch.setattr(dm2l._fitting, "SAFE_KERNELS", ())
     there = model.fit(X, Y).decision_function(X + 0.1)
     np.testing.assert_allclose(here, there, atol=2e-3)
 
 
 def test_ridge_too_small_for_one_factor_takes_the_other_way(data):
     X, T = data
-    fitting = Fitting.of(DM2LClassifier(kernel="rbf", alpha=1e-3))
-    assert isinstance(fitting.prepare(X, T).features, KernelScores)
+    fitting = SolverConfig.of(DM2LClassifier(kernel="rbf", alpha=1e-3))
+    assert isinstance(fitting.prepare(X, T).features, KernelOperator)
     tiny = replace(fitting, alpha=1e-12)
-    assert not isinstance(tiny.prepare(X, T).features, KernelScores)
-    assert not isinstance(fitting.prepare(X, T, alphas=[1e-3, 0.0]).features, KernelScores)
-    heavy = Entries.of(T, weights=np.full(T.shape, 2.0))
-    assert not isinstance(fitting.prepare(X, T, heavy).features, KernelScores)
+    assert not isinstance(tiny.prepare(X, T).features, KernelOperator)
+    assert not isinstance(fitting.prepare(X, T, alphas=[1e-3, 0.0]).features, KernelOperator)
+    heavy = EntryWeights.of(T, weights=np.full(T.shape, 2.0))
+    assert not isinstance(fitting.prepare(X, T, heavy).features, KernelOperator)
     model = DM2LClassifier(kernel="rbf", alpha=1e-12, tol=1e-3).fit(X, np.where(T, T > 0, np.nan))
     assert np.isfinite(model.decision_function(X + 0.1)).all()
 
 
 def test_a_fit_starts_where_the_last_ended(data):
     X, T = data
-    fitting = Fitting.of(DM2LClassifier(kernel="rbf"))
+    fitting = SolverConfig.of(DM2LClassifier(kernel="rbf"))
     first = fitting.fit(X, T)
-    last = Last(first.attributes["dual_coef_"], first.attributes["intercept_"])
+    last = WarmStart(first.attributes["dual_coef_"], first.attributes["intercept_"])
     again = fitting.fit(X, T, last).solution
     assert again.history[0] == pytest.approx(first.solution.objective, rel=1e-9)
 
@@ -196,7 +191,7 @@ def test_search_in_single_precision_finds_what_double_finds(data, monkeypatch):
     Y = np.where(T == 0, np.nan, T > 0)
     search = DM2LClassifierCV((0.0, 0.1, 1.0), (0.1, 1.0), kernel="rbf", cv=3, refit=False)
     single = search.fit(X, Y).cv_results_["mean_test_score"]
-    monkeypatch.setattr("dm2l.search._path.DRIFT", 0.0)
+    monkeypatch.setattr("dm2l._search._path.DRIFT", 0.0)
     double = search.fit(X, Y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(single, double, atol=1e-3)
 
@@ -204,7 +199,7 @@ def test_search_in_single_precision_finds_what_double_finds(data, monkeypatch):
 def test_scores_and_coefficients_of_a_step_agree(data, seed):
     X, T = data
     rng = np.random.default_rng(seed)
-    features = KernelScores(rbf_kernel(X), True)
+    features = KernelOperator(rbf_kernel(X), True)
     gradient = rng.standard_normal((len(X), T.shape[1]))
     problem = KernelProblem(features, Objective(T, 0.0), 1.0)
     step = KernelPreconditioner(problem, keep=True).step(gradient)
@@ -215,7 +210,7 @@ def test_scores_and_coefficients_of_a_step_agree(data, seed):
 def test_members_of_a_factor_get_what_it_gives_whoever_else_has_asked(data, seed):
     X, T = data
     rng = np.random.default_rng(seed)
-    problem = KernelProblem(KernelScores(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
+    problem = KernelProblem(KernelOperator(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
     factor = KernelPreconditioner(problem, keep=True)
     asked = rng.standard_normal((3, 4, len(X), T.shape[1]))  # members by rounds
 
@@ -239,7 +234,7 @@ def test_members_of_a_factor_get_what_it_gives_whoever_else_has_asked(data, seed
 
 def test_a_member_that_fails_does_not_keep_the_others_waiting(data):
     X, T = data
-    problem = KernelProblem(KernelScores(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
+    problem = KernelProblem(KernelOperator(rbf_kernel(X), True), Objective(T, 0.0), 1.0)
     first, second = KernelPreconditioner(problem, keep=True).members(2)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(first.step, np.ones(T.shape))

@@ -11,12 +11,12 @@ import scipy.optimize
 import scipy.sparse as sp
 
 import dm2l_oracles as oracle
-from dm2l.arrays import to_numpy
-from dm2l.features import Features
-from dm2l.nuclear import smooth_nuclear_norm
-from dm2l.objective import Objective, ObjectiveValue
-from dm2l.solvers import Preconditioner, Problem, solve_lbfgs
-from dm2l.solvers._lbfgs import MEMORY, SMOOTHING, _Memory
+from dm2l._solvers.features import Features
+from dm2l._solvers.lbfgs import MEMORY, SMOOTHING, _Memory, solve_lbfgs
+from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.objective import Objective, ObjectiveValue
+from dm2l._solvers.problem import Preconditioner, Problem
+from dm2l._utils.arrays import to_numpy
 
 SHAPE = (4, 3)  # of the variables whose directions are looked at
 

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l import DM2LClassifier
-from dm2l.features import Features
-from dm2l.labels import Entries
-from dm2l.nuclear import SmoothNorm
-from dm2l.objective import Objective
-from dm2l.solvers import Problem
+from dm2l._solvers.features import Features
+from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Problem
+from dm2l.labels._entries import EntryWeights
 
 N_ROWS, N_FEATURES, N_LABELS = 60, 5, 17
 
@@ -25,7 +25,9 @@ def make_problem(rng, *, intercept=True, sparse=False, weighted=False, bare=Fals
     T = rng.choice([-1, -1, 0, 1], size=(N_ROWS, N_LABELS)).astype(np.int8)
     if bare:
         T[: N_ROWS // 3] = np.minimum(T[: N_ROWS // 3], 0)  # rows outside all groups
-    entries = Entries.of(T, weights=rng.uniform(0.3, 2.0, T.shape) * (T != 0)) if weighted else None
+    entries = (
+        EntryWeights.of(T, weights=rng.uniform(0.3, 2.0, T.shape) * (T != 0)) if weighted else None
+    )
     objective = Objective(T, 0.7, entries=entries, **others)
     return Problem(Features(X, intercept).centre(), objective, 0.4)
 

@@ -13,17 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dm2l_oracles as oracle
 from dm2l import DM2LClassifier
-from dm2l.features import Features
-from dm2l.kernels import kernel_factor
-from dm2l.objective import Objective
-from dm2l.solvers import (
-    Preconditioner,
-    Problem,
-    conjugate_gradients,
-    masked_ridge,
-    solve_cccp,
-    solve_lbfgs,
-)
+from dm2l._solvers.cccp import solve_cccp
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernels._factor import kernel_factor
+from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Preconditioner, Problem
+from dm2l._solvers.ridge import conjugate_gradients, masked_ridge
 
 TALL, WIDE = (16, 4, 3), (8, 12, 3)
 tight = {"tol": 1e-10, "max_iter": 20_000}

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dm2l.readers import read_npz
+from dm2l.io import read_npz
 from dm2l.tables import (
     Completion,
-    Wishes,
+    FitOptions,
     complete_table,
     evaluate_table,
     fit_table,
@@ -22,7 +22,7 @@ from dm2l.tables import (
     write_completion,
 )
 
-QUICK = Wishes(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
+QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
 NAMES = ["t_a", "t_b", "t_c", "t_d"]
 
 
@@ -99,7 +99,7 @@ def test_no_more_holes_are_filled_than_keep_the_promise(moods, model):
     table, truth = moods
     n_filled = []
     for bound in (0.02, 0.1, 0.2):
-        found = complete_table(model, table, max_wrong=bound)
+        found = complete_table(model, table, max_error_rate=bound)
         filled = found.filled
         np.testing.assert_array_equal(found.left, found.holes & ~filled)
         np.testing.assert_array_equal(found.look, found.left)
@@ -112,14 +112,14 @@ def test_no_more_holes_are_filled_than_keep_the_promise(moods, model):
             assert (found.positive != (truth == 1))[filled].mean() <= bound + noise
     assert n_filled == sorted(n_filled)
     assert 0 < n_filled[1] < n_filled[2]
-    assert complete_table(model, table, max_wrong=1.0).filled.sum() == np.isnan(table.Y).sum()
+    assert complete_table(model, table, max_error_rate=1.0).filled.sum() == np.isnan(table.Y).sum()
 
 
 def test_a_model_without_coupling_promises_nothing(moods, uncoupled, tmp_path):
     save_bundle(uncoupled, tmp_path / "m.dm2l")
     again = load_bundle(tmp_path / "m.dm2l")
     with pytest.raises(ValueError, match="fit it again"):
-        complete_table(again, moods[0], max_wrong=0.1)
+        complete_table(again, moods[0], max_error_rate=0.1)
     a, b = (complete_table(one, moods[0]).probabilities for one in (again, uncoupled))
     np.testing.assert_array_equal(a, b)
 
@@ -127,7 +127,7 @@ def test_a_model_without_coupling_promises_nothing(moods, uncoupled, tmp_path):
 def test_a_saved_model_couples_as_before(moods, model, tmp_path):
     save_bundle(model, tmp_path / "m.dm2l")
     again = load_bundle(tmp_path / "m.dm2l")
-    a, b = (complete_table(one, moods[0], max_wrong=0.1) for one in (again, model))
+    a, b = (complete_table(one, moods[0], max_error_rate=0.1) for one in (again, model))
     np.testing.assert_array_equal(a.probabilities, b.probabilities)
     np.testing.assert_array_equal(a.left, b.left)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dm2l.tables import Wishes, explain_model, fit_table, table_from_frame
+from dm2l.tables import FitOptions, explain_model, fit_table, table_from_frame
 from dm2l.tables._flips import by_flipping, two_valued
 
 
@@ -21,7 +21,7 @@ def model(request):
     frame["tox_b"] = (frame["bit_2"] > frame["bit_0"]).astype(float)
     frame.loc[::5, "tox_a"] = np.nan
     table = table_from_frame(frame, "tox_*")
-    return fit_table(table, Wishes(request.param, 0.0, 0.5), estimate_folds=0)
+    return fit_table(table, FitOptions(request.param, 0.0, 0.5), estimate_folds=0)
 
 
 def test_flips_of_all_columns_at_once_are_those_one_by_one(model):

@@ -8,20 +8,20 @@ from assays import LABELS, make_assays
 from dm2l import AutoClassifier
 from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
 from dm2l.datasets import duplicate_groups
+from dm2l.io._columns import ColumnRequestError
 from dm2l.model_selection import MultilabelKFold
-from dm2l.readers.columns import ColumnRequestError
 from dm2l.tables import (
-    Wishes,
+    FitOptions,
     evaluate_table,
     fit_table,
     inspect_table,
-    keep_back,
     load_bundle,
     save_bundle,
     table_from_frame,
 )
+from dm2l.tables._measures import keep_back
 
-FIXED = Wishes("rbf", 0.0, 0.01, folds=3)
+FIXED = FitOptions("rbf", 0.0, 0.01, folds=3)
 
 
 def copies(n=40, times=3):
@@ -35,7 +35,7 @@ def copies(n=40, times=3):
     return frame.sample(frac=1, random_state=0).reset_index(drop=True)
 
 
-@pytest.mark.parametrize("wishes", [FIXED, Wishes(effort="quick", folds=3)])
+@pytest.mark.parametrize("wishes", [FIXED, FitOptions(effort="quick", folds=3)])
 def test_copies_make_estimates_too_good_and_groups_do_not(wishes):
     frame = copies()
     table = table_from_frame(frame.drop(columns="patient"), "tox_*")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dm2l.persistence import ModelFileError, save_model
-from dm2l.tables import Wishes, fit_table, load_bundle, read_table, save_bundle
+from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from half_labelled import as_csv, make_table, spell
 
 pytest.importorskip("skops", reason="skops is an extra")
@@ -23,7 +23,7 @@ def model(tmp_path_factory):
     columns, truth, observed = make_table(40)
     (folder / "in.csv").write_text(as_csv(columns, spell(truth, observed, "Yes", "No")))
     table = read_table(folder / "in.csv", "topic_*")
-    made = fit_table(table, Wishes("linear", 0.1, 1.0, folds=2), estimate_folds=2)
+    made = fit_table(table, FitOptions("linear", 0.1, 1.0, folds=2), estimate_folds=2)
     save_bundle(made, folder / "m.dm2l")  # makes the record
     return made
 

@@ -13,14 +13,14 @@ from rich.console import Console
 
 from dm2l.tables import (
     Completion,
-    Wishes,
+    FitOptions,
     complete_table,
     evaluate_table,
     fit_table,
     inspect_table,
-    progress,
     table_from_frame,
 )
+from dm2l.tables._progress import progress
 
 HOSTILE = "is_<script>alert('\u202e\x1b')</script>\" onload=x"
 
@@ -34,13 +34,13 @@ def shown():
         known = (frame["mass"] + rng.normal(size=120) > 0).astype(object)
         frame[name] = known.where(rng.random(120) > 0.4, None)
     table = table_from_frame(frame, "is_*")
-    wishes = Wishes("linear", 0.1, 1.0, folds=3)
+    wishes = FitOptions("linear", 0.1, 1.0, folds=3)
     model = fit_table(table, wishes, estimate_folds=0)
     return {
         "inspection": inspect_table(table),
         "evaluation": evaluate_table(table, wishes, repetitions=2),
         "completion": complete_table(model, table),
-        "bounded": complete_table(model, table, max_wrong=0.2),
+        "bounded": complete_table(model, table, max_error_rate=0.2),
     }
 
 

@@ -11,9 +11,8 @@ from dm2l import chemistry
 from dm2l.chemistry import MorganFingerprints, readable
 from dm2l.review import _beliefs, _refit
 from dm2l.tables import (
-    Wishes,
+    FitOptions,
     audit_table,
-    column_kinds,
     complete_table,
     evaluate_table,
     explain_model,
@@ -27,9 +26,10 @@ from dm2l.tables import (
     table_from_frame,
     write_completion,
 )
+from dm2l.tables._kinds import column_kinds
 
 pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
-ONE = Wishes("tanimoto", 0.1, 1.0, folds=3)
+ONE = FitOptions("tanimoto", 0.1, 1.0, folds=3)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_the_file_says_what_it_needs_where_rdkit_is_missing(model, tmp_path, mon
 def test_the_automatic_model_takes_bits_as_bits_beside_other_columns(frame):
     frame = frame[:150].assign(mass=np.random.default_rng(0).normal(size=150))
     frame.loc[3, "mass"] = np.nan
-    model = fit_table(table_from_frame(frame, LABELS), Wishes(effort="quick", folds=3))
+    model = fit_table(table_from_frame(frame, LABELS), FitOptions(effort="quick", folds=3))
     assert "tanimoto kernel" in model.classifier.leaderboard_["model"]
     assert model.estimate.values["label_auc"].mean > 0.7
     names = [name for name, _ in explain_model(model, "SR-p53", top=3)[0].features]

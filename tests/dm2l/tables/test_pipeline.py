@@ -9,9 +9,10 @@ from sklearn.model_selection import GridSearchCV
 from dm2l import AutoClassifier, DM2LClassifier
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.persistence import load_model, save_model
-from dm2l.tables import TableColumns, Wishes, fit_table, make_table_pipeline, table_from_frame
+from dm2l.tables import FitOptions, fit_table, make_table_pipeline, table_from_frame
+from dm2l.tables._pipeline import TableColumns
 
-WISHES = Wishes("linear", 0.1, 1.0, folds=3)
+WISHES = FitOptions("linear", 0.1, 1.0, folds=3)
 
 
 @pytest.fixture(scope="module")

@@ -25,44 +25,41 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier, memory
+from dm2l.io import read_npz
+from dm2l.io._columns import ColumnRequestError, choose_labels
+from dm2l.io._words import LabelReader
+from dm2l.io.cells import plain, raw, records
 from dm2l.persistence import save_model
-from dm2l.readers import read_npz
-from dm2l.readers.cells import plain, raw, records
-from dm2l.readers.columns import ColumnRequestError, choose_labels
-from dm2l.readers.words import LabelReader
 from dm2l.tables import (
     Completion,
-    Wishes,
+    FitOptions,
     _kinds,
-    column_kinds,
     complete_table,
     evaluate_table,
     explain_model,
     fit_table,
     inspect_table,
-    label_counts,
     load_bundle,
-    read_for,
     read_table,
     save_bundle,
     suggest_entries,
     suggest_rows,
     table_from_frame,
-    table_values,
-    tick_warnings,
     write_completion,
 )
 from dm2l.tables import _settings as chosen
 from dm2l.tables._filled import find_spelling
-from dm2l.tables._kinds import ColumnUse
+from dm2l.tables._inspection import label_counts, tick_warnings
+from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import interval, measure
+from dm2l.tables._model import read_for
 from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
 from dm2l.tables._settings import choose_settings
-from dm2l.tables._suggestion import answer_effects
+from dm2l.tables._suggestion import answer_effects, table_values
 from half_labelled import LABELS, as_csv, make_table, spell
 
 patient = settings(deadline=None, max_examples=60)  # the machine may be busy with other tests
-QUICK = Wishes(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
+QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
 
 
 @pytest.fixture(scope="module")
@@ -749,10 +746,10 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
     X = rng.normal(size=(150, 2))
     straight = (X @ [[1.0, -1.0], [1.0, 1.0]] > 0).astype(float)
     round_ = ((X**2).sum(axis=1)[:, None] > [1.0, 2.0]).astype(float)
-    wishes = Wishes(folds=3, scoring="label_auc")
+    wishes = FitOptions(folds=3, scoring="label_auc")
     assert choose_settings(X, round_, wishes).kernel == "rbf"
     assert choose_settings(X, straight, replace(wishes, kernel="linear")).kernel == "linear"
-    fixed = choose_settings(X, straight, Wishes(kernel="rbf", lambda_d=0.5, alpha=2.0))
+    fixed = choose_settings(X, straight, FitOptions(kernel="rbf", lambda_d=0.5, alpha=2.0))
     assert (fixed.kernel, fixed.lambda_d, fixed.alpha, fixed.score) == ("rbf", 0.5, 2.0, None)
 
 
@@ -790,18 +787,18 @@ def test_what_complete_has_added_is_neither_label_nor_feature():
 
 
 def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
-    assert Wishes().metric(table.Y) == "two_way_ranking"
-    assert Wishes().metric(table.Y[:, :1]) == "label_skill"
-    assert Wishes(scoring="f1_macro").metric(table.Y) == "f1_macro"
+    assert FitOptions().metric(table.Y) == "two_way_ranking"
+    assert FitOptions().metric(table.Y[:, :1]) == "label_skill"
+    assert FitOptions(scoring="f1_macro").metric(table.Y) == "f1_macro"
     frame = table.frame.assign(a=table.Y[:, 0])
-    model = fit_table(table_from_frame(frame, "a"), Wishes(folds=3), estimate_folds=2)
+    model = fit_table(table_from_frame(frame, "a"), FitOptions(folds=3), estimate_folds=2)
     assert model.estimate.values["label_auc"].mean > 0.8
     assert np.isnan(model.estimate.values["average_precision"].mean)
 
 
 def test_many_rows_of_a_kernel_model_are_approximated(table, monkeypatch, tmp_path):
     monkeypatch.setattr(chosen, "EXACT_ROWS", 100)
-    wishes = Wishes(kernel="rbf", lambda_d=0.1, alpha=0.1, folds=3)
+    wishes = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.1, folds=3)
     rough = fit_table(table, wishes, estimate_folds=0)
     assert (rough.classifier.approximation, rough.classifier.n_components) == ("nystroem", 2000)
     monkeypatch.setattr(chosen, "EXACT_ROWS", 300)
@@ -869,7 +866,7 @@ def test_the_estimate_of_labels_that_nothing_explains_is_chance(write):
         for _ in range(120)
     ]
     table = read_table(write("\n".join(["x,c,t,y1,y2,y3,y4", *rows])), 4)
-    wishes = Wishes(kernel="linear", folds=3)
+    wishes = FitOptions(kernel="linear", folds=3)
     model = fit_table(table, wishes, estimate_folds=3)
     assert abs(model.estimate.values["label_auc"].mean - 0.5) < 0.12
     evaluation = evaluate_table(table, wishes, repetitions=3, hide=0.3)
@@ -892,7 +889,7 @@ def test_completion_beats_holes_as_negatives(table, tickets):
     found = []
     # Ridge is the stronger of the two on wrong negatives.
     for Y, lambda_d in ((table.Y, None), (np.nan_to_num(table.Y), 0.0)):
-        wishes = Wishes(kernel="linear", lambda_d=lambda_d, folds=3)
+        wishes = FitOptions(kernel="linear", lambda_d=lambda_d, folds=3)
         model = fit_table(replace(table, Y=Y), wishes, estimate_folds=0)
         answer = model.answer(model.inputs(table)[0])
         found.append(measure(hidden, *answer)["label_average_precision"])
@@ -1307,7 +1304,7 @@ def test_a_category_of_the_automatic_model_pulls_no_one_way():
     frame = pd.DataFrame({"kind": kind, "mass": rng.normal(size=120)})
     says = 1.5 * (kind == "gas") - 1.5 * (kind == "solid") - 2 * frame["mass"]
     frame["tox_a"], frame["tox_b"] = says > 0.0, says < 0.5
-    model = fit_table(table_from_frame(frame, "tox_*"), Wishes(effort="quick"))
+    model = fit_table(table_from_frame(frame, "tox_*"), FitOptions(effort="quick"))
     first, second = (dict(item.features) for item in explain_model(model))
     assert first["mass"] < 0 < second["mass"]
     assert min(first["kind"], second["kind"]) > 0
@@ -1346,7 +1343,7 @@ def test_a_kernel_model_is_explained_by_shuffling(write):
         for i in range(150)
     ]
     table = read_table(write("\n".join(["x,noise,group,big,b", *rows])), ["big", "b"])
-    wishes = Wishes(kernel="rbf", lambda_d=0.0, alpha=0.5, folds=3)
+    wishes = FitOptions(kernel="rbf", lambda_d=0.0, alpha=0.5, folds=3)
     model = fit_table(table, wishes, estimate_folds=0)
     big, b = explain_model(model)
     assert big.features[0][0] == "x"

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dm2l_oracles as oracle
-from dm2l.baselines import HolesAreNegatives, MaskedRidgeClassifier
+from dm2l.baselines import MaskedRidgeClassifier, ZeroFillClassifier
 from dm2l.datasets import catalogue, make_missing_multilabel
 from dm2l_lab import UnitVarianceScaler, protocols
 from dm2l_lab.paper._methods import neg_ranking_loss, quality, score
@@ -48,7 +48,7 @@ def test_scaler_leaves_constant_features_as_they_are():
 
 def test_filled_labels_are_what_the_estimator_sees():
     X, Y = make_missing_multilabel(n_samples=60, random_state=0)[:2]
-    model = HolesAreNegatives(MaskedRidgeClassifier()).fit(X, Y)
+    model = ZeroFillClassifier(MaskedRidgeClassifier()).fit(X, Y)
     plain = MaskedRidgeClassifier().fit(X, np.where(np.isnan(Y), 0, Y))
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))

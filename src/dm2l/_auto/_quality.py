@@ -1,0 +1,148 @@
+"""How good held-out probabilities are, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.metrics import average_precision_score
+
+from dm2l._auto._stack import Stack
+from dm2l.labels._entries import Signs
+from dm2l.model_selection import Interval
+
+Floats = NDArray[np.float64]
+Z95 = 1.959964
+
+
+def cross_fitted(
+    scores: Floats,
+    T: Signs,
+    shares: NDArray[np.bool_],
+    fold: NDArray[np.intp],
+    weights: Floats | None = None,
+) -> Floats:
+    """Log-odds of a stack of held-out scores, its weights and curves from the other folds."""
+    result = np.full(T.shape, np.nan)
+    for number in range(int(fold.max()) + 1):
+        here = fold == number
+        rest = ~here & (fold >= 0)
+        part = None if weights is None else weights[rest]
+        stack = Stack.fit(scores[:, rest], T[rest], shares, part)
+        result[here] = stack.log_odds(scores[:, here])
+    return result
+
+
+def log_loss(eta: Floats, T: Signs) -> Interval:
+    """Mean of observed entries, with an interval by rows."""
+    return _mean_loss(*_losses(eta, T))
+
+
+def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
+    """Which entries are known and have a probability, and their log-loss, 0 elsewhere."""
+    known = (T != 0) & np.isfinite(eta)
+    return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
+
+
+def label_auc(
+    eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
+) -> tuple[Interval, Floats, Floats]:
+    """Mean over labels with an interval by rows, and value and standard error of each label.
+
+    The error is that of DeLong, DeLong and Clarke-Pearson (1988): how far the pairs that a row is
+    in depart from the mean; over labels, rows bring what they bring to all of theirs. With ``fold``
+    rows are paired with those of their fold, for models of other folds have other levels.
+    """
+    n, c = T.shape
+    value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
+    for k in range(c):
+        known = (T[:, k] != 0) & np.isfinite(eta[:, k])
+        wins = np.full(n, np.nan)
+        for number in [0] if fold is None else range(int(fold.max()) + 1):
+            rows = np.flatnonzero(known if fold is None else known & (fold == number))
+            wins[rows] = _wins(eta[rows, k], T[rows, k] > 0)
+        rows = np.flatnonzero(np.isfinite(wins))
+        positive = T[rows, k] > 0
+        if not len(rows):
+            continue
+        value[k] = wins[rows[positive]].mean()
+        count = np.where(positive, positive.sum(), (~positive).sum())
+        pull = (wins[rows] - value[k]) / np.maximum(count - 1, 1)
+        error[k] = np.sqrt((pull**2).sum())
+        by_row[rows] += pull
+    defined = np.isfinite(value)
+    if not defined.any():
+        return Interval(np.nan, np.nan, np.nan), value, error
+    mean = float(value[defined].mean())
+    spread = float(np.sqrt((by_row**2).sum())) / defined.sum()
+    return _interval(mean, spread, 1.0), value, error
+
+
+def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
+    """Share of pairs with the other class that are in order; NaN where there is none."""
+    if positive.all() or not positive.any():
+        return np.full(len(s), np.nan)
+    wins = np.empty(len(s))
+    for side, sign in ((positive, 1.0), (~positive, -1.0)):
+        mine, others = sign * s[side], np.sort(sign * s[~side])
+        below = np.searchsorted(others, mine), np.searchsorted(others, mine, side="right")
+        wins[side] = (below[0] + below[1]) / (2 * len(others))  # what is equal counts half
+    return wins
+
+
+def label_table(
+    eta: Floats, T: Signs, names: Any, fold: NDArray[np.intp] | None = None
+) -> dict[str, Any]:
+    """Counts, AUC with interval, average precision and log-loss of every label."""
+    _, value, error = label_auc(eta, T, fold)
+    known, loss = _losses(eta, T)
+    count = np.maximum(known.sum(axis=0), 1)
+    precision = np.full(T.shape[1], np.nan)
+    for k in np.flatnonzero(np.isfinite(value)):
+        rows = known[:, k]
+        precision[k] = average_precision_score(T[rows, k] > 0, eta[rows, k])
+    return {
+        "label": [str(name) for name in names],
+        "positives": (T > 0).sum(axis=0),
+        "negatives": (T < 0).sum(axis=0),
+        "auc": value,
+        "auc_low": np.maximum(value - Z95 * error, 0.0),
+        "auc_high": np.minimum(value + Z95 * error, 1.0),
+        "average_precision": precision,
+        "log_loss": np.where(known.any(axis=0), loss.sum(axis=0) / count, np.nan),
+    }
+
+
+def brier(eta: Floats, T: Signs) -> Interval:
+    """Mean squared error of probabilities of observed entries, with an interval by rows."""
+    known = (T != 0) & np.isfinite(eta)
+    return _mean_loss(known, np.where(known, (expit(eta) - (T > 0)) ** 2, 0.0))
+
+
+def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
+    count = known.sum()
+    if not count:
+        return Interval(np.nan, np.nan, np.nan)
+    mean = float(loss.sum() / count)
+    by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
+    return _interval(mean, float(np.sqrt((by_row**2).sum())))
+
+
+def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
+    r"""Where the value of as many new rows as one of K folds has lies, by an interval of the mean.
+
+    A test set has noise of its own, which an interval for the mean leaves out: with the variance v
+    of the latter the difference has :math:`v (1 + K + K / (K - 1))`, the last for training rows
+    that folds share (Nadeau and Bengio).
+    """
+    half = max(found.mean - found.low, found.high - found.mean)
+    half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
+    low, high = max(found.mean - half, 0.0), min(found.mean + half, most)
+    return Interval(found.mean, float(low), float(high))
+
+
+def _interval(mean: float, error: float, most: float = np.inf) -> Interval:
+    low, high = max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most)
+    return Interval(float(mean), float(low), float(high))

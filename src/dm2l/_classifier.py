@@ -1,0 +1,683 @@
+"""DM2L as an estimator: parameters, and thin methods around :class:`dm2l._fitting.SolverConfig`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length
+
+from dm2l._base import MissingLabelClassifier, weighed
+from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._solvers.problem import Solution
+from dm2l._utils.arrays import check_magnitude, is_non_numpy
+from dm2l._utils.parameters import check_choice
+from dm2l.labels._entries import EntryWeights, Signs, apply_weights
+from dm2l.labels._form import LabelForm
+from dm2l.labels._labels import Labels
+
+if TYPE_CHECKING:  # loaded by the methods that need it
+    from dm2l.outofcore import RowBlocks, SufficientStatistics
+    from dm2l.outofcore._stream import Stream
+
+__all__ = ["DM2LClassifier"]
+
+# What a fit leaves behind for predictions; of an earlier one, perhaps with another kernel,
+# nothing may be left.
+_WEIGHTS = (
+    "coef_",
+    "dual_coef_",
+    "X_fit_",
+    "approximation_error_",
+    "_kernel",
+    "_waves",
+    "_landmark_factor",
+)
+
+
+class _ByBlocks:
+    """A method that is there only where the model can be fitted block by block.
+
+    ``hasattr`` is what scikit-learn asks; who calls it all the same is told why it is not there.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        reason = model._needs_rows() if model is not None else ""
+        if reason:
+            raise AttributeError(
+                f"{type(model).__name__} has no {self._method.__name__} with these parameters: "
+                f"{reason}."
+            )
+        return self._method.__get__(model, owner)
+
+
+@dataclass(eq=False, repr=False)
+class DM2LClassifier(MissingLabelClassifier):
+    r"""Discriminant multi-label learning with missing labels.
+
+    Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
+
+    .. math:: \tfrac12 \|R_\Omega(F) - \tilde Y\|_F^2 + \tfrac{\alpha}{2} \|W\|_F^2
+              + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
+
+    where ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
+    ``k`` is an observed positive and ``F_C`` those of all rows with an observed positive. The
+    first norms push the scores of rows that share a label to low rank (local shrinking), the last
+    one keeps all scores together at high rank (global expanding).
+
+    Parameters
+    ----------
+    lambda_d : float, default=0.3
+        Weight of the nuclear norms; 0 is masked ridge.
+    alpha : float or "scale", default="scale"
+        Ridge. "scale" follows the spread of the features: ``4 (s_1 + ... + s_d)^2 / d`` with
+        ``s_j`` the standard deviation of column ``j`` for the linear model, the variance in
+        feature space for a kernel model (about 1 for rbf). It is a start, not an optimum.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
+"precomputed"} or callable, default="linear"
+        "tanimoto" suits 0/1 columns, A callable gets
+        two arrays of rows and returns the matrix between them. "precomputed" takes the kernel
+        matrix as ``X``. It must be positive semi-definite, which "sigmoid" is for some parameters
+        only.
+    gamma : {"scale", "auto"} or float, default="scale"
+        For rbf (``1 / (2 sigma^2)`` of the paper), poly, sigmoid, laplacian: "scale" is
+        ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``. For tanimoto both are 3.
+    degree : float, default=3
+        For poly.
+    coef0 : float, default=1
+        For poly and sigmoid.
+    approximation : {None, "nystroem", "fourier"}, default=None
+        Stand-in for the kernel matrix, for more rows than its square leaves room for:
+        ``n_rows x n_components`` numbers instead of ``n_rows^2``. "nystroem" explains all rows
+        by some of them, drawn by randomly pivoted Cholesky, and takes any kernel; "fourier"
+        averages random waves, for rbf only. See :mod:`dm2l._solvers.kernels`.
+    n_components : int, default=1000
+        Features of the approximation.
+    fit_intercept : bool, default=True
+        Whether scores have an intercept, which is not penalised.
+    local : bool, default=True
+        False drops the nuclear norms altogether (masked ridge).
+    discriminant : bool, default=True
+        False drops the global norm: the paper's DM2L-Lo, which is convex.
+    solver : {"lbfgs", "cccp", "published"}, default="lbfgs"
+        Preconditioned quasi-Newton from the masked ridge solution; the concave-convex procedure
+        (Algorithm 1) from the identity, run to convergence; or the few descent steps that the
+        published results rest on, see :meth:`published`.
+    max_iter : int, default=1000
+        Most iterations.
+    tol : float, default=1e-5
+        How far above its minimum the objective may end, relative and as estimated by the solver;
+        for ``solver="cccp"`` the relative change that counts as none.
+    threshold : None, float or "f1", default=None
+        Where :meth:`predict` draws the line.
+    calibration : {None, "sigmoid", "isotonic"}, default=None
+        Calibrate :meth:`predict_proba` on cross-fitted scores.
+    coupling : {None, "residual", "joint"}, default="residual"
+        What the known labels of a row tell :meth:`complete` about its holes: nothing; what
+        residuals of labels have to do with each other, learnt after the fit from approximate
+        leave-one-out scores (nothing else changes); or weights and coupling learnt together, which
+        helps new rows as well and needs all rows in memory. Fits that do not hold them
+        (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample of up to
+        20,000 rows for it; those of ``solver="published"``, which end far from a minimum, have no
+        coupling. See :doc:`/coupling`.
+    cv : int or splitter, default=5
+        Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
+    missing_label : scalar, default=nan
+        Mark of a label that was not observed.
+    missing_as : {None, "missing", "negative", "unlabelled"}, default=None
+        What nothing stored means in a sparse ``Y`` of positives only. "unlabelled", which goes for
+        holes of a dense ``Y`` too: not ticked, and positive or not. Fits then minimise the unbiased
+        positive-unlabelled risk, by targets in which labels lend each other evidence, and
+        ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
+    class_prior : float or array-like of shape (n_labels,), default=None
+        Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
+        :func:`dm2l.pu.estimate_class_prior`.
+    warm_start : bool, default=False
+        Start from the previous solution if it has the right shape.
+    random_state : int, RandomState or None, default=None
+        For ``approximation``; the exact methods draw nothing.
+    verbose : int, default=0
+        Print progress to standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the linear model.
+    dual_coef_ : ndarray of shape (n_rows, n_labels)
+        Weights of the kernel model on the rows ``X_fit_``, or on the waves of
+        ``approximation="fourier"``.
+    approximation_error_ : float
+        With ``approximation``: for "nystroem" the share of the trace of the kernel matrix that is
+        left out, for "fourier" the root mean square error of its entries on random pairs.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts.
+    classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
+        Both classes of every label; the classes of a 1-D ``y``.
+    label_names_ : ndarray of object
+        Names of the label columns.
+    thresholds_ : ndarray of shape (n_labels,)
+        Borders for the scores used by :meth:`predict`; with ``calibration`` and
+        ``threshold=None`` it draws the line at a probability of one half instead.
+    label_covariance_ : LabelCovariance
+        Covariance of what the features leave unexplained, with ``coupling``.
+    class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
+        Share of positives, given or estimated, and its standard error, with
+        ``missing_as="unlabelled"``.
+    objective_ : float
+        The exact objective at the solution.
+    objective_history_ : ndarray
+        The exact objective at the start and after each iteration.
+    n_iter_ : int
+        Iterations taken.
+    n_evaluations_ : int
+        Evaluations of the objective.
+    statistics_ : SufficientStatistics
+        What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
+    n_features_in_ : int
+        Number of features seen.
+    feature_names_in_ : ndarray
+        Names of features, if ``X`` had any.
+
+    See Also
+    --------
+    dm2l.baselines.MaskedRidgeClassifier : The same model without the nuclear norms.
+
+    References
+    ----------
+    Z. Ma and S. Chen, "Expand Globally, Shrink Locally: Discriminant Multi-label Learning with
+    Missing Labels", Pattern Recognition 111, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l import DM2LClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
+    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
+    >>> model = DM2LClassifier(alpha=0.1, lambda_d=0.01).fit(X, Y)
+    >>> model.predict(X)
+    array([[0, 1],
+           [1, 1],
+           [1, 0],
+           [0, 0]])
+    >>> model.complete(X, Y)  # holes by features and by the labels that the row has
+    array([[0, 1],
+           [1, 1],
+           [1, 0],
+           [0, 0]])
+    """
+
+    lambda_d: float = 0.3
+    alpha: float | str = "scale"
+    _: KW_ONLY
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: float = 3
+    coef0: float = 1
+    approximation: str | None = None
+    n_components: int = 1000
+    fit_intercept: bool = True
+    local: bool = True
+    discriminant: bool = True
+    solver: str = "lbfgs"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = "residual"
+    cv: Any = 5
+    missing_label: Any = np.nan
+    missing_as: str | None = None
+    class_prior: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
+
+    @classmethod
+    def published(
+        cls, kernel: str = "linear", *, lambda_d: float = 1e-5, sigma: float = 1.0, **others: Any
+    ) -> Self:
+        """Return the paper's DM2L-l or DM2L-nl as it was run.
+
+        No ridge, no intercept, identity start, global term over all rows, subgradients of
+        Algorithm 2; 24 steepest-descent steps (linear) or at most 9 rounds of conjugate gradients
+        (kernel). Unlike the released code it never sees hidden labels.
+
+        Parameters
+        ----------
+        kernel : {"linear", "rbf"}, default="linear"
+            DM2L-l or DM2L-nl.
+        lambda_d : float, default=1e-5
+            The paper's only hyper-parameter.
+        sigma : float, default=1.0
+            Width of the Gaussian kernel, ``gamma = 1 / (2 sigma^2)``.
+        **others
+            Further parameters of the estimator.
+
+        Returns
+        -------
+        DM2LClassifier
+            Not fitted yet.
+
+        Examples
+        --------
+        >>> from dm2l import DM2LClassifier
+        >>> DM2LClassifier.published().max_iter
+        24
+        """
+        settings: dict[str, Any] = {
+            "lambda_d": lambda_d,
+            "alpha": 0.0,
+            "kernel": kernel,
+            "gamma": 1 / (2 * sigma**2),
+            "fit_intercept": False,
+            "solver": "published",
+            "max_iter": 24 if kernel == "linear" else 9,
+        }
+        return cls(**(settings | others))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.coupling == "joint" and self.solver == "published":
+            raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
+        SolverConfig.of(self).check()
+
+    _follows_input = True
+    _couples_itself = True
+    _learns_ticks = True
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        label_mask: Any = None,
+        *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
+        strategy: str = "auto",
+        memory: float | None = None,
+    ) -> Self:
+        """Fit to labels with holes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
+            Inputs; no missing values. Or a source of row blocks with their labels, for more rows
+            than memory holds: see :class:`dm2l.outofcore.RowBlocks`.
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
+            nobody looked; or one class per row. None with a source, which has its own.
+        label_mask : array-like of bool of the shape of ``y``, default=None
+            True where a label may be used. What stands under False is never read.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
+            :doc:`/weights`.
+        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
+            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
+        strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
+            Where rows are during the fit: all in memory; nowhere, after one pass that gathers
+            sufficient statistics; or in the source, which every evaluation goes through twice.
+            "auto" goes by the cost model. The result is the same, up
+            to the rounding of products in another order.
+        memory : float, default=None
+            Bytes that "auto" may count on; None: half of what is free.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
+        if not _is_source(X):
+            learn = partial(self._learn_by, strategy, memory)
+            return self._fit(X, y, label_mask, learn, sample_weight, label_weight)
+        if not (y is label_mask is sample_weight is label_weight is None):
+            raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
+        self._check_parameters()
+        if self._unlabelled:
+            raise ValueError("missing_as='unlabelled' needs X and Y as arrays, not row blocks.")
+        return self._fit_source(X, strategy, memory)
+
+    def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+        self._keep_fit(SolverConfig.of(self).fit(X, T, self._last(), entries), stacklevel=6)
+
+    def _learn_by(
+        self,
+        strategy: str,
+        memory: float | None,
+        X: Any,
+        T: Signs,
+        entries: EntryWeights | None = None,
+    ) -> None:
+        """Fit to rows that are in memory, or as if they were not."""
+        self.__dict__.pop("_gathered", None)
+        if self._unlabelled and strategy not in ("auto", "memory"):
+            raise ValueError(f"strategy={strategy!r}: {SolverConfig.of(self).needs_rows}.")
+        if strategy == "auto":
+            strategy = self._way_at_hand(X, T.shape[1], memory) if entries is None else "memory"
+        if strategy == "memory":
+            self._learn(X, T, *weighed(entries))
+            return
+        from dm2l.outofcore._source_fit import fit_arrays
+
+        fitting = self._by_blocks(self._labels)
+        rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
+        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last(), rows), stacklevel=5)
+
+    def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
+        """Statistics for dense float64 rows, of which there are very many; else memory."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
+        if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
+            return "memory"
+        from dm2l.outofcore._strategy import choose
+
+        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=memory)
+
+    def _fit_source(self, source: RowBlocks, strategy: str, memory: float | None) -> Self:
+        from dm2l.outofcore._source_fit import collect, fit_source, way_for
+
+        source.check_marks(self.missing_label, self.missing_as)
+        first = source.first()
+        self._check_X(first.X[:1], reset=True)
+        if source.feature_names is not None:
+            self.feature_names_in_ = source.feature_names
+        self.__dict__.pop("_gathered", None)
+        fitting = self._by_blocks(source.labels)
+        strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
+        if strategy == "memory":
+            X, T, entries = collect(source)
+            self._set_label_attributes(source.labels)
+            self._learn(X, T, *weighed(entries))
+            self._fit_decisions(X, T, *weighed(entries))
+            return self
+        fit = fit_source(fitting, source, first, strategy, self._last())
+        self._set_label_attributes(source.labels)
+        return self._keep_stream(fit, stacklevel=5)
+
+    def _last(self) -> WarmStart | None:
+        """Weights of the last fit, if a warm start is wanted."""
+        name = "coef_" if self.kernel == "linear" else "dual_coef_"
+        if not self.warm_start or not hasattr(self, name):
+            return None
+        return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
+
+    def _keep_fit(self, fit: FitResult, *, stacklevel: int) -> None:
+        """Make what a fit left behind the attributes of this estimator."""
+        for name in _WEIGHTS:
+            self.__dict__.pop(name, None)
+        self.__dict__ |= fit.attributes
+        self._honest, self._evidence = fit.honest, fit.evidence
+        self._keep_selection(fit.selection)
+        solution = fit.solution
+        if solution is None:  # constant labels, and nothing to minimise
+            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+        if not solution.converged:
+            warnings.warn(
+                f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
+                f"{self.max_iter}) before the objective settled to tol={self.tol}. Raise max_iter, "
+                "or scale the features.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+        if not solution.objective >= -1e-6:
+            warnings.warn(
+                f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
+                "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+        self.n_iter_ = solution.n_iter
+        self.n_evaluations_ = solution.n_evaluations
+        self.objective_ = solution.objective
+        self.objective_history_ = np.array(solution.history)
+
+    # -- block after block ----------------------------------------------------------------------
+
+    @_ByBlocks
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        label_mask: Any = None,
+        classes: Any = None,
+        *,
+        sample_weight: Any = None,
+        forgetting: float = 1.0,
+        solve: bool = True,
+    ) -> Self:
+        """Add a block of rows to those seen before and fit to all of them.
+
+        The statistics of the block are added to those of the others (``statistics_``), and the
+        model is what :meth:`fit` would make of all these rows at once, in whatever order they
+        came; with ``warm_start`` it begins where the last fit ended and agrees to ``tol`` only.
+        Labels that have shown one class so far get a constant score, without a warning. A fit in
+        memory keeps no statistics: after it a new stream begins, with the classes and label names
+        of that fit but without its rows (``fit(X, Y, strategy="statistics")`` keeps them).
+
+        The linear model takes any blocks. With ``approximation`` the features are fixed by the
+        first block: waves by its number of columns (and ``gamma="scale"`` by its spread),
+        landmarks by its rows, so it should be a fair sample. Exact kernels grow with every row
+        and have no statistics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows of the block.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels, with holes; a block may have nothing observed.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            True where a label may be used.
+        classes : array-like, default=None
+            All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
+            one for each label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: statistics of a row of weight 2 are those of two rows.
+        forgetting : float, default=1.0
+            What the rows seen before weigh from now on, for streams that drift: with 0.9 a block
+            counts 0.9 after the next one, 0.81 after the second, and so on.
+        solve : bool, default=True
+            False only adds to the statistics, and leaves the solving to a later block or to
+            :meth:`fit_statistics`.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all rows so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> whole = DM2LClassifier().fit(X, Y)
+        >>> parts = DM2LClassifier()
+        >>> for rows in np.array_split(np.arange(300), 3):
+        ...     _ = parts.partial_fit(X[rows], Y[rows])
+        >>> np.allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-8)
+        True
+        """
+        self._check_parameters()
+        X, T, form, stream, rows = self._stream(X, Y, label_mask, classes, sample_weight)
+        stream.add(X, T, forgetting, rows)
+        self._set_label_attributes(form.labels)
+        self.__dict__ |= stream.attributes()
+        return self._keep_stream(stream.fit(X, self._last())) if solve else self
+
+    @_ByBlocks
+    def unlearn(self, X: Any, Y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
+        """Take a block away from the rows seen so far and fit to what is left.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows that were part of an earlier block, exactly as they were.
+        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels, as they were.
+        label_mask : array-like of bool of the shape of ``Y``, default=None
+            The mask that was used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights that they had.
+
+        Returns
+        -------
+        self
+            The estimator, as if it had never seen these rows; where they were so large that
+            rounding shows, with a :class:`dm2l.outofcore.RoundingWarning`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> never = DM2LClassifier().partial_fit(X[:200], Y[:200])
+        >>> model = DM2LClassifier().partial_fit(X, Y).unlearn(X[200:], Y[200:])
+        >>> np.allclose(model.decision_function(X), never.decision_function(X), atol=1e-6)
+        True
+        """
+        self._check_parameters()
+        if "_gathered" not in vars(self):
+            raise NotFittedError("There are no statistics to take rows away from.")
+        X, T, _, stream, rows = self._stream(X, Y, label_mask, None, sample_weight)
+        stream.remove(X, T, rows)
+        return self._keep_stream(stream.fit(X, self._last()))
+
+    @_ByBlocks
+    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
+        """Fit to statistics that were gathered before, here or elsewhere.
+
+        Parameters
+        ----------
+        statistics : SufficientStatistics
+            Of the rows to fit to, for instance the sum of several days less one. They are copied.
+
+        Returns
+        -------
+        self
+            The fitted estimator. Names and coding of labels stay as they were, if the estimator
+            was fitted to as many before.
+
+        Examples
+        --------
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.outofcore import RowBlocks
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> from dm2l.outofcore import SufficientStatistics
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> gathered = SufficientStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> model = DM2LClassifier().fit_statistics(gathered)
+        >>> model.coef_.shape == (Y.shape[1], X.shape[1])
+        True
+        """
+        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore._stream import Stream
+
+        self._check_parameters()
+        if not isinstance(statistics, SufficientStatistics):
+            raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
+        known = getattr(self, "_labels", None)
+        if known is None or known.n_labels != statistics.n_labels:
+            signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
+            known = Labels(signs, "multilabel", None, None, 0, np.dtype(np.int64))
+        d = statistics.n_features
+        if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
+            self._check_X(np.zeros((1, d)), reset=True)
+        stream = Stream.resumed(SolverConfig.of(self), vars(self), statistics.copy())
+        self._set_label_attributes(known)
+        replace(known, signs=statistics.seen).warn_constant()
+        return self._keep_stream(stream.fit(np.empty((0, self.n_features_in_)), self._last()))
+
+    @property
+    def statistics_(self) -> SufficientStatistics:
+        """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
+        from dm2l.outofcore import SufficientStatistics
+
+        if "_gathered" not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
+                "by fit(..., strategy='statistics')."
+            )
+        return SufficientStatistics.from_state(self._gathered).copy()
+
+    def _stream(
+        self, X: Any, Y: Any, label_mask: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Any, Signs, LabelForm, Stream, Any]:
+        """Read a block; the stream that it belongs to, which the first one founds."""
+        from dm2l.outofcore._stream import Stream
+
+        if is_non_numpy(X):
+            raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+        first = "_gathered" not in vars(self)
+        X = super()._check_X(X, reset=first)
+        check_magnitude(X)
+        stream = None if first else Stream.resumed(SolverConfig.of(self), vars(self))
+        marks = self.missing_label, self.missing_as
+        form = LabelForm(*marks, classes)
+        if stream is not None or (classes is None and hasattr(self, "_labels")):
+            form = LabelForm.resumed(
+                self._labels, 0 if stream is None else stream.negatives, *marks
+            )
+        T = form.read(Y, label_mask)
+        check_consistent_length(np.empty(X.shape[0]), T)
+        T, entries = apply_weights(T, sample_weight)
+        if stream is None:
+            stream = Stream.begun(self._by_blocks(form.labels), X, T)
+        return X, T, form, stream, None if entries is None else entries.rows
+
+    def _by_blocks(self, labels: Labels) -> SolverConfig:
+        """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""
+        fitting = SolverConfig.of(self)
+        return fitting if labels.kind == "multilabel" else replace(fitting, coupling=None)
+
+    def _keep_stream(self, fit: FitResult, *, stacklevel: int = 4) -> Self:
+        self._keep_fit(fit, stacklevel=stacklevel)
+        # No calibration here: it would look at rows again. For coupling there is the evidence.
+        self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
+        return self
+
+    def _needs_rows(self) -> str:
+        """Why a fit cannot go by blocks; empty where it can."""
+        if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
+            looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
+        else:
+            looking = ""
+        return SolverConfig.of(self).needs_rows or looking
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset and "_gathered" in vars(self) and "_learnable" not in vars(self):
+            raise NotFittedError(
+                "Statistics were gathered with solve=False and nothing was solved yet: add a block "
+                "with solve=True, or call fit_statistics(model.statistics_)."
+            )
+        return super()._check_X(X, reset=reset)
+
+    def _score_labels(self, X: Any) -> Any:
+        return SolverConfig.of(self).scores(X, vars(self), self._selection)
+
+
+def _is_source(X: Any) -> bool:
+    """Whether these are row blocks; who has some has loaded the room that they come from."""
+    scale = sys.modules.get("dm2l.outofcore")
+    return scale is not None and isinstance(X, scale.RowBlocks)

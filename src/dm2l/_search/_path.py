@@ -1,0 +1,328 @@
+"""All settings on the rows of one fold: shared features, one path over ``lambda_d`` a ridge."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l._base import LearnableMask, every_label
+from dm2l._fitting import SolverConfig, Workspace
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
+from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.problem import Preconditioner
+from dm2l._solvers.ridge import conjugate_gradients
+from dm2l._utils.arrays import is_non_numpy, to_numpy
+from dm2l._utils.threads import one_blas_thread
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.pu._scores import above_zero
+
+# What this smoothing adds to the objective is no more than the usual tolerance of a search.
+SMOOTHING = 1e-2
+# Gradient of ridge at the end, in roots of the tolerance, which is that of objectives.
+PRECISE = 0.1
+# Disagreement of scores and coefficients that float32 may leave.
+DRIFT = 1e-3
+# Relative rounding of an objective.
+ROUNDING = 1e-12
+# Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
+FAR = 1e4
+# Weights of a path follow each other in steps of this factor at most, the first being FIRST; a
+# larger step has as many iterations as the steps that it leaves out.
+STEP, FIRST = 10.0, 0.1
+# The factor of one ridge serves others that are so many times smaller: of four that span a factor
+# of 33 it costs a tenth more steps.
+ALIKE = 100.0
+# Rows from which on a factor costs more than some steps, and threads less than a system.
+MANY = 1000
+
+
+class PathScores(NamedTuple):
+    """Scores and fit times of one fold and gamma, alphas by lambdas."""
+
+    scores: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
+def score_paths(
+    fitting: SolverConfig,
+    X: Any,
+    X_test: Any,
+    T: Signs,
+    T_test: Signs,
+    alphas: list[float],
+    lambdas: list[float],
+    metric: Callable[..., float],
+    entries: EntryWeights | None = None,
+    entries_test: EntryWeights | None = None,
+    *,
+    safe: bool = False,
+) -> PathScores:
+    """All alphas and lambdas on the training rows of one fold, scored on its test rows.
+
+    ``safe`` says that ``X`` is a kernel matrix that needs no check.
+    """
+    if entries_test is not None and "sample_weight" in signature(metric).parameters:
+        metric = partial(metric, sample_weight=entries_test.rows)
+    part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
+    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    selection = LearnableMask.of(T)
+    if not selection.learnable.any():
+        return part
+    fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
+    X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
+    with fitting.blas_threads(X):
+        prepared = fitting.prepare(
+            X,
+            T,
+            selection.entries(entries),
+            scratch=not selection.keep.all(),
+            safe=safe,
+            alphas=alphas,
+        )
+        last, judged = None, []
+        # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
+        with ThreadPoolExecutor(1) as pool:
+            later = partial(pool.submit, partial(_quietly, np.geterr()))
+            judge = later if is_non_numpy(X) else _Judged
+            for batch in _paths(fitting, prepared, alphas, lambdas):
+                weights = [last, *(setting.W for setting in batch)]
+                fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
+                scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
+                for setting in batch:
+                    if setting.W is not last:
+                        mark, last = judge(metric, visible, next(scores)), setting.W
+                    judged.append((setting._replace(W=None), mark))  # of many, weights are much
+        for setting, mark in judged:
+            part.scores[setting.alpha, setting.place] = mark.result()
+            part.seconds[setting.alpha, setting.place] = setting.seconds
+    return part
+
+
+def _scores(
+    fitting: SolverConfig,
+    prepared: Workspace,
+    X: Any,
+    X_test: Any,
+    selection: LearnableMask,
+    weights: list[Any],
+) -> list[NDArray[np.float64]]:
+    """Test scores of several weights, as those of one model with so many times the labels.
+
+    One product with a kernel matrix takes half as long as one for each.
+    """
+    if not weights:
+        return []
+    k = len(weights)
+    several = LearnableMask(
+        np.tile(selection.learnable, k), np.tile(selection.constant, k), selection.keep
+    )
+    W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
+    W_given = prepared.features.to_original(W)
+    found = fitting.attributes(X, W_given, prepared.feature_map, several)
+    learnt = partial(fitting.scores, attributes=found, selection=several)
+    scores = to_numpy(every_label(X_test, learnt, *several[:2]))
+    columns = np.split(scores, k, axis=1)
+    if prepared.ticks is None:
+        return columns
+    prior = prepared.ticks.prior.attributes(*selection[:2])
+    return [above_zero(part, prior["class_prior_"]) for part in columns]
+
+
+def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
+    """A score, with the errors of floating point treated as the caller treats them."""
+    with np.errstate(**errors):
+        return metric(*given)
+
+
+class _Judged:
+    """A score that is there at once."""
+
+    def __init__(self, metric: Callable[..., float], *given: Any) -> None:
+        self._score = metric(*given)
+
+    def result(self) -> float:
+        return self._score
+
+
+class _Setting(NamedTuple):
+    """Weights of one setting: the places of its ridge and its ``lambda_d``, and seconds."""
+
+    alpha: int
+    place: int
+    W: Any
+    seconds: float
+
+
+def _paths(
+    fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
+) -> Iterator[list[_Setting]]:
+    """Weights of all settings, one ridge after the other, and some of them at a time."""
+    if not isinstance(prepared.features, KernelOperator):
+        for a, alpha in enumerate(alphas):
+            factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
+            yield from ([one] for one in _path(fitting, prepared, factor, a, alpha, lambdas))
+        return
+    few = prepared.features.n < MANY
+    for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
+        problem = prepared.problem(alphas[group[0]], 0.0)
+        if is_non_numpy(prepared.features.example):
+            # A GPU gains little by float32, and loses digits in the inverse it multiplies with.
+            factor = prepared.preconditioner(problem)
+            for a in group:
+                path = _path(fitting, prepared, factor, a, alphas[a], lambdas)
+                yield from ([one] for one in path)
+            continue
+        work = _one_by_one if few else _together
+        for single in (fitting.tol >= 1e-5, False):
+            try:
+                factor = prepared.preconditioner(problem, single=single)
+            except np.linalg.LinAlgError:
+                if not single:
+                    raise
+                continue
+            assert isinstance(factor, KernelPreconditioner)
+            found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
+            # A ranking needs few digits, unless the ridge is so small that few become none: the
+            # last is the smallest, and its first weights are the largest.
+            smallest = found[-len(lambdas)].W
+            if not single or prepared.features.drift(smallest) <= DRIFT:
+                break
+        for first in range(0, len(found), len(lambdas)):
+            yield found[first : first + len(lambdas)]
+
+
+def _alike(alphas: list[float]) -> list[list[int]]:
+    """Places of ridges that one factor serves, from the largest on."""
+    groups: list[list[int]] = []
+    for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
+        if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(a)
+    return groups
+
+
+def _one_by_one(
+    fitting: SolverConfig,
+    prepared: Workspace,
+    factor: KernelPreconditioner,
+    alphas: dict[int, float],
+    lambdas: list[float],
+) -> list[_Setting]:
+    paths = (_path(fitting, prepared, factor, a, alpha, lambdas) for a, alpha in alphas.items())
+    return list(itertools.chain.from_iterable(paths))
+
+
+def _together(
+    fitting: SolverConfig,
+    prepared: Workspace,
+    factor: KernelPreconditioner,
+    alphas: dict[int, float],
+    lambdas: list[float],
+) -> list[_Setting]:
+    """The paths of several ridges in threads, for the sake of the systems that they solve."""
+
+    def one(member: SharedFactor, a: int, alpha: float) -> list[_Setting]:
+        own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
+        try:
+            # What the caller ignores, other threads do not.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return list(_path(fitting, own, member, a, alpha, lambdas))
+        finally:
+            member.leave()
+
+    with ThreadPoolExecutor(len(alphas)) as pool:
+        return list(
+            itertools.chain.from_iterable(
+                pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
+            )
+        )
+
+
+def _path(
+    fitting: SolverConfig,
+    prepared: Workspace,
+    preconditioner: Preconditioner,
+    a: int,
+    alpha: float,
+    lambdas: list[float],
+) -> Iterator[_Setting]:
+    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+
+    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
+    of the weights times the bracket there: where that is within the tolerance the weights are kept,
+    the very same object, and so they are where the first look at them finds them good enough. That
+    look costs no evaluation: what the norms had a part in at the last ``lambda_d`` is reweighed.
+    """
+    begin = time.perf_counter()
+    problem = prepared.problem(alpha, 0.0)
+    precise = 0.0 in lambdas
+    with one_blas_thread():
+        start = None
+        if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
+            # The factor of another ridge does not give the solution, even without holes.
+            start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
+        V = conjugate_gradients(
+            problem,
+            preconditioner,
+            tol=PRECISE * fitting.tol**0.5 if precise else 0.03,
+            max_iter=200 if precise else 10,
+            start=start,
+        )
+    W = plain = known = None
+    enough, last = -np.inf, 0.0  # lambda_d up to which the last weights will do, and theirs
+    for place in np.argsort(lambdas, kind="stable"):
+        problem = prepared.problem(alpha, lambdas[place])
+        lambda_d = problem.objective.lambda_d
+        if not lambda_d:
+            W = preconditioner.to_weights(V)
+        elif lambda_d > enough:
+            if known is not None and plain is not None:
+                near = lambda_d <= FAR * last
+                known = known.reweighed(plain, lambda_d / last) if near else None
+            with one_blas_thread():
+                solution = solve_lbfgs(
+                    problem,
+                    preconditioner,
+                    V,
+                    tol=fitting.tol,
+                    max_iter=fitting.max_iter * _steps(lambda_d, last),
+                    finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
+                    known=known,
+                )
+            if W is None or solution.n_evaluations > (known is None):
+                W, plain = solution.W, None
+                V = preconditioner.to_variables(W)
+            if plain is None:
+                plain = prepared.problem(alpha, 0.0).evaluate(W, SmoothNorm(0.0))
+            known, last = solution.known, lambda_d
+            enough = -np.inf
+            if solution.converged:
+                enough = _good_up_to(lambda_d, solution.objective, plain.value, fitting.tol)
+        yield _Setting(a, int(place), W, time.perf_counter() - begin)
+        begin = time.perf_counter()
+
+
+def _steps(lambda_d: float, last: float) -> int:
+    """How many steps of a usual path lead from the last ``lambda_d`` that was solved for."""
+    ratio = lambda_d / max(last, FIRST / STEP)
+    return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))
+
+
+def _good_up_to(lambda_d: float, objective: float, plain: float, tol: float) -> float:
+    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum.
+
+    ``plain`` is its objective without norms.
+    """
+    norms = max(objective - plain, ROUNDING * objective)
+    return lambda_d * (1 + tol * objective / norms) if norms > 0 else np.inf

@@ -1,0 +1,423 @@
+"""Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.parallel import Parallel, delayed
+
+from dm2l._base import MissingLabelClassifier, fold_inputs, weighed
+from dm2l._classifier import DM2LClassifier
+from dm2l._fitting import SAFE_KERNELS, SolverConfig
+from dm2l._search._path import PathScores, score_paths
+from dm2l._solvers.features import default_ridge
+from dm2l._utils.arrays import checked_numbers, is_non_numpy
+from dm2l._utils.parameters import is_number
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
+
+__all__ = ["DM2LClassifierCV"]
+
+LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kernel, whose scale is 1
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(eq=False, repr=False)
+class DM2LClassifierCV(MissingLabelClassifier):
+    """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
+
+    All settings on the same rows share their features: a kernel matrix is computed once a
+    ``gamma``, its factor and ``Phi'Phi`` once a fold, one Cholesky factor serves a path over all
+    ``lambda_d``, and each fit of a path starts where the one before ended. Hidden labels are
+    hidden from the folds and from the metric too, which estimates what they would give.
+
+    Parameters
+    ----------
+    lambda_ds : sequence of float, default=None
+        Weights of the nuclear norms to try. None: 0 (masked ridge) and ten values from 0.01 to 10.
+    alphas : sequence of float, default=None
+        Ridges to try. None: for the linear model 1/30, 1/10, 1/3, 1 and 3 times ``alpha="scale"``
+        of :class:`DM2LClassifier`; for a kernel 1/3, 1, 10/3, 10 and 30, times a tenth.
+    gammas : sequence of float or "scale", default=None
+        Kernel parameters to try. None: "scale" alone. Unused by linear and precomputed kernels.
+    kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
+        As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
+    search_tol : float, default=1e-3
+        Relative tolerance of the objective during the search: a choice of settings needs no more.
+    search_iter : int, default=5
+        Most iterations a setting of the search gets on top of those of the settings before it;
+        where ``lambda_d`` rises by more than ten times, so many for each such factor.
+    scoring : str or callable, default=None
+        One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
+        not observed) and scores that is larger for better scores. None is "two_way_ranking", by
+        labels of a row and rows of a label, or "label_skill", the latter alone, where complete rows
+        would have less than one positive on average, or less than one negative.
+        With ``missing_as="unlabelled"`` ticks are judged against everything else, which orders
+        settings as complete labels would for a few measures only; None is "neg_ranking_loss".
+    cv : int, splitter or iterable of splits, default=5
+        Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
+    n_jobs : int, default=None
+        Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
+    refit : bool, default=True
+        Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
+        best are there.
+    threshold, calibration, coupling, missing_label, missing_as, class_prior
+        As in :class:`DM2LClassifier`.
+    random_state, verbose
+        As in :class:`DM2LClassifier`.
+
+    Attributes
+    ----------
+    lambda_d_, alpha_, gamma_ : float
+        The best setting; ``gamma_`` is None where there is no such parameter.
+    best_params_, best_index_, best_score_
+        The same as a dictionary, its index in ``cv_results_`` and its mean score.
+    best_estimator_ : DM2LClassifier
+        The best setting, fitted to all rows.
+    cv_results_ : dict of ndarray
+        For every setting: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, and ``mean_fit_time``, to which what settings
+        share is not counted.
+    n_splits_ : int
+        Number of folds.
+
+    See Also
+    --------
+    DM2LClassifier : One setting.
+
+    Examples
+    --------
+    >>> from dm2l import DM2LClassifierCV
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)[:2]
+    >>> search = DM2LClassifierCV(lambda_ds=[0.0, 0.1, 1.0], alphas=[1.0, 10.0], cv=3).fit(X, Y)
+    >>> len(search.cv_results_["params"])
+    6
+    >>> search.best_params_ == {"lambda_d": search.lambda_d_, "alpha": search.alpha_}
+    True
+    """
+
+    lambda_ds: Sequence[float] | None = None
+    alphas: Sequence[float] | None = None
+    gammas: Sequence[float | str] | None = None
+    _: KW_ONLY
+    kernel: Any = "linear"
+    degree: float = 3
+    coef0: float = 1
+    approximation: str | None = None
+    n_components: int = 1000
+    fit_intercept: bool = True
+    discriminant: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-5
+    search_tol: float = 1e-3
+    search_iter: int = 5
+    scoring: Any = None
+    cv: Any = 5
+    n_jobs: int | None = None
+    refit: bool = True
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = "residual"
+    missing_label: Any = np.nan
+    missing_as: str | None = None
+    class_prior: Any = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _follows_input = True
+    _couples_itself = True
+    _learns_ticks = True
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_numbers("search_tol")
+        self._check_counts("search_iter")
+        SolverConfig.of(self._model({})).check()
+        for name in ("lambda_ds", "alphas", "gammas"):
+            values = getattr(self, name)
+            if values is not None and (np.ndim(values) != 1 or not len(values)):
+                raise ValueError(
+                    f"{name} must be a sequence of the values to try, or None for the usual; got "
+                    f"{values!r}."
+                )
+            for value in () if values is None else values:
+                if not is_number(value) and not (name == "gammas" and value in ("scale", "auto")):
+                    raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
+        if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
+            raise ValueError(
+                f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
+                f"got {self.scoring!r}."
+            )
+        if self._unlabelled and isinstance(self.scoring, str):
+            check_tick_scoring(self.scoring)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
+            raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
+
+    def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
+        """The estimator with one of the settings."""
+        mine = self.get_params(deep=False)
+        shared = mine.keys() & DM2LClassifier().get_params().keys() - {"verbose"}
+        settings = {name: mine[name] for name in shared}
+        return DM2LClassifier(**(settings | params | others))
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        label_mask: Any = None,
+        *,
+        sample_weight: Any = None,
+        label_weight: Any = None,
+    ) -> Self:
+        """Search, then fit the best setting to all rows.
+
+        Parameters
+        ----------
+        X, y, label_mask, sample_weight, label_weight
+            As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand. Weights count
+            where settings are fitted, and those of rows where they are scored.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        before = self.__dict__.pop("best_estimator_", None)
+        if before is not None:
+            # Files of old have the state of the best estimator twice: nothing of it may stay.
+            for name in vars(before).keys() - self.get_params(deep=False).keys():
+                self.__dict__.pop(name, None)
+        checked, labels = self._read(X, y, label_mask)
+        labels, entries = self._weigh(labels, sample_weight, label_weight)
+        with checked_numbers(checked):
+            folds = self._search(checked, labels.signs, entries)
+        if self.refit:
+            # An iterable of splits may be a generator, which has them once.
+            given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            again = {"cv": folds} if given else {}
+            weights = {"sample_weight": sample_weight, "label_weight": label_weight}
+            best = self._model(self.best_params_, **again)
+            self.best_estimator_ = best.fit(X, y, label_mask=label_mask, **weights)
+        else:
+            labels.warn_constant()
+        return self
+
+    def _search(self, X: Any, T: Signs, entries: EntryWeights | None) -> list[tuple[Rows, Rows]]:
+        """Score all settings; returns the folds."""
+        n_rows = int((T != 0).any(axis=1).sum())
+        if n_rows < 2:
+            raise ValueError(
+                f"A search needs rows to fit and rows to score, got n_samples={n_rows} with "
+                "anything observed. Use DM2LClassifier."
+            )
+        folds = self._folds(X, T)
+        lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
+        alphas = self._alphas(X, None if entries is None else entries.rows)
+        grid = self._gammas()
+        scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
+        seconds = np.zeros_like(scores)
+        start = time.perf_counter()
+        parts = self._parts(X, T, entries, folds, grid, alphas, lambdas)
+        for done, (place, part) in enumerate(parts, 1):
+            scores[place[0], :, :, place[1]] = part.scores
+            seconds[place[0], :, :, place[1]] = part.seconds
+            if self.verbose:
+                passed = time.perf_counter() - start
+                left = passed / done * (len(grid) * len(folds) - done)
+                sys.stderr.write(
+                    f"[DM2L search] {done} of {len(grid) * len(folds)} parts, "
+                    f"{passed:.1f} s, about {left:.0f} s left\n"
+                )
+        self.n_splits_ = len(folds)
+        learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
+        self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
+        return folds
+
+    def _alphas(self, X: Any, weights: NDArray[np.float64] | None) -> list[float]:
+        if self.alphas is not None:
+            return [float(alpha) for alpha in self.alphas]
+        scale = default_ridge(X, weights) if self.kernel == "linear" else 1.0
+        return [scale * share for share in RIDGES]
+
+    def _gammas(self) -> list[Any]:
+        if self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel):
+            return [None]
+        return ["scale"] if self.gammas is None else list(self.gammas)
+
+    def _parts(
+        self,
+        X: Any,
+        T: Signs,
+        entries: EntryWeights | None,
+        folds: list[tuple[Rows, Rows]],
+        gammas: list[Any],
+        alphas: list[float],
+        lambdas: list[float],
+    ) -> Iterator[tuple[tuple[int, int], PathScores]]:
+        """Scores of every fold and gamma, as they come."""
+        scoring = self.scoring
+        if scoring is None:
+            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
+            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
+        metric = scoring if callable(scoring) else get_judge(scoring)
+        jobs = 1 if is_non_numpy(X) else self.n_jobs
+        scratch: NDArray[Any] | None = None
+        for g, gamma in enumerate(gammas):
+            limits = {"tol": self.search_tol, "max_iter": self.search_iter}
+            fitting = SolverConfig.of(
+                self._model({} if gamma is None else {"gamma": gamma}, **limits)
+            )
+            inputs, safe = X, fitting.kernel in SAFE_KERNELS
+            if not (fitting.linear or fitting.pairwise) and self.approximation is None:
+                # Once for all folds.
+                inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
+                fitting = replace(fitting, kernel="precomputed")
+            # Features of a linear model cost little: rather prepare them twice than let a process
+            # wait for the last fold.
+            jobs_at_once = effective_n_jobs(jobs)
+            if fitting.pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+                # One fold after the other, in the same memory: new pages cost more than copies.
+                most = max(len(train) for train, _ in folds)
+                scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
+            shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
+            tasks = (
+                delayed(score_paths)(
+                    fitting,
+                    *fold_inputs(inputs, *fold, fitting.pairwise, scratch),
+                    T[fold[0]],
+                    T[fold[1]],
+                    share,
+                    lambdas,
+                    metric,
+                    *(None if entries is None else entries.take(rows) for rows in fold),
+                    safe=safe,
+                )
+                for fold in folds
+                for share in shares
+            )
+            results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
+            for fold, _ in enumerate(folds):
+                parts = list(itertools.islice(results, len(shares)))
+                yield (g, fold), PathScores(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _report_results(
+        self,
+        gammas: list[Any],
+        alphas: list[float],
+        lambdas: list[float],
+        scores: NDArray[np.float64],
+        seconds: NDArray[np.float64],
+        *,
+        learnable: bool,
+    ) -> None:
+        settings = []
+        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
+            chosen = {"lambda_d": lambda_d, "alpha": alpha}
+            settings.append(chosen if gamma is None else chosen | {"gamma": gamma})
+        table = scores.reshape(len(settings), -1)
+        defined = table[:, ~np.isnan(table).all(axis=0)]
+        if not defined.size:
+            if learnable:
+                raise ValueError(
+                    f"scoring={self.scoring!r} is undefined on every fold: too few labels are "
+                    "observed in the test rows. Use fewer folds or another metric."
+                )
+            defined = np.zeros_like(table)  # constant labels: no setting is better than another
+        if np.isnan(defined).any(axis=1).all():
+            raise ValueError(
+                f"scoring={self.scoring!r} gave NaN to every setting, on one fold or another."
+            )
+        mean = defined.mean(axis=1)  # NaN, and last, where a fold that others have is undefined
+        losses = np.where(np.isnan(mean), np.inf, -mean)
+        results: dict[str, Any] = {"params": settings}
+        for name in settings[0]:
+            values = [s[name] for s in settings]
+            mixed = len({type(value) for value in values}) > 1  # "scale" beside numbers
+            results[f"param_{name}"] = np.array(values, dtype=object if mixed else None)
+        results |= {f"split{i}_test_score": column for i, column in enumerate(table.T)}
+        results |= {
+            "mean_test_score": mean,
+            "std_test_score": defined.std(axis=1),
+            "rank_test_score": rankdata(
+                np.where(np.isnan(mean), np.inf, -mean), method="min"
+            ).astype(np.int32),
+            "mean_fit_time": seconds.reshape(len(settings), -1).mean(axis=1),
+        }
+        self.cv_results_ = results
+        self.best_index_ = int(np.argmin(losses))
+        self.best_score_ = float(mean[self.best_index_])
+        self.best_params_ = settings[self.best_index_]
+        self.lambda_d_ = self.best_params_["lambda_d"]
+        self.alpha_ = self.best_params_["alpha"]
+        self.gamma_ = self.best_params_.get("gamma")
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset and hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                "This search was made with refit=False: there is no model to predict with. Fit a "
+                "DM2LClassifier(**search.best_params_), or search with refit=True."
+            )
+        return super()._check_X(X, reset=reset)
+
+    def __getattr__(self, name: str) -> Any:
+        """What a fit leaves behind, the best estimator has; a search adds its own to it."""
+        best = vars(self).get("best_estimator_")
+        if best is not None and "_" in (name[0], name[-1]) and name in vars(best):
+            return vars(best)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _cross_fit(
+        self, X: Any, T: Signs, entries: EntryWeights | None = None
+    ) -> NDArray[np.float64]:
+        return self.best_estimator_._cross_fit(X, T, *weighed(entries))
+
+    def _score_labels(self, X: Any) -> Any:
+        best = self.best_estimator_
+        return SolverConfig.of(best).scores(X, vars(best), best._selection)
+
+
+def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
+    """What to maximise if nobody says: how rows are told apart, and labels if rows have two.
+
+    That is, if a complete row has a positive and a negative on average, by the shares of labels.
+    """
+    yes, no = positive.sum(axis=0), negative.sum(axis=0)
+    share = yes / np.maximum(yes + no, 1)
+    in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
+    return "two_way_ranking" if in_rows else "label_skill"
+
+
+def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
+    """As many shares of the ridges as let all processes end together, one if they do anyway."""
+    for count in range(1, len(alphas) + 1):
+        if n_folds * count % jobs == 0:
+            borders = np.linspace(0, len(alphas), count + 1).astype(int)
+            return [alphas[start:end] for start, end in itertools.pairwise(borders)]
+    return [[alpha] for alpha in alphas]

@@ -1,0 +1,1 @@
+"""The method: features, kernels, nuclear norms, the objective and its solvers."""

@@ -1,0 +1,315 @@
+"""Features: what the scores are linear in, and how large their ridge is by default.
+
+Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
+factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
+model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.kernels`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, device, is_numpy_array
+from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from dm2l._utils.arrays import asarray_like, float64, is_non_numpy, namespace, scale_rows, to_numpy
+from dm2l._utils.parameters import is_number
+from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_all
+
+__all__ = [
+    "Features",
+    "check_ridge",
+    "column_variances",
+    "default_ridge",
+    "ridge_of_variances",
+    "ridge_value",
+    "without_zeros",
+]
+
+# Share of entries that are not zero up to which products of a sparse matrix are faster than those
+# of a dense one (benchmarks/blas.py).
+FEW = 0.1
+# The same of the product with its own transpose, 76 ms instead of 23 on Enron, where it is 0.08.
+FEW_IN_GRAM = 0.04
+
+
+class Features:
+    """``Phi`` with, if asked for, an implicit last column of ones.
+
+    Parameters
+    ----------
+    Phi : array or sparse matrix of shape (n, d)
+        Features; a sparse matrix is never made dense.
+    intercept : bool
+        Whether there is a column of ones; its coefficients are not penalised.
+    square : callable, default=None
+        Gives ``Phi'Phi`` where there is a cheaper way than the product.
+    workers : int, default=1
+        Threads that share the rows of a dense numpy ``Phi`` in products. Those of BLAS wait for
+        each other in between and lose all their gain, and much more, where a core is busy.
+    """
+
+    def __init__(
+        self,
+        Phi: Any,
+        intercept: bool,
+        square: Callable[[], Any] | None = None,
+        workers: int = 1,
+    ) -> None:
+        self.xp = namespace(Phi)
+        # An array that stands for the library, device and dtype of the scores.
+        self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
+        self.mean: Any = None
+        self.Phi = Phi
+        self.intercept = intercept
+        self.n, self.d = Phi.shape
+        self.size = self.d + int(intercept)
+        self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
+        self._square = square
+        self._workers = workers if is_numpy_array(Phi) else 1
+
+    def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
+        """The same features with zero column means, so that one far from zero costs no digits.
+
+        ``mean`` is what is subtracted where these rows are some of many.
+
+        :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
+        without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
+        ``in_place`` is for a ``Phi`` that nobody else needs.
+        """
+        if not self.intercept or self.mean is not None:
+            return self
+        if sp.issparse(self.Phi):
+            centred = copy(self)
+            if mean is None:
+                mean = self.Phi.mean(axis=0, dtype=np.float64)
+            centred.mean = np.asarray(mean).ravel()
+            return centred
+        xp = self.xp
+        if mean is None:
+            mean = xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n
+        mean = xp.astype(mean, self.Phi.dtype)
+        Phi = self.Phi
+        if in_place:
+            Phi -= mean
+        centred = Features(Phi if in_place else Phi - mean, self.intercept, None, self._workers)
+        centred.mean = mean
+        return centred
+
+    @property
+    def _implied(self) -> Any:
+        """Means that are still in ``Phi``, because it is sparse, and that products subtract."""
+        return self.mean if sp.issparse(self.Phi) else None
+
+    def to_original(self, W: Any) -> Any:
+        """Weights for the features as they were given."""
+        return self._shift(W, -1.0)
+
+    def from_original(self, W: Any) -> Any:
+        """Weights for the features as they are held here."""
+        return self._shift(W, 1.0)
+
+    def _shift(self, W: Any, sign: float) -> Any:
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
+        moved = W[self.d :, :] + sign * (mean @ W[: self.d, :])[None, :]
+        return self.xp.concat([W[: self.d, :], moved], axis=0)
+
+    def spread(self, weights: NDArray[np.float64] | None = None) -> float:
+        """Variances of all columns, added up."""
+        return float(column_variances(self.Phi, weights).sum())
+
+    def with_intercept(self, W: Any, other: Any) -> Any:
+        """``W`` with the intercept of other weights."""
+        return self.xp.concat([W[: self.d, :], other[self.d :, :]], axis=0)
+
+    def scores(self, W: Any) -> Any:
+        """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
+        W = self.xp.astype(W, self.Phi.dtype, copy=False)
+        if not self.intercept:
+            return self._product(W)
+        intercept = W[self.d :, :]
+        if self._implied is not None:
+            intercept = intercept - (self._implied @ W[: self.d, :]).astype(W.dtype)
+        F = self._product(W[: self.d, :])
+        F += intercept
+        return F
+
+    def _product(self, W: Any) -> Any:
+        """``Phi W``."""
+        if not self._shared(W.shape[1]):
+            return self.Phi @ W
+        F = np.empty((self.n, W.shape[1]), dtype=self.Phi.dtype)
+        with one_blas_thread():
+            run_all(
+                [partial(np.matmul, self.Phi[rows], W, out=F[rows]) for rows in self._shares()],
+                self._workers,
+            )
+        return F
+
+    def _adjoint_product(self, R: Any) -> Any:
+        """``Phi'R``."""
+        if self._transposed is not None:
+            return self._transposed @ R
+        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
+        # (benchmarks/blas.py).
+        if not self._shared(R.shape[1]):
+            return (R.T @ self.Phi).T
+        with one_blas_thread():
+            parts = run_all(
+                [partial(np.matmul, R[rows].T, self.Phi[rows]) for rows in self._shares()],
+                self._workers,
+            )
+        return sum(parts[1:], parts[0]).T
+
+    def _shared(self, columns: int) -> bool:
+        """Whether threads pay for a product with so many columns."""
+        return self._workers > 1 and self.n * self.d * columns > WORTH_SHARING
+
+    def _shares(self) -> list[slice]:
+        """Rows in about equal parts, two for each worker."""
+        borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
+        return [slice(*pair) for pair in itertools.pairwise(borders)]
+
+    def adjoint(self, G: Any) -> Any:
+        """``Phi' G``, with the column sums of ``G`` as the last row."""
+        xp = self.xp
+        # In the dtype of Phi, or every product would begin with a copy of it in another.
+        R = xp.astype(G, self.Phi.dtype, copy=False)
+        product = xp.astype(self._adjoint_product(R), xp.float64, copy=False)
+        if not self.intercept:
+            return product
+        sums = xp.sum(G, axis=0, keepdims=True, dtype=xp.float64)
+        if self._implied is not None:
+            product = product - self._implied[:, None] * sums
+        return xp.concat([product, sums], axis=0)
+
+    def gram(
+        self,
+        rows: NDArray[np.intp] | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Any:
+        """``Phi'Phi`` with the border of the ones column, over all or some rows.
+
+        Or ``Phi' diag(weights) Phi``, with a weight for each of these rows.
+        """
+        xp = self.xp
+        Phi = self.Phi if rows is None else self.Phi[rows, :]
+        if self._implied is not None:
+            # What the means add is subtracted afterwards: float32 would not leave enough digits.
+            Phi = Phi.astype(np.float64, copy=False)
+        root = None if weights is None else np.sqrt(weights)
+        Phi = Phi if root is None else scale_rows(Phi, root)
+        if rows is None and root is None and self._square is not None:
+            square = self._square()
+        else:
+            square = Phi.T @ Phi
+        square = square.toarray() if sp.issparse(square) else square
+        square = xp.astype(square, xp.float64, copy=False)
+        if not self.intercept:
+            return square
+        total = float(Phi.shape[0]) if weights is None else float(weights.sum())
+        if root is not None:
+            sums = (float64(Phi).T @ asarray_like(root, self.example, xp.float64))[:, None]
+        elif sp.issparse(Phi):
+            sums = np.asarray(Phi.sum(axis=0, dtype=np.float64)).reshape(-1, 1)
+        else:
+            sums = xp.sum(Phi, axis=0, dtype=xp.float64)[:, None]
+        count = xp.full((1, 1), total, dtype=xp.float64, device=device(square))
+        if self._implied is not None:
+            cross = sums * self._implied
+            raw = np.diagonal(square).copy()
+            square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
+            # Of a nearly constant column rounding is all that is left: it counts as constant.
+            rounding = 10 * np.sqrt(Phi.shape[0]) * np.finfo(np.float64).eps
+            constant = np.diagonal(square) <= rounding * raw
+            square[constant, :] = square[:, constant] = 0.0
+            sums = sums - count * self._implied[:, None]
+        whole = xp.empty((self.size, self.size), dtype=xp.float64, device=device(square))
+        whole[: self.d, : self.d] = square
+        whole[: self.d, self.d :] = sums
+        whole[self.d :, : self.d] = sums.T
+        whole[self.d :, self.d :] = count
+        return whole
+
+    def penalty(self, alpha: float) -> Any:
+        """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
+        diagonal = np.full(self.size, float(alpha))
+        if self.intercept:
+            diagonal[self.d] = 0.0
+        return asarray_like(diagonal, self.example)
+
+
+def without_zeros(X: Any) -> Any:
+    """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
+
+    A sparse matrix is centred within products only, which costs a column far from zero its digits:
+    where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
+    """
+    if not is_numpy_array(X) or X.size < 2**16:
+        return X
+    some = X[:: 1 + len(X) // 64]  # tells most matrices apart without a pass over all rows
+    if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
+        return X
+    sparse = sp.csr_array(X)
+    mean, variance = mean_variance_axis(sparse, axis=0)
+    return X if np.any(mean**2 > 99 * variance) else sparse
+
+
+def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Variance of each column of a dense or sparse matrix, of rows with these weights."""
+    if sp.issparse(X):
+        weights = None if weights is None else weights.astype(X.dtype)
+        moments = mean_variance_axis(X.tocsr(), axis=0, weights=weights)
+        return np.asarray(moments[1], dtype=np.float64)
+    if weights is not None:
+        share = weights / weights.sum()
+        apart = float64(X) - asarray_like(share, X) @ float64(X)
+        return to_numpy(asarray_like(share, X) @ (apart * apart))
+    if is_non_numpy(X):
+        xp = array_namespace(X)
+        return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
+    # By blocks of rows: numpy's own makes a copy of X.
+    mean = np.mean(X, axis=0, dtype=np.float64)
+    total = np.zeros_like(mean)
+    step = max(1, 2**20 // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        apart = X[start : start + step] - mean
+        total += np.einsum("ij,ij->j", apart, apart)
+    return np.asarray(total / X.shape[0])
+
+
+def default_ridge(X: Any, weights: NDArray[np.float64] | None = None) -> float:
+    """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
+
+    With masks that keep 30 % of the labels the best ridge of eleven benchmark sets lay between
+    1 and 30 times the summed variance, and of one with a dominating column at 0.03 times
+    (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
+    have similar scales, and is not ruled by a single column when they do not.
+    """
+    return ridge_of_variances(column_variances(X, weights))
+
+
+def ridge_of_variances(variances: NDArray[np.float64]) -> float:
+    """:func:`default_ridge` of columns with these variances."""
+    alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
+    return alpha if alpha > 0 else 1.0
+
+
+def check_ridge(alpha: Any, name: str = "alpha") -> None:
+    """Refuse a ridge that is neither "scale" nor a finite number >= 0."""
+    if not is_number(alpha) and not (isinstance(alpha, str) and alpha == "scale"):
+        raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
+
+
+def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
+    """The ridge itself, or what "scale" means for these inputs, of rows with these weights."""
+    return default_ridge(X, weights) if isinstance(alpha, str) else float(alpha)

@@ -1,0 +1,159 @@
+"""Random Fourier features: the rbf kernel as an average of waves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, device
+from array_api_compat import numpy as numpy_namespace
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state, gen_batches
+
+from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._solvers.kernels._map import FeatureMap
+from dm2l._utils.arrays import asarray_like, float64, take_rows, to_numpy
+from dm2l._utils.parameters import check_count, check_number
+
+_PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
+_ANGLES = 2**20  # most angles that a FourierMap holds at a time
+
+
+class FourierMap(FeatureMap):
+    r"""Random Fourier features of the rbf kernel.
+
+    With frequencies :math:`\omega_j` of distribution :math:`N(0, 2\gamma I)`, of which there are
+    ``m = n_components / 2``, rounded up,
+
+    .. math:: \phi(x) = \tfrac{1}{\sqrt m} (\cos \omega_1'x, \dots, \cos \omega_m'x,
+              \sin \omega_1'x, \dots, \sin \omega_m'x), \qquad
+              E[\phi(x)'\phi(y)] = e^{-\gamma \|x - y\|^2}
+
+    [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
+    distribution of each as it is, hence the expectation, and lowers the variance [2]_.
+
+    Parameters
+    ----------
+    gamma : float
+        Of the kernel.
+    n_components : int
+        Number of features. If it is odd, the last frequency has its cosine only, which makes the
+        expectation wrong by at most ``1/m``.
+    random_state : int, RandomState or None, default=None
+        Source of the frequencies.
+
+    Attributes
+    ----------
+    frequencies : array of shape (d, m)
+        In columns; all that is kept.
+    error : float
+        Root mean square of :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000
+        random pairs of different training rows. The entries of ``K`` lie between 0 and 1.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007;
+       cosines with sines rather than with random phases: D. J. Sutherland and J. Schneider, "On
+       the Error of Random Fourier Features", UAI 2015.
+    .. [2] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal
+       Random Features", NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> from dm2l._solvers.kernels._fourier import FourierMap
+    >>> X = np.random.default_rng(0).standard_normal((500, 10))
+    >>> fourier = FourierMap(gamma=0.05, n_components=2000, random_state=0)
+    >>> Phi = fourier.fit(X)
+    >>> Phi.shape, fourier.error < 0.02
+    ((500, 2000), True)
+    >>> np.allclose(fourier.transform(X[:3]), Phi[:3])
+    True
+    >>> np.allclose(Phi @ Phi.T, rbf_kernel(X, gamma=0.05), atol=0.1)
+    True
+    """
+
+    def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
+        check_number("gamma", gamma, positive=True)
+        check_count("n_components", n_components)
+        self.gamma = gamma
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: Any) -> Any:
+        """Draw frequencies for the columns of ``X`` and return its features."""
+        random = check_random_state(self.random_state)
+        frequencies = self._draw(X.shape[1], random)
+        self.frequencies = frequencies if sp.issparse(X) else asarray_like(frequencies, X)
+        Phi = self.transform(X)
+        self.error = self._measure(X, Phi, random)
+        return Phi
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows, in the dtype of ``X`` if that is a floating one."""
+        frequencies: Any = to_numpy(self.frequencies)
+        xp: Any = numpy_namespace
+        if sp.issparse(X):
+            X = X.tocsr()
+        else:
+            xp = array_namespace(X)
+            frequencies = asarray_like(frequencies, X)
+        if X.shape[1] != frequencies.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but FourierMap was fitted on {frequencies.shape[0]}."
+            )
+        n, m = X.shape[0], frequencies.shape[1]
+        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
+        for rows in gen_batches(n, max(1, _ANGLES // m)):
+            # In float64 whatever X is: of an angle of thousands float32 leaves four digits.
+            angles = float64(X[rows, :]) @ frequencies
+            Phi[rows, :m] = xp.astype(xp.cos(angles) / m**0.5, dtype)
+            angles = angles[:, : self.n_components - m]
+            Phi[rows, m:] = xp.astype(xp.sin(angles) / m**0.5, dtype)
+        return Phi
+
+    def _draw(self, d: int, random: np.random.RandomState) -> NDArray[np.float64]:
+        m = (int(self.n_components) + 1) // 2
+        if d > 4 * m:
+            # So few of so many directions are nearly orthogonal as they are: 25 frequencies in
+            # 500 columns gained 1 % by it, 100 gained 3 to 10 %, 500 gained 16 to 76 %.
+            return np.asarray(np.sqrt(2 * self.gamma) * random.standard_normal((d, m)))
+        blocks = []
+        for start in range(0, m, d):
+            normal = random.standard_normal((d, min(d, m - start)))
+            # Signs that QR gives to columns do not matter: a feature or two change theirs.
+            blocks.append(np.linalg.qr(normal).Q)
+        lengths = np.sqrt(2 * self.gamma * random.chisquare(d, size=m))
+        return np.asarray(np.concatenate(blocks, axis=1) * lengths)
+
+    def _measure(self, X: Any, Phi: Any, random: np.random.RandomState) -> float:
+        n = X.shape[0]
+        first = random.randint(n, size=_PAIRS)
+        second = (first + random.randint(1, max(n, 2), size=_PAIRS)) % n
+        xp = array_namespace(Phi)
+        X = X.tocsr() if sp.issparse(X) else X
+        apart = float64(take_rows(X, first)) - float64(take_rows(X, second))
+        if sp.issparse(apart):
+            squares = np.asarray(apart.multiply(apart).sum(axis=1)).ravel()
+        else:
+            squares = to_numpy(xp.sum(apart * apart, axis=1))
+        products = xp.sum(take_rows(Phi, first) * take_rows(Phi, second), axis=1, dtype=xp.float64)
+        errors = np.exp(-self.gamma * squares) - to_numpy(products)
+        return float(np.sqrt(np.mean(errors**2)))
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of features."""
+        return int(self.n_components)
+
+    @property
+    def example(self) -> Any:
+        """The frequencies."""
+        return self.frequencies
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """The map itself: waves need no rows."""
+        return {"_kernel": Kernel("rbf", self.gamma), "_waves": self}

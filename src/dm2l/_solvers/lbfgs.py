@@ -1,0 +1,414 @@
+"""The default solver: quasi-Newton on the smoothed objective in preconditioned variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import array_namespace, device
+
+from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
+from dm2l._utils.arrays import asarray_like, identity, to_numpy
+
+# Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
+# starts from which more than FAR of the objective may be gained.
+SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
+FAR = 2e-2
+# At smoothing mu a step has to promise so much, relative to the objective, or it is taken at the
+# next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
+# smoothing prepares the singular values that vanish in the next.
+PATIENCE = 7e-6
+# An end that is seen at one smoothing counts where the last one ended within so many tolerances.
+NEARLY = 2.0
+# Pairs of steps and gradient changes that are remembered.
+MEMORY = 20
+FEW = 8  # for which room is made at a time: most fits need less than all
+# The curvature of the norms is looked at again after so many iterations.
+REFRESH = 2
+# An iteration may lower the objective by this share of what the slope promises, or is shortened.
+SUFFICIENT = 1e-4
+SHORTENINGS = 20
+# Relative differences of the objective that mean nothing.
+ROUNDING = 1e-14
+# Tolerances below this ask for more than values of the objective can tell.
+ROUNDING_OF_J = 1e-12
+# After a shortened step the next one begins at most this much longer.
+LENGTHENING = 1.5
+# A start is shortened where its best multiple is below this.
+SHORTER = 0.9
+
+
+def solve_lbfgs(
+    problem: SmoothProblem,
+    preconditioner: Preconditioner,
+    V: Any,
+    *,
+    tol: float,
+    max_iter: int,
+    linear: Any = None,
+    smoothing: float = SMOOTHING[1],
+    finest: float = SMOOTHING[-1],
+    report: Report | None = None,
+    known: Known | None = None,
+) -> Solution:
+    """Minimise the objective by L-BFGS with falling smoothing.
+
+    It works on the smoothed objective in ``V = R'W``. In these variables loss and ridge have a
+    Hessian near the identity, and the nuclear norms one near ``I (x) lambda_d Q / rho`` with
+    ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
+    When steps promise little, the next one is taken at a finer smoothing. What the slope of a
+    step promises, added up over the steps to come at the pace of the last few, estimates how far
+    the minimum is: when that is below ``tol``, after it was nearly so at the last smoothing, or at
+    the finest one, it is found.
+
+    Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
+    it has learnt when the variables change, and lives on the host.
+
+    Parameters
+    ----------
+    problem : SmoothProblem
+        What to minimise.
+    preconditioner : Preconditioner
+        The change of variables.
+    V : array of shape (d, c)
+        Start.
+    tol : float
+        Distance of the objective from its minimum, relative and estimated, that counts as none.
+    max_iter : int
+        Most iterations.
+    linear : array, default=None
+        Linearises the concave part: the convex surrogate of Algorithm 1. From
+        ``problem.linearise``.
+    smoothing : float, default=1.5e-2
+        Where the smoothing starts; a start near the solution wants it small.
+    finest : float, default=1e-5
+        Where it ends at the latest.
+    report : callable, default=None
+        Called with the iteration and the exact objective.
+    known : Known, default=None
+        What is known at the start; of use where it was seen at the smoothing that is the first.
+
+    Returns
+    -------
+    Solution
+        Weights ``W`` and history.
+    """
+    descent = _Descent(problem, preconditioner, linear, report)
+    evaluations = problem.n_evaluations
+    ladder = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
+    if not problem.lambda_d:
+        ladder = ladder[-1:]
+    if known is not None and known.smoothing != ladder[0]:
+        known = None
+    descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0], known)
+    converged = descent.run(ladder, tol, max_iter)
+    best = descent.result(tol)
+    return Solution(
+        W=preconditioner.to_weights(best.V),
+        objective=best.exact,
+        n_iter=max(1, descent.n_iter),
+        converged=converged,
+        history=descent.history,
+        n_evaluations=problem.n_evaluations - evaluations,
+        known=descent.known(best),
+    )
+
+
+@dataclass
+class _Point:
+    """Where the descent stands."""
+
+    V: Any
+    value: float
+    exact: float
+    gradient: Any
+    at: ObjectiveValue
+    mu: float
+
+
+class _Descent:
+    """The iterations of all stages, what they remember, and the best point so far."""
+
+    def __init__(
+        self,
+        problem: SmoothProblem,
+        preconditioner: Preconditioner,
+        linear: Any,
+        report: Report | None,
+    ) -> None:
+        self.xp = problem.xp
+        self._problem = problem
+        self._preconditioner = preconditioner
+        self._linear = linear
+        self._report = report
+        self._memory = _Memory()
+        self._model: Any = None
+        self._bent: ObjectiveValue | None = None
+        self._length = 1.0
+        self.history: list[float] = []
+        self.n_iter = 0
+
+    def begin(self, V: Any, mu: float, known: Known | None) -> None:
+        """Evaluate at the start, or at that multiple of it which is best.
+
+        Along ``t V`` the objective is ``J(0) - t p + t^2 q/2``, the nuclear norms being part of
+        ``p``: value and slope at the start say all. Weights for a smaller ``lambda_d``, ridge
+        among them, are too long, and where they are all wrong, ``t`` is 0.
+        """
+        point = self._evaluate(V, mu, curvature=True, known=known)
+        self.history.append(point.exact)
+        slope = self._inner(point.gradient, V)
+        q = 2.0 * (slope - point.exact + self._problem.at_zero)
+        if q > 0 and slope > (1.0 - SHORTER) * q:
+            shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
+            if shorter.exact < point.exact:
+                point = shorter
+        self.best = self._start = self._latest = point
+
+    def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
+        """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
+        level, settled = 0, False
+        pace = _Pace()
+        while True:
+            point = self._latest
+            direction, slope = self._direction(point)
+            promise = -0.5 * slope / abs(point.value) if point.value else 0.0
+            pace.note(promise)
+            last = level == len(ladder) - 1
+            here = pace.remaining() <= max(tol, 1e-16)
+            if here and (last or (settled and tol >= ROUNDING_OF_J)):
+                return True
+            settled = here
+            if self.n_iter == max_iter:
+                return False
+            if not self.n_iter and promise > FAR and ladder[0] == SMOOTHING[1]:
+                ladder = list(SMOOTHING[: 1 + len(ladder)])
+                self._accept(self._jump(point, direction, ladder[0]))
+                continue
+            following = None
+            if not settled and (last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
+                following = self._step(point, direction, slope, ladder[level])
+                if following is None and last:
+                    return True  # slopes vanish in rounding
+            if following is None:
+                level += 1
+                settled = pace.remaining() <= NEARLY * tol
+                pace.restart()
+                following = self._jump(point, direction, ladder[level])
+            self._accept(following)
+
+    def _direction(self, point: _Point) -> tuple[Any, float]:
+        """Where to go, and the slope that way, which is never positive."""
+        direction = self._memory.direction(point.gradient, self._precondition)
+        slope = self._inner(point.gradient, direction)
+        if slope > 0:
+            self._memory.clear()
+            direction = -self._precondition(point.gradient)
+            slope = self._inner(point.gradient, direction)
+        if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
+            self._model, direction = None, -point.gradient
+            slope = self._inner(point.gradient, direction)
+        return direction, slope
+
+    def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
+        """A step whose end is seen at another smoothing; none where the exact objective rises."""
+        step = min(1.0, LENGTHENING * self._length)
+        trial = self._evaluate(point.V + step * direction, mu, curvature=True)
+        if trial.exact <= point.exact * (1.0 + PATIENCE):
+            return trial
+        return self._evaluate(point.V, mu, curvature=True)
+
+    def result(self, tol: float) -> _Point:
+        """The best point, or the last one where rounding hides which is better.
+
+        Of two points on the way the later one has the smaller gradient. A start that nothing
+        improved was the end of another run.
+        """
+        best, latest = self.best, self._latest
+        slack = 1e-8 if best is not self._start else 1e-9
+        if tol < ROUNDING_OF_J and best is not self._start:
+            slack = 1e-6  # values are noise where singular values vanish, gradients are not
+        return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
+
+    def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
+        """One iteration; None where no step lowers the objective.
+
+        A search that fails usually fails because of what is remembered, so it is tried again
+        without.
+        """
+        curvature = self.n_iter % REFRESH == REFRESH - 1
+        while True:
+            following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
+            if following is not None:
+                self._memory.add(following.V - point.V, following.gradient - point.gradient)
+                return following
+            if not len(self._memory):
+                return None
+            self._memory.clear()
+            self._length = 1.0
+            direction, slope = self._direction(point)
+
+    def _search(
+        self, point: _Point, direction: Any, slope: float, mu: float, curvature: bool
+    ) -> _Point | None:
+        """Shorten the step, by the parabola through what is known, until it gains enough."""
+        step = min(1.0, LENGTHENING * self._length)
+        for _ in range(SHORTENINGS):
+            trial = self._evaluate(point.V + step * direction, mu, curvature)
+            excess = trial.value - point.value - step * slope
+            enough = trial.value <= point.value + SUFFICIENT * step * slope
+            if not enough and trial.value <= point.value + ROUNDING * abs(point.value):
+                # Values no longer tell, gradients still do: not past the minimum by much.
+                enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
+            if enough:
+                self._length = step
+                return trial
+            if not np.isfinite(excess):
+                step *= 0.1
+                continue
+            step = min(0.5 * step, max(0.1 * step, -0.5 * slope * step * step / excess))
+            if not -step * slope > 1e-16 * abs(point.value):
+                return None
+        return None
+
+    def known(self, point: _Point) -> Known | None:
+        """What was seen at a point, with the last curvature that was."""
+        if self._bent is None:
+            return None
+        seen = dict(zip(("value", "exact", "gradient"), point.at[:3], strict=True))
+        return Known(self._bent._replace(**seen), point.mu)
+
+    def _evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
+        if known is None:
+            W = self._preconditioner.to_weights(V)
+            at = self._problem.evaluate(W, SmoothNorm(mu), self._linear, curvature=curvature)
+        else:
+            at = known.at
+        gradient = self._preconditioner.to_gradient(at.gradient)
+        if at.curvature is not None:
+            self._set_model(at.curvature)
+            self._bent = at._replace(gradient=None)
+        return _Point(V, at.value, at.exact, gradient, at, mu)
+
+    def _set_model(self, curvature: Any) -> None:
+        """Half the mean curvature: the global norm takes about the other half away again."""
+        share = 0.5 * self._problem.lambda_d
+        share /= self._preconditioner.rho * self._problem.n
+        self._model = self.xp.linalg.inv(identity(curvature) + share * curvature)
+
+    def _precondition(self, gradient: Any) -> Any:
+        turned = gradient if self._model is None else gradient @ self._model
+        return self._preconditioner.step(turned)
+
+    def _accept(self, point: _Point) -> None:
+        self.n_iter += 1
+        self.history.append(point.exact)
+        self._latest = point
+        if point.exact < self.best.exact:
+            self.best = point
+        if self._report is not None:
+            self._report(self.n_iter, point.exact)
+
+    def _inner(self, A: Any, B: Any) -> float:
+        """Of a gradient and a step, whose first rows are what the gradient is about."""
+        flat = self.xp.reshape
+        return float(self.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))
+
+
+class _Pace:
+    """How fast promises fall at one smoothing, and what is left to gain at that pace."""
+
+    WINDOW = 5
+    SLOWEST = 0.95
+
+    def __init__(self) -> None:
+        self._rate = 0.5
+        self.restart()
+
+    def restart(self) -> None:
+        """Another smoothing, whose promises do not compare; the pace stays until it is known."""
+        self._promises: list[float] = []
+
+    def note(self, promise: float) -> None:
+        """Take in what the next step promises."""
+        self._promises = [*self._promises, promise][-self.WINDOW :]
+        steps = len(self._promises) - 1
+        if steps and self._promises[0] > 0:
+            self._rate = min(self.SLOWEST, (promise / self._promises[0]) ** (1.0 / steps))
+
+    def remaining(self) -> float:
+        """Twice the sum of this promise and those to come: it falls short by up to a half."""
+        return 2.0 * self._promises[-1] / (1.0 - self._rate)
+
+
+class _Memory:
+    """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
+
+    The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
+    an iteration passes over the memory five times, whatever its length, and waits for an
+    accelerator as rarely.
+    """
+
+    def __init__(self, size: int = MEMORY) -> None:
+        self._size = size
+        self.clear()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._order: list[int] = []
+        self._products = np.zeros((self._size, self._size))
+
+    def add(self, step: Any, change: Any) -> None:
+        """Remember a pair, if the function curves upwards along it."""
+        xp = array_namespace(step)
+        s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
+        met = s[: y.shape[0]]
+        sy, ss, yy = (float(xp.vecdot(*pair)) for pair in ((met, y), (met, met), (y, y)))
+        if not sy > 1e-10 * (ss * yy) ** 0.5:
+            return
+        full = len(self._order) == self._size
+        slot = self._order.pop(0) if full else len(self._order)
+        self._order.append(slot)
+        if not slot and not full:
+            self._steps, self._changes = _room(s, FEW), _room(y, FEW)
+        elif slot == self._steps.shape[0]:
+            more = min(FEW, self._size - slot)
+            self._steps = xp.concat([self._steps, _room(s, more)], axis=0)
+            self._changes = xp.concat([self._changes, _room(y, more)], axis=0)
+        self._steps[slot, :] = s
+        self._changes[slot, :] = y
+        # Only products of a step with later changes are ever needed.
+        products = to_numpy(self._steps[:, : y.shape[0]] @ y)
+        self._products[: len(products), slot] = products
+
+    def direction(self, gradient: Any, precondition: Any) -> Any:
+        """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
+        if not self._order:
+            return -precondition(gradient)
+        xp = array_namespace(gradient)
+        k, order = len(self._order), self._order
+        steps, changes = self._steps[:k, :], self._changes[:k, :]
+        upper = np.triu(self._products[np.ix_(order, order)])
+        back = np.argsort(order)
+        g = xp.reshape(gradient, (-1,))
+        alpha = scipy.linalg.solve_triangular(upper, to_numpy(steps[:, : g.shape[0]] @ g)[order])
+        q = g - asarray_like(alpha[back], g) @ changes
+        step = precondition(xp.reshape(q, gradient.shape))
+        r = xp.reshape(step, (-1,))
+        rest = np.diagonal(upper) * alpha - to_numpy(changes @ r[: g.shape[0]])[order]
+        gamma = scipy.linalg.solve_triangular(upper, rest, trans="T")
+        return -xp.reshape(r + asarray_like(gamma[back], g) @ steps, step.shape)
+
+
+def _room(vector: Any, rows: int) -> Any:
+    """For so many vectors like this one."""
+    xp = array_namespace(vector)
+    shape = (rows, vector.shape[0])
+    return xp.zeros(shape, dtype=vector.dtype, device=device(vector))

@@ -1,0 +1,285 @@
+"""What a solver sees: a smooth function of the weights, and variables in which it is round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from dm2l._solvers.features import Features
+from dm2l._solvers.nuclear._value import Norm
+from dm2l._solvers.objective import Objective, ObjectiveValue
+from dm2l._utils.arrays import (
+    add_diagonal,
+    check_finite,
+    cholesky,
+    identity,
+    invert_triangular,
+    is_non_numpy,
+    is_on_cuda,
+    solve_triangular,
+)
+
+Report = Callable[[int, float], None]
+
+
+class Known(NamedTuple):
+    """The objective and its gradient in the weights, as they were seen at one smoothing."""
+
+    at: ObjectiveValue
+    smoothing: float
+
+    def reweighed(self, plain: ObjectiveValue, ratio: float) -> Self:
+        """The same with norms that weigh so many times as much; ``plain`` has none."""
+        old = self.at
+        value, exact, gradient = (
+            without + ratio * (with_norms - without)
+            for with_norms, without in zip(old[:3], plain[:3], strict=True)
+        )
+        return self._replace(at=old._replace(value=value, exact=exact, gradient=gradient))
+
+
+@dataclass
+class Solution:
+    """Weights, and how the solver got there.
+
+    ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
+    iteration. ``factor`` is the preconditioner and ``ridge`` the solution without norms that the
+    solver started from, where there were such; ``known`` is what was seen at ``W``.
+    """
+
+    W: Any
+    objective: float
+    n_iter: int
+    converged: bool
+    history: list[float]
+    n_evaluations: int = 0
+    factor: Preconditioner | None = None
+    ridge: Any = None
+    known: Known | None = None
+
+
+class SmoothProblem(Protocol):
+    """What the solvers ask of a problem; where its rows are is not their business."""
+
+    xp: Any  # array namespace of weights and gradients
+    example: Any  # an array that stands for the library, device and dtype of the features
+    n: float  # number of rows, or what they weigh
+    n_labels: int
+    lambda_d: float  # weight of the nuclear norms, 0 where there are none
+    concave: bool  # whether a global norm is subtracted
+    penalty: Any  # diagonal of the ridge term as a column
+    n_evaluations: int
+
+    @property
+    def rho(self) -> float:
+        """Share of the entries that are observed."""
+
+    @property
+    def at_zero(self) -> float:
+        """``J(0)``."""
+
+    def gram(self) -> Any:
+        """``Phi'Phi``."""
+
+    def right(self) -> Any:
+        """``Phi'T``."""
+
+    def product(self, W: Any) -> Any:
+        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
+
+    def linearise(self, W: Any) -> Any:
+        """A subgradient of the global norm at ``W``, as :meth:`evaluate` takes it."""
+
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> ObjectiveValue:
+        """Smoothed and exact objective and the gradient in ``W``."""
+
+    def exact(self, W: Any) -> float:
+        """The exact objective."""
+
+    def to_original(self, W: Any) -> Any:
+        """Weights for the features as they were given."""
+
+    def from_original(self, W: Any) -> Any:
+        """Weights for the features as they are held here."""
+
+
+class Problem:
+    """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.
+
+    All rows are at hand, as one block; :class:`GramProblem` is the same problem where
+    they are not.
+
+    Parameters
+    ----------
+    features : Features
+        Gives the scores.
+    objective : Objective
+        Loss and nuclear norms of the scores.
+    alpha : float
+        Ridge on everything but the intercept.
+    """
+
+    def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
+        self.features = features
+        self.objective = objective
+        self.alpha = float(alpha)
+        self.penalty = features.penalty(alpha)[:, None]
+        self.n_evaluations = 0
+        self.xp = features.xp
+        self.example = features.example
+        self.n: float = features.n if objective.rows is None else float(objective.rows.sum())
+        self.n_labels = int(objective.targets.shape[1])
+        self.lambda_d = objective.lambda_d
+        self.concave = objective.discriminant and objective.lambda_d > 0
+        self.to_original = features.to_original
+        self.from_original = features.from_original
+
+    @property
+    def rho(self) -> float:
+        """Share of the entries that are observed."""
+        observed = float(self.xp.sum(self.objective.observed, dtype=self.xp.float64))
+        return observed / (self.n * self.n_labels)
+
+    @property
+    def at_zero(self) -> float:
+        """``J(0)``."""
+        return self.objective.at_zero
+
+    def gram(self) -> Any:
+        """``Phi'Phi``."""
+        return self.features.gram(weights=self.objective.rows)
+
+    def right(self) -> Any:
+        """``Phi'T``."""
+        return self.features.adjoint(self.objective.targets)
+
+    def product(self, W: Any) -> Any:
+        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
+        return self.features.adjoint(self.features.scores(W) * self.objective.observed)
+
+    def linearise(self, W: Any, delta: float = 0.0) -> Any:
+        """A subgradient of the global norm at ``W``, in the scores."""
+        return self.objective.global_subgradient(self.features.scores(W), delta)
+
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> ObjectiveValue:
+        """Smoothed and exact objective and the gradient in ``W``."""
+        self.n_evaluations += 1
+        F = self.features.scores(W)
+        shrunk = self.penalty * W
+        ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
+        narrow = linear is None and W.shape[0] < W.shape[1] and self.lambda_d
+        if narrow and not is_on_cuda(W):  # where evaluations are recorded as graphs
+            loss, residual = self.objective.loss(F)
+            F = None  # as large as all that follows
+            gradient = self.features.adjoint(residual) + shrunk
+            if not np.isfinite(loss):  # a trial far too long
+                return ObjectiveValue(loss, loss, gradient)
+            at = self._narrow(W, norm, curvature=curvature)
+            at = at._replace(value=loss + at.value, exact=loss + at.exact)
+            gradient += at.gradient
+        else:
+            at = self.objective.evaluate(F, norm, linear, curvature=curvature)
+            gradient = self.features.adjoint(at.gradient) + shrunk
+        return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+
+    def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> ObjectiveValue:
+        """The nuclear terms where labels are more than features, with the gradient in ``W``.
+
+        With ``W' = QA`` the scores ``Phi A'`` have the same norms and as many columns as there are
+        features: an evaluation on delicious (983 labels, 500 features) takes half the time.
+        """
+        xp, size = self.xp, W.shape[0]
+        Q, A = xp.linalg.qr(W.T)
+        A = A.T
+        if curvature:  # a column of zeros bends as all labels do that the weights leave out
+            A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
+        G = self.features.scores(A)
+        slope = xp.zeros_like(G)
+        at = self.objective.add_norms(slope, G, norm, curvature=curvature)
+        gradient = self.features.adjoint(slope[:, :size]) @ Q.T
+        if not curvature:
+            return at._replace(gradient=gradient)
+        outside = at.curvature[size, size]
+        bend = at.curvature[:size, :size]
+        bend = Q @ (bend - outside * identity(bend)) @ Q.T
+        bend = add_diagonal(bend, xp.zeros_like(bend[:, 0]) + outside)
+        return at._replace(gradient=gradient, curvature=bend)
+
+    def ridge(self, W: Any) -> float:
+        """``alpha/2 ||W||^2``."""
+        return 0.5 * float(self.features.xp.sum(self.penalty * W * W))
+
+    def exact(self, W: Any) -> float:
+        """The exact objective, from singular values."""
+        return self.objective.exact(self.features.scores(W)) + self.ridge(W)
+
+
+class Preconditioner:
+    """``C = rho Phi'Phi + alpha I = R R'`` and the change of variables ``V = R'W``.
+
+    ``rho`` is the share of entries observed: with every entry observed the loss and the ridge
+    together are exactly ``1/2 ||V||^2`` plus a linear term.
+    """
+
+    def __init__(self, problem: SmoothProblem, gram: Any = None) -> None:
+        xp = problem.xp
+        self.rho = problem.rho
+        gram = problem.gram() if gram is None else gram
+        check_finite(gram, "Products of the features")
+        diagonal = self.rho * xp.linalg.diagonal(gram)
+        largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
+        sizes = xp.where(diagonal > 0, diagonal, largest)
+        # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
+        # away from zero without touching the problem that is solved. Column by column, for one
+        # large feature must not drown the others. A larger one only costs steps: it is for sparse
+        # columns far from zero, whose means leave more rounding than that.
+        usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
+        for trace in (usual, 1e-8, 1e-4):
+            C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
+            R = cholesky(C, overwrite=True)
+            if R is not None:
+                break
+        else:
+            raise np.linalg.LinAlgError(
+                "The Gram matrix of the features is not positive definite, beyond rounding."
+            )
+        self._R = R
+        # Accelerators multiply many times faster than they solve, and any nonsingular matrix
+        # serves as a change of variables as long as both directions use the same one.
+        self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None
+
+    def to_weights(self, V: Any) -> Any:
+        """``W = R'^-1 V``."""
+        if self._inverse is not None:
+            return self._inverse.T @ V
+        return solve_triangular(self._R, V, transpose=True)
+
+    def to_gradient(self, gradient: Any) -> Any:
+        """Gradient in ``V`` from the gradient in ``W``: ``R^-1 g``."""
+        if self._inverse is not None:
+            return self._inverse @ gradient
+        return solve_triangular(self._R, gradient)
+
+    def to_variables(self, W: Any) -> Any:
+        """``V = R'W``."""
+        return self._R.T @ W
+
+    def again(self, problem: SmoothProblem) -> Preconditioner:
+        """That of the same problem after other entries have become known; the last one."""
+        return Preconditioner(problem)
+
+    def step(self, gradient: Any) -> Any:
+        """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
+        return gradient
+
+    def hessian(self, problem: SmoothProblem, V: Any) -> Any:
+        """Of loss and ridge in ``V``, times ``V``."""
+        W = self.to_weights(V)
+        return self.to_gradient(problem.product(W) + problem.penalty * W)

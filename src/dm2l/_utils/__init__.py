@@ -1,0 +1,1 @@
+"""Arrays, threads, files, memory and checks of parameters, shared by all packages."""

@@ -1,0 +1,330 @@
+"""What the array API standard lacks: triangular solves, groups, the way to and from numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_numpy_array,
+    is_torch_array,
+    to_device,
+)
+from array_api_compat import numpy as numpy_namespace
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+__all__ = [
+    "CudaGraph",
+    "add_diagonal",
+    "asarray_like",
+    "check_finite",
+    "check_magnitude",
+    "checked_numbers",
+    "cholesky",
+    "device_name",
+    "factorize",
+    "float64",
+    "identity",
+    "invert_triangular",
+    "is_non_numpy",
+    "is_on_cuda",
+    "namespace",
+    "scale_rows",
+    "solve_triangular",
+    "take_block",
+    "take_columns",
+    "take_rows",
+    "to_numpy",
+]
+
+# Sums of very many squares of such values are finite, and in float64 products of two such sums.
+LARGEST = {"float64": 1e75, "float32": 1e15}
+
+
+def is_non_numpy(array: Any) -> bool:
+    """Whether this is an array of a library other than numpy (torch, cupy, ...)."""
+    if type(array) is np.ndarray:  # asked thousands of times in a small fit
+        return False
+    return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
+
+
+def is_on_cuda(array: Any) -> bool:
+    """Whether this is a torch tensor on a GPU of NVIDIA."""
+    return is_torch_array(array) and array.device.type == "cuda"
+
+
+class CudaGraph:
+    """A function of CUDA tensors and numbers as a graph, whose kernels are started at one go.
+
+    Parameters
+    ----------
+    function : callable
+        Gets tensors only, numbers as such of no dimension, and returns some. It must not look at
+        numbers on the device, and it is called twice.
+    *inputs : tensor or float
+        Of the shapes that all others will have.
+    """
+
+    def __init__(self, function: Callable[..., tuple[Any, ...]], *inputs: Any) -> None:
+        import torch
+
+        first = inputs[0]
+        self._inputs = [
+            torch.empty_like(part) if is_torch_array(part) else first.new_empty((), dtype=float)
+            for part in inputs
+        ]
+        self._set(inputs)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.device(first.device):
+            # Libraries set themselves up in their first call, which cannot be recorded.
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                function(*self._inputs)
+            torch.cuda.current_stream().wait_stream(stream)
+            with torch.cuda.graph(self._graph):
+                self._outputs = function(*self._inputs)
+
+    def _set(self, inputs: Iterable[Any]) -> None:
+        for mine, given in zip(self._inputs, inputs, strict=True):
+            mine.copy_(given) if is_torch_array(given) else mine.fill_(given)
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """What the function returns for other inputs."""
+        self._set(inputs)
+        self._graph.replay()
+        return [part.clone() for part in self._outputs]
+
+
+def device_name(array: Any) -> str:
+    """Library and device of an array, in words."""
+    if not is_non_numpy(array):
+        return "numpy"
+    library = array_namespace(array).__name__.removeprefix("array_api_compat.")
+    return f"{library} on {device(array)}"
+
+
+def namespace(array: Any) -> Any:
+    """Array namespace of a dense array; numpy's for a sparse one."""
+    plain = type(array) is np.ndarray or sp.issparse(array)
+    return numpy_namespace if plain else array_namespace(array)
+
+
+def to_numpy(array: Any) -> NDArray[Any]:
+    """The same numbers as a numpy array, from whatever device they live on."""
+    if is_torch_array(array):
+        return np.asarray(array.detach().cpu())
+    if is_non_numpy(array):
+        if hasattr(array, "get"):  # cupy
+            return np.asarray(array.get())
+        if str(device(array)) != "cpu":  # array_api_strict, which plays at having devices
+            return np.asarray(to_device(array, array_namespace(array).Device("CPU_DEVICE")))
+    return np.asarray(array)
+
+
+def asarray_like(array: Any, other: Any, dtype: Any = None) -> Any:
+    """``array`` (numpy) in the namespace and on the device of ``other``."""
+    if not is_non_numpy(other):
+        return np.asarray(array, dtype=dtype)
+    return array_namespace(other).asarray(array, dtype=dtype, device=device(other))
+
+
+def float64(X: Any) -> Any:
+    """``X``, dense or sparse, of any library, in float64."""
+    if is_non_numpy(X):
+        xp = array_namespace(X)
+        return xp.astype(X, xp.float64, copy=False)
+    return X.astype(np.float64, copy=False)
+
+
+def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
+    """Rows of a dense or sparse matrix, of any library, times one number each."""
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(factors.astype(X.dtype)) @ X)
+    return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X
+
+
+def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array, sparse matrix or data frame."""
+    if type(array) is np.ndarray:
+        return array[rows, ...]
+    if is_non_numpy(array):
+        return array_namespace(array).take(array, asarray_like(rows, array), axis=0)
+    return _safe_indexing(array, rows)
+
+
+def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
+    """Some columns of an array, sparse matrix or data frame."""
+    if is_non_numpy(array):
+        return array_namespace(array).take(array, asarray_like(columns, array), axis=1)
+    return _safe_indexing(array, columns, axis=1)
+
+
+def take_block(
+    array: Any,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    scratch: NDArray[Any] | None = None,
+) -> Any:
+    """Some rows and columns of a matrix, without all columns of these rows in between.
+
+    A block of a numpy array is in ``scratch``, flat and of the same dtype, if that is given.
+    """
+    if type(array) is not np.ndarray:
+        return take_columns(take_rows(array, rows), columns)
+    scratch = np.empty(len(rows) * len(columns), array.dtype) if scratch is None else scratch
+    block = scratch[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+    for start in range(0, len(rows), 64):
+        some = slice(start, start + 64)
+        np.take(array[rows[some]], columns, axis=1, out=block[some], mode="wrap")
+    return block
+
+
+def check_magnitude(X: Any, names: Any = None) -> None:
+    """Refuse finite inputs so large that products of them are not."""
+    xp = namespace(X)
+    values = X.data if sp.issparse(X) else X
+    limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
+    if limit is None:
+        return
+    with np.errstate(over="ignore"):
+        # In the order of memory: a view, where there is one.
+        flat = values.ravel("K") if is_numpy_array(values) else xp.reshape(values, (-1,))
+        # One pass at the speed of memory; what passes it has no value beyond the limit.
+        if float(xp.vecdot(flat, flat)) <= limit**2:
+            return
+    dense = to_numpy(values)
+    place = int(np.abs(dense).argmax())
+    value = float(dense.ravel()[place])
+    if not abs(value) > limit:
+        return
+    column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
+    name = f"{column}" if names is None else f"{column} ({names[column]!r})"
+    raise ValueError(
+        f"Column {name} of X holds {value:g}; values beyond {limit:g} have products that overflow. "
+        "Scale the column, for instance with StandardScaler, or take its logarithm."
+    )
+
+
+def check_finite(A: Any, what: str) -> None:
+    """Refuse numbers that overflowed, before LAPACK sees them: some of its loops would not end."""
+    xp = namespace(A)
+    if not bool(xp.all(xp.isfinite(A))):
+        raise np.linalg.LinAlgError(f"{what} are not finite")
+
+
+@contextmanager
+def checked_numbers(X: Any) -> Iterator[None]:
+    """Where numbers of ``X`` break a computation down, say which and what to do.
+
+    Overflow is no warning in here, for what comes of it is looked at.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise ValueError(
+            f"The numbers of X do not allow this ({str(error).rstrip('.')}). {_scales(X)} Scale "
+            "the columns, for instance with StandardScaler, or choose a larger ridge."
+        ) from error
+
+
+def _scales(X: Any) -> str:
+    """The columns with the smallest and the largest values, in words."""
+    if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
+        return "Its columns are too large or of too different scales."
+    if sp.issparse(X):
+        largest = np.zeros(X.shape[1])
+        np.maximum.at(largest, X.tocsr().indices, np.abs(X.tocsr().data))
+    else:
+        largest = np.max(np.abs(to_numpy(X)), axis=0)
+    least = np.where(largest > 0, largest, np.inf).argmin()
+    return (
+        f"Absolute values reach {largest.max():.3g} in column {largest.argmax()} and "
+        f"{largest[least]:.3g} in column {least}."
+    )
+
+
+def identity(square: Any) -> Any:
+    """Identity matrix of the size, in the place and of the dtype of a square one."""
+    xp = array_namespace(square)
+    return xp.eye(square.shape[0], dtype=square.dtype, device=device(square))
+
+
+def add_diagonal(A: Any, values: Any) -> Any:
+    """``A`` with something added to its diagonal; a numpy array is changed in place."""
+    if is_numpy_array(A):
+        np.einsum("ii->i", A)[...] += values
+        return A
+    xp = array_namespace(A)
+    index = xp.arange(A.shape[0], device=device(A))
+    return xp.where(index[:, None] == index[None, :], A + values[:, None], A)
+
+
+def cholesky(A: Any, *, overwrite: bool = False) -> Any:
+    """Lower Cholesky factor, or None where ``A`` is not positive definite.
+
+    ``overwrite`` is for an ``A`` that nobody else needs.
+    """
+    if is_torch_array(A):
+        L, failed = array_namespace(A).linalg.cholesky_ex(A)
+        return None if int(failed) else L
+    try:
+        if is_numpy_array(A):
+            # Symmetric: the transpose is the same, and in the order that LAPACK works on.
+            A = A.T if overwrite and A.flags.c_contiguous else A
+            return scipy.linalg.cholesky(A, lower=True, overwrite_a=overwrite, check_finite=False)
+        return array_namespace(A).linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
+    """Solve ``L Z = B``, or ``L'Z = B``, with a lower triangular ``L``."""
+    if is_numpy_array(L):
+        return scipy.linalg.solve_triangular(
+            L, B, lower=True, trans=int(transpose), check_finite=False
+        )
+    xp = array_namespace(L)
+    A = L.T if transpose else L
+    if is_torch_array(L):
+        return xp.linalg.solve_triangular(A, B, upper=transpose)
+    return xp.linalg.solve(A, B)
+
+
+def symmetrize(L: Any) -> Any:
+    """A lower triangular matrix of numpy with its transpose above the diagonal, in place."""
+    for start in range(0, len(L), 256):
+        end = start + 256
+        L[:start, start:end] = L[start:end, :start].T
+        corner = L[start:end, start:end]
+        corner += np.tril(corner, -1).T
+    return L
+
+
+def invert_triangular(L: Any) -> Any:
+    """Inverse of a lower triangular matrix, by halves, so that it is matrix products mostly."""
+    n = L.shape[0]
+    if n <= 1024:
+        return solve_triangular(L, identity(L))
+    xp, half = array_namespace(L), n // 2
+    first, last = invert_triangular(L[:half, :half]), invert_triangular(L[half:, half:])
+    inverse = xp.zeros_like(L)
+    inverse[:half, :half] = first
+    inverse[half:, half:] = last
+    inverse[half:, :half] = -(last @ (L[half:, :half] @ first))
+    return inverse
+
+
+def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Groups of equal values, numbered from 0 in the order of their first places."""
+    known: dict[Hashable, int] = {}
+    return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)

@@ -1,0 +1,189 @@
+"""From scores to probabilities and decisions, with what held-out scores of observed labels say."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.labels._entries import Signs
+
+__all__ = ["Calibrator", "best_f1_thresholds", "plain_probability"]
+
+Method = Literal["sigmoid", "isotonic"]
+
+
+def plain_probability(scores: NDArray[Any]) -> NDArray[np.float64]:
+    r"""Probability that a least-squares score stands for, without calibration.
+
+    Fitted to ``-1/+1``, a score estimates ``E[t|x] = 2p - 1``. The link
+
+    .. math:: p = \tfrac12 (1 + \tanh f)
+
+    agrees with that to first order, stays inside (0, 1) and keeps the order of scores.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Any shape.
+
+    Returns
+    -------
+    ndarray of float64
+        Same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.completion._calibration import plain_probability
+    >>> plain_probability(np.array([-1.0, 0.0, 1.0])).round(2)
+    array([0.12, 0.5 , 0.88])
+    """
+    return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
+
+
+class Calibrator:
+    """One monotone map from score to probability per label.
+
+    Parameters
+    ----------
+    method : {"sigmoid", "isotonic"}
+        Platt's logistic curve, or isotonic regression.
+    """
+
+    def __init__(self, method: Method) -> None:
+        if method not in ("sigmoid", "isotonic"):
+            raise ValueError(f"calibration must be None, 'sigmoid' or 'isotonic', got {method!r}.")
+        self.method = method
+
+    def fit(
+        self,
+        scores: NDArray[Any],
+        T: Signs,
+        weights: NDArray[np.float64] | None = None,
+        *,
+        flat: bool = True,
+    ) -> Calibrator:
+        """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
+
+        ``weights`` of shape (n, c) say how much entries count. ``flat`` says whether a label that
+        has no curve gets its observed rate; else it keeps :func:`plain_probability`.
+        """
+        known = (T != 0) & np.isfinite(scores)
+        count = np.ones(1) if weights is None else weights
+        self._maps = [
+            self._fit_label(
+                scores[known[:, k], k],
+                T[known[:, k], k] > 0,
+                None if weights is None else weights[known[:, k], k],
+            )
+            for k in range(T.shape[1])
+        ]
+        positives, observed = ((part * count).sum(axis=0) for part in (T > 0, T != 0))
+        rate = (positives + 1) / (observed + 2)
+        bare = np.array([one is None for one in self._maps], dtype=bool)
+        self._rates = np.where((observed > 0) & (flat | ~bare), rate, np.nan)
+        return self
+
+    def _fit_label(
+        self,
+        scores: NDArray[Any],
+        positive: NDArray[np.bool_],
+        weights: NDArray[np.float64] | None,
+    ) -> Any:
+        n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+        if weights is not None:
+            n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+        if not n_positive or not n_negative:
+            return None
+        if self.method == "isotonic":
+            from sklearn.isotonic import IsotonicRegression
+
+            regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+            return regression.fit(scores, positive.astype(np.float64), weights)
+        # Loaded when it is needed: a third of the time of importing this library.
+        from sklearn.linear_model import LogisticRegression
+
+        # Platt's targets keep the curve finite when scores separate the classes; a fractional
+        # target is two weighted copies of a row.
+        target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+        column = np.concatenate([scores, scores])[:, None]
+        answer = np.repeat([1, 0], len(scores))
+        weight = np.concatenate([target, 1 - target])
+        if weights is not None:
+            weight *= np.concatenate([weights, weights])
+        logistic = LogisticRegression(C=1e6, max_iter=1000)
+        logistic.fit(column, answer, sample_weight=weight)
+        # A falling curve would reverse the model's order on the evidence of noise: no curve then.
+        return logistic if logistic.coef_[0, 0] > 0 else None
+
+    def predict(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities.
+
+        A label whose held-out scores do not rise with its answers gets its observed rate, one
+        with nothing observed (or any, of a fit that was not ``flat``) :func:`plain_probability`.
+        """
+        result = np.where(np.isnan(self._rates), plain_probability(scores), self._rates)
+        for k, fitted in enumerate(self._maps):
+            if fitted is None:
+                continue
+            if self.method == "isotonic":
+                result[:, k] = fitted.predict(scores[:, k])
+            else:
+                result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
+        return result
+
+
+def best_f1_thresholds(
+    scores: NDArray[Any],
+    T: Signs,
+    min_positives: float = 1,
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Threshold of each label that maximises F1 on held-out scores of observed entries.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Held-out scores; NaN where there is none.
+    T : ndarray of shape (n, c), int8
+        Signs, 0 where missing.
+    min_positives : int, default=1
+        With fewer held-out positives a label keeps the border 0.
+    weights : ndarray of shape (n, c), default=None
+        How much entries count; None: one each.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        Predict positive above it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.completion._calibration import best_f1_thresholds
+    >>> T = np.array([[1], [1], [-1], [-1]])
+    >>> best_f1_thresholds(np.array([[-0.1], [-0.2], [-0.4], [-0.9]]), T).round(2)
+    array([-0.3])
+    """
+    thresholds = np.zeros(T.shape[1])
+    for k in range(T.shape[1]):
+        use = (T[:, k] != 0) & np.isfinite(scores[:, k])
+        order = np.argsort(-scores[use, k], kind="stable")
+        sorted_scores = scores[use, k][order]
+        count = np.ones(len(order)) if weights is None else weights[use, k][order]
+        hits = np.cumsum(count * (T[use, k][order] > 0))
+        if not len(hits) or hits[-1] < max(min_positives, 1):
+            continue
+        f1 = 2 * hits / (np.cumsum(count) + hits[-1])
+        # A cut inside a tie cannot be made.
+        cuts = np.append(sorted_scores[1:] < sorted_scores[:-1], True)
+        best = int(np.argmax(np.where(cuts, f1, -1.0)))
+        lowest = float(sorted_scores[best])
+        last = best + 1 == len(hits)
+        below = lowest - max(1.0, abs(lowest)) if last else float(sorted_scores[best + 1])
+        middle = below + 0.5 * (lowest - below)
+        # Between neighbouring floats there is no middle: the lower one is the border.
+        thresholds[k] = middle if middle < lowest else below
+    return thresholds

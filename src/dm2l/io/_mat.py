@@ -1,0 +1,289 @@
+"""MATLAB files with a feature and a label matrix, read by scipy in a process of its own.
+
+scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
+process. No check beforehand can help that short of a second reader, so the process that dies is
+one that nobody needs. It starts in a third of a second, which is the price of every MATLAB file;
+data sets that are loaded often are better kept as npz archives. Numbers come back through a pipe
+as plain bytes, never as objects, and sparse matrices go through the one door.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Sequence
+from math import prod
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from dm2l._utils.files import DataFileError, check_regular, damaged, reading
+from dm2l._utils.memory import check_room, room
+from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l.io._bunch import make_bunch
+from dm2l.io._unpacking import FEWER, fill
+from dm2l.io._words import label_targets
+
+_SCRIPT = Path(__file__).with_name("_mat_child.py")
+_NEWER = "In MATLAB, write it again with save(..., '-v7')."
+# A file may take what zlib can make of it, and what a reader needs to find out that it is none.
+_RATIO, _SPARE = 2200, 2**28
+_SECONDS, _BYTES_A_SECOND = 10, 1_000_000
+# In lower case; a pair is a part for training and one for testing.
+_FEATURES: tuple[tuple[str, ...], ...] = (
+    ("x",),
+    ("data",),
+    ("features",),
+    ("train_data", "test_data"),
+    ("x_train", "x_test"),
+    ("xtrain", "xtest"),
+)
+_LABELS: tuple[tuple[str, ...], ...] = (
+    ("y",),
+    ("target",),
+    ("targets",),
+    ("labels",),
+    ("label",),
+    ("train_target", "test_target"),
+    ("y_train", "y_test"),
+    ("ytrain", "ytest"),
+)
+
+
+def read_mat(
+    path: str | Path,
+    X: str | Sequence[str] | None = None,
+    Y: str | Sequence[str] | None = None,
+    *,
+    missing: float = np.nan,
+    features_only: bool = False,
+) -> Bunch:
+    """Read features and labels from a MATLAB file of version 4 to 7.
+
+    scipy reads it in a process of its own, with limits on memory and time: at damaged bytes its
+    compiled code may die, and with it the process that it runs in. That costs about a third of a
+    second.
+
+    A label matrix with one row a label, as in the Yahoo files, is transposed; so is a feature
+    matrix with one column a sample, when only that fits the labels.
+
+    Parameters
+    ----------
+    path : str or Path
+        The MATLAB file. Version 7.3 is HDF5 and refused.
+    X, Y : str or pair of str, default=None
+        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). A pair is
+        stacked, training rows first. None: guessed from the usual names, in any case: ``X``,
+        ``data``, ``features``, ``train_data`` with ``test_data``; ``Y``, ``target``, ``labels``,
+        ``train_target`` with ``test_target``.
+    missing : float, default=nan
+        Mark of a label that was not observed, ``0`` in files that hold -1, 0 and +1.
+    features_only : bool, default=False
+        Whether labels are passed over; ``target`` then has no columns. Features stand as they are,
+        one row a sample, unless a label matrix is there that says otherwise.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
+        are missing), ``train_index`` and ``test_index`` of a stacked pair; ``target_names``,
+        ``feature_names`` and ``source`` are None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from scipy.io import savemat
+    >>> from dm2l.io import read_mat
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "tiny.mat")
+    ...     savemat(path, {"data": [[0.5, 2], [1, 0], [0, 3]], "target": [[1, -1, 1], [-1, 1, 1]]})
+    ...     tiny = read_mat(path)
+    >>> tiny.data.shape, tiny.target.tolist()
+    ((3, 2), [[1, 0], [0, 1], [1, 1]])
+    """
+    usual = {name for names in (*_FEATURES, *_LABELS) for name in names}
+    given = {name for one in (X, Y) if one is not None for name in _several(one)}
+    found = read_variables(path, given, usual)
+    x_keys = _keys(found, X, _FEATURES, "X", path)
+    if features_only and Y is None and len(_guesses(found, _LABELS)) != 1:
+        y_keys = x_keys  # nothing says that they should be turned
+    else:
+        y_keys = _keys(found, Y, _LABELS, "Y", path)
+    if len(x_keys) != len(y_keys):
+        raise DataFileError(path, f"X={x_keys} and Y={y_keys} do not pair up")
+    pairs = [
+        _oriented(_matrix(found, x, path), _matrix(found, y, path), (x, y), path)
+        for x, y in zip(x_keys, y_keys, strict=True)
+    ]
+    if len({x.shape[1] for x, _ in pairs}) > 1 or len({y.shape[1] for _, y in pairs}) > 1:
+        shapes = [(x.shape, y.shape) for x, y in pairs]
+        raise DataFileError(path, f"{x_keys} and {y_keys} do not stack; their shapes are {shapes}")
+    if sp.issparse(pairs[0][0]):
+        data = sp.csr_array(sp.vstack([x for x, _ in pairs], format="csr"))
+        data.sum_duplicates()
+    else:
+        data = np.vstack([x.toarray() if sp.issparse(x) else x for x, _ in pairs])
+    values = np.vstack([y for _, y in pairs])
+    if not np.isnan(missing):
+        values[values == missing] = np.nan
+    n, cut = len(values), len(pairs[0][1])
+    return make_bunch(
+        data,
+        None if features_only else label_targets(values, None, str(path)),
+        train_index=np.arange(cut) if len(pairs) > 1 else None,
+        test_index=np.arange(cut, n) if len(pairs) > 1 else None,
+    )
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _keys(
+    found: dict[str, Any],
+    given: str | Sequence[str] | None,
+    usual: tuple[tuple[str, ...], ...],
+    argument: str,
+    path: str | Path,
+) -> tuple[str, ...]:
+    if given is not None:
+        keys = _several(given)
+        absent = [key for key in keys if key not in found]
+        if absent or len(keys) not in (1, 2):
+            raise DataFileError(
+                path, f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
+            )
+        return keys
+    guesses = _guesses(found, usual)
+    if len(guesses) != 1:
+        what = "several candidates" if guesses else "no variable with a usual name"
+        raise DataFileError(
+            path,
+            f"{what} for {argument}; there are {sorted(found)}",
+            way_out=f"Name it with {argument}=.",
+        )
+    return guesses[0]
+
+
+def _guesses(found: dict[str, Any], usual: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+    """Variables of usual names."""
+    lower = {key.lower(): key for key in sorted(found)}
+    return [tuple(lower[k] for k in keys) for keys in usual if all(k in lower for k in keys)]
+
+
+def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
+    value = found[key]
+    if isinstance(value, Other):
+        raise DataFileError(path, f"{key!r} is not a matrix of numbers ({value.said})")
+    # By columns, as it came: by rows it would take memory for all rows that a file announces.
+    return value.astype(np.float64, copy=False)
+
+
+def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
+    """Both with one row a sample; where several readings fit, the one that turns least."""
+    if sp.issparse(Y):
+        rows, columns = Y.shape
+        check_room(path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", FEWER)
+        Y = Y.toarray()
+    for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
+        if x.shape[0] == y.shape[0]:
+            return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
+    raise DataFileError(
+        path,
+        f"{keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} do not "
+        "agree on the number of samples",
+    )
+
+
+class Other(NamedTuple):
+    """A variable that is not a matrix of numbers, and what it is instead."""
+
+    said: str
+
+
+def read_variables(
+    path: str | os.PathLike[str], given: Collection[str], usual: Collection[str]
+) -> dict[str, Any]:
+    """Variables by their names: matrices where they are wanted, else :class:`Other`."""
+    size = check_regular(path)
+    Path(path).open("rb").close()  # what may not be read is said here
+    memory = int(min(room() / 3, _SPARE + _RATIO * size))
+    names = json.dumps([sorted(given), sorted(usual)])
+    command = [sys.executable, "-P", str(_SCRIPT)]
+    command += [os.fspath(path), str(memory), str(_SECONDS + size // _BYTES_A_SECOND), names]
+    # One thread: every further one of a BLAS library takes address space that is counted.
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=os.environ | threads,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            return _received(process.stdout, path)
+        except EOFError:
+            code = process.wait()
+            said.seek(0)
+            raise _refusal(path, code, said.read().decode(errors="replace")) from None
+        finally:
+            process.kill()  # unless it has ended by itself
+
+
+def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
+    line = pipe.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    with reading(path, "a MATLAB file"):
+        header = json.loads(line)
+        found: dict[str, Any] = dict.fromkeys(header["there"], Other("not asked for"))
+        variables = header["variables"].items()
+    for name, (what, forms) in variables:
+        arrays = [_array(pipe, np.dtype(kind), tuple(shape), path) for kind, shape in forms]
+        if what == "sparse":
+            data, indices, indptr, shape = arrays
+            try:
+                found[name] = sparse_from_parts(data, indices, indptr, shape, layout="csc")
+            except ValueError as error:
+                raise DataFileError(
+                    path, f"{name!r} is not a valid sparse matrix: {error}"
+                ) from error
+        else:
+            found[name] = arrays[0] if what == "dense" else Other(what)
+    return found
+
+
+def _array(
+    pipe: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...], path: str | os.PathLike[str]
+) -> NDArray[Any]:
+    numbers = prod(shape)
+    check_room(path, (8 + dtype.itemsize) * numbers, f"a matrix of {numbers} numbers", FEWER)
+    array = np.empty(shape, dtype)
+    fill(pipe, array)
+    return array
+
+
+def _refusal(path: str | os.PathLike[str], code: int, said: str) -> DataFileError:
+    """What is wrong with a file whose process has ended without a result."""
+    last = (said.strip().splitlines() or [""])[-1]
+    if last == "version 7.3":
+        reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
+        return DataFileError(path, reason, way_out=_NEWER)
+    if last == "memory":
+        return DataFileError(path, "it does not fit into memory", way_out=FEWER)
+    if code < 0:
+        last = f"reading it ended with {signal.strsignal(-code)}"
+    return damaged(path, "a MATLAB file", ValueError(last))

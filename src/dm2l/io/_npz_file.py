@@ -1,0 +1,290 @@
+"""Data sets and arrays in npz archives, made only after a look at what headers announce."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from dm2l._utils.files import DataFileError, check_regular, reading, whole_file
+from dm2l._utils.memory import check_room, check_width
+from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l.io._bunch import make_bunch
+from dm2l.io._columns import check_distinct
+from dm2l.io._unpacking import fill
+from dm2l.io._words import label_targets
+
+__all__ = ["map_array", "map_member", "read_members", "read_npz", "write_npz"]
+
+_WHAT = "an npz archive"
+_RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
+
+_SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
+_PARTS = (*_SPARSE, "X", "Y", "label_names", "feature_names", "train_index", "test_index", "source")
+
+
+def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
+    """Read a data set from one archive.
+
+    The archive holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR), ``Y``, and
+    where known ``label_names``, ``feature_names``, ``train_index``, ``test_index``, ``source``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The archive. Pickled objects in it are refused, and what does not fit into memory.
+    features_only : bool, default=False
+        Whether labels are passed over, so that ``Y`` need not be there; ``target`` then has no
+        columns.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
+        are missing), and ``target_names``, ``feature_names``, ``train_index``, ``test_index``,
+        ``source``, each None where the archive does not say.
+
+    See Also
+    --------
+    write_npz : Write such an archive.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dm2l.io import read_npz
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "tiny.npz")
+    ...     np.savez(path, X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
+    ...     tiny = read_npz(path)
+    >>> tiny.data.shape, tiny.target.tolist(), tiny.source
+    ((2, 2), [[1, 0], [0, 1]], None)
+    """
+    found = read_members(path, _PARTS)
+    data = _features(found, path)
+    n, d = data.shape
+    target: NDArray[Any] | None = None
+    names: list[str] | None = []
+    check_width(path, d)
+    if not features_only:
+        if "Y" not in found:
+            raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
+        target = _labels(found["Y"], path)
+        names = _names(found, "label_names", target.shape[1], path)
+        if len(target) != n:
+            raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
+        check_distinct(names or [], str(path), "labels")
+    source = found.get("source")
+    return make_bunch(
+        data,
+        target,
+        target_names=names,
+        feature_names=_names(found, "feature_names", d, path),
+        train_index=_rows(found, "train_index", n, path),
+        test_index=_rows(found, "test_index", n, path),
+        source=None if source is None else str(source),
+    )
+
+
+def write_npz(path: str | Path, bunch: Bunch) -> None:
+    """Write a data set as an archive that :func:`~dm2l.datasets.load_dataset` finds by its name.
+
+    The file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to, such as ``NAME.npz`` in the folder that ``DM2L_DATA`` names.
+    bunch : Bunch
+        What a reader has returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.datasets import load_digit_attributes
+    >>> from dm2l.io import read_npz, write_npz
+    >>> digits = load_digit_attributes()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_npz(Path(folder, "digits.npz"), digits)
+    ...     again = read_npz(Path(folder, "digits.npz"))
+    >>> bool((again.data == digits.data).all()), again.target_names == digits.target_names
+    (True, True)
+    """
+    path, parts = Path(path), {}
+    if sp.issparse(bunch.data):
+        X = sp.csr_array(bunch.data)
+        parts = {"X_data": _small(X.data), "X_indices": X.indices, "X_indptr": X.indptr}
+        parts["X_shape"] = np.array(X.shape)
+    else:
+        parts["X"] = _small(np.asarray(bunch.data))
+    parts["Y"] = np.asarray(bunch.target)
+    keys = {"target_names": "label_names"}
+    for key in ("target_names", "feature_names", "train_index", "test_index", "source"):
+        if bunch.get(key) is not None:
+            parts[keys.get(key, key)] = np.asarray(bunch[key])
+    with whole_file(path) as partial, partial.open("xb") as file:
+        np.savez_compressed(file, **parts)
+
+
+def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Counts and 0/1 in one byte each; anything else as it is."""
+    if values.size and not (np.abs(values) <= 127).all():
+        return values
+    small = values.astype(np.int8)
+    return small if np.array_equal(small, values) else values
+
+
+def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
+    """X as float64: stored small (int8, float32), it is computed with in full."""
+    if "X" in found:
+        return _numbers(found["X"], "X", path)
+    if not all(part in found for part in _SPARSE):
+        raise DataFileError(
+            path, f"there is neither X nor all of {', '.join(_SPARSE)}; there are {sorted(found)}"
+        )
+    data, indices, indptr, shape = (found[part] for part in _SPARSE)
+    try:
+        matrix = sparse_from_parts(data, indices, indptr, shape)
+    except ValueError as error:
+        raise DataFileError(
+            path, f"X_data, X_indices, ... are not a valid CSR matrix: {error}"
+        ) from error
+    return matrix.astype(np.float64, copy=False)
+
+
+def _labels(Y: NDArray[Any], path: str | Path) -> NDArray[Any]:
+    if Y.dtype == np.int8 and Y.ndim == 2 and not Y.min(initial=0) and Y.max(initial=0) <= 1:
+        return Y  # as it is written here, without the way through float64
+    return label_targets(_numbers(Y, "Y", path), None, str(path))
+
+
+def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.float64]:
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        what = f"of type {values.dtype} with {values.ndim} dimensions"
+        raise DataFileError(path, f"{part} is {what}, not a matrix of real numbers")
+    return values.astype(np.float64, copy=False)
+
+
+def _names(
+    found: dict[str, NDArray[Any]], part: str, size: int, path: str | Path
+) -> list[str] | None:
+    names = found.get(part)
+    if names is None:
+        return None
+    if names.shape != (size,):
+        raise DataFileError(path, f"{part} is of shape {names.shape} for {size} columns")
+    return [str(name) for name in names]
+
+
+def _rows(
+    found: dict[str, NDArray[Any]], part: str, n: int, path: str | Path
+) -> NDArray[Any] | None:
+    rows = found.get(part)
+    if rows is None:
+        return None
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
+        raise DataFileError(path, f"{part} does not hold row numbers from 0 to {n - 1}")
+    return rows
+
+
+def read_members(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Those of the wanted arrays that are there, by their names."""
+    found, needed = {}, 0
+    with _opened(path) as (archive, members), ExitStack() as stack:
+        chosen = {}
+        for name, info in members.items():
+            if name in wanted:
+                with reading(path, _WHAT):
+                    member = stack.enter_context(archive.open(info))
+                shape, fortran, dtype = _header(member, info, path)
+                copy = 8 if dtype.kind in "biuf" and dtype != np.float64 else 0
+                needed += prod(shape) * (dtype.itemsize + copy)
+                chosen[name] = member, shape, fortran, dtype
+        check_room(path, needed, "what is packed in it")
+        for name, (member, shape, fortran, dtype) in chosen.items():
+            array = np.empty(prod(shape), dtype)
+            with reading(path, _WHAT):
+                fill(member, array)
+            found[name] = array.reshape(shape, order="F" if fortran else "C")
+    return found
+
+
+def map_member(path: str | os.PathLike[str], name: str) -> Any:
+    """An array of numbers in an archive that is not compressed, mapped into memory."""
+    with _opened(path) as (archive, members):
+        if name not in members:
+            raise ValueError(f"{path} has no array {name!r}; it has {', '.join(members)}.")
+        info = members[name]
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise DataFileError(
+                path,
+                "the archive is compressed and cannot be mapped into memory",
+                way_out="Write it with numpy.savez.",
+            )
+        with reading(path, _WHAT), archive.open(info) as member:
+            shape, fortran, dtype = _header(member, info, path)
+            begin = member.tell()
+    if dtype.kind not in "biuf":
+        raise DataFileError(path, f"{name!r} is of type {dtype}, not an array of numbers")
+    with reading(path, _WHAT):
+        with Path(path).open("rb") as file:
+            # The name and the extra field of the local header may differ from the directory's.
+            file.seek(info.header_offset + 26)
+            begin += info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
+        order: Any = "F" if fortran else "C"
+        return np.memmap(path, dtype=dtype, mode="r", offset=begin, shape=shape, order=order)
+
+
+def map_array(path: str | os.PathLike[str]) -> Any:
+    """The array of an npy file, mapped into memory."""
+    check_regular(path)
+    with reading(path, "an npy file"):
+        return npy.open_memmap(os.fspath(path), mode="r")
+
+
+@contextmanager
+def _opened(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    check_regular(path)
+    with reading(path, _WHAT):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        infos = archive.infolist()
+        named = [info for info in infos if info.filename.endswith(".npy")]
+        yield archive, {info.filename.removesuffix(".npy"): info for info in named}
+
+
+def _header(
+    member: IO[bytes], info: zipfile.ZipInfo, path: str | os.PathLike[str]
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array that is all there, and nothing after it."""
+    with reading(path, _WHAT):
+        version = npy.read_magic(member)
+        if version not in ((1, 0), (2, 0)):
+            raise DataFileError(path, f"{info.filename} is an array of version {version}")
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(member)
+        end = member.tell() + prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        raise DataFileError(path, f"{info.filename} holds Python objects, which are not read")
+    if (
+        min(shape, default=0) < 0
+        or end != info.file_size
+        or end > _RATIO * (info.compress_size + 1)
+    ):
+        raise DataFileError(path, f"the header of {info.filename} does not match its content")
+    return shape, fortran, dtype

@@ -1,0 +1,225 @@
+"""Multi-label files in the svmlight (LIBSVM) format: all rows, or some at a time."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+from sklearn.utils import Bunch
+
+from dm2l._utils.files import DataFileError, reading
+from dm2l._utils.memory import check_room, check_width
+from dm2l.io._bunch import make_bunch
+from dm2l.io._columns import check_distinct
+from dm2l.io._unpacking import FEWER, open_unpacked
+
+__all__ = ["Base", "SvmlightRows", "open_rows", "read_svmlight"]
+
+Base = bool | Literal["auto"]
+
+
+def read_svmlight(
+    path: str | Path,
+    n_features: int | None = None,
+    zero_based: Base = "auto",
+    *,
+    labels: Sequence[float] | None = None,
+    missing_as: Literal["negative", "missing"] = "negative",
+    features_only: bool = False,
+) -> Bunch:
+    r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
+
+    A line of blanks is a row with neither labels nor features, as scikit-learn writes it. Comments
+    (``#``) are no rows, nor are empty lines before the first and after the last row; an empty line
+    between rows may be a row that has lost its blank, and is refused.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+    n_features : int, default=None
+        Number of features; None takes the greatest index that occurs. Give it when a training
+        and a test file have to agree.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature has index 0; "auto" says yes if index 0 occurs. Give it, too,
+        when files have to agree.
+    labels : sequence of float, default=None
+        Numbers of the labels, in the order of the columns; None takes those that occur, in
+        ascending order.
+    missing_as : {"negative", "missing"}, default="negative"
+        The format lists positives only. What it means that a label is not listed.
+    features_only : bool, default=False
+        Whether labels are passed over, as for rows that are to be predicted; ``target`` then has
+        no columns.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (float64, CSR), ``target`` (int8 0/1, or float64 with NaN under
+        ``missing_as="missing"``), ``target_names`` (the numbers of the labels as text),
+        ``zero_based`` (whether the first feature has index 0); the other keys of
+        :func:`~dm2l.datasets.load_dataset` are None.
+
+    Raises
+    ------
+    ValueError
+        If the file is not understood; the message names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.io import read_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "tiny.svm")
+    ...     _ = path.write_text("2,5 1:0.5 3:1\n5 2:2\n")
+    ...     tiny = read_svmlight(path)
+    >>> tiny.target_names, tiny.target.tolist()
+    (['2', '5'], [[1, 1], [0, 1]])
+    >>> tiny.data.toarray()
+    array([[0.5, 0. , 1. ],
+           [0. , 2. , 0. ]])
+    """
+    if missing_as not in ("negative", "missing"):
+        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    with open_rows(path, n_features, zero_based) as rows:
+        data, listed, base = rows.take()
+    if not listed:
+        raise DataFileError(path, "there are no rows")
+    if features_only:
+        return make_bunch(data, None, target_names=[], zero_based=base)
+    numbers = sorted({number for row in listed for number in row})
+    if labels is None:
+        columns = numbers
+    else:
+        columns = [float(label) for label in labels]
+        unknown = sorted(set(numbers) - set(columns))
+        if unknown or len(set(columns)) < len(columns):
+            what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
+            raise ValueError(f"{path}: labels= {what}.")
+    if not columns:
+        raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
+    n, c = len(listed), len(columns)
+    check_room(path, 9 * n * c, f"a table of {c} labels for {n} rows", FEWER)
+    place = {number: j for j, number in enumerate(columns)}
+    positive = np.zeros((n, c), dtype=np.int8)
+    for i, row in enumerate(listed):
+        positive[i, [place[number] for number in row]] = 1
+    target = positive if missing_as == "negative" else np.where(positive == 1, 1.0, np.nan)
+    names = [f"{number:.15g}" for number in columns]
+    check_distinct(names, str(path), "labels")
+    return make_bunch(data, target, target_names=names, zero_based=base)
+
+
+@contextmanager
+def open_rows(
+    path: str | os.PathLike[str], n_features: int | None, zero_based: Base, *, whole: bool = True
+) -> Iterator[SvmlightRows]:
+    """The rows of a file, unpacked."""
+    with open_unpacked(path, whole=whole) as file:
+        yield SvmlightRows(file, path, n_features, zero_based)
+
+
+class SvmlightRows(io.RawIOBase):
+    """The rows of an open file.
+
+    scikit-learn's reader gets its lines from here, without the rows that it would pass over
+    because they have neither labels nor features; those are put in again.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        path: str | os.PathLike[str],
+        n_features: int | None,
+        zero_based: Base,
+    ) -> None:
+        self._lines = enumerate(file, start=1)
+        self._path, self._n_features, self._zero_based = path, n_features, zero_based
+        self._line = 0  # the one being read
+        self._started = False
+        self._empty: int | None = None  # an empty line after the last row
+
+    def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
+        """The next rows, the labels that they list, and whether the first feature has index 0."""
+        self._rows = rows
+        self._places: list[int] = []  # lines of the rows
+        self._blank: list[bool] = []  # whether nothing stands there
+        try:
+            with reading(self._path, "an svmlight file"):
+                read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
+        except DataFileError as error:
+            place = error.place or f"line {self._line}"
+            raise DataFileError(self._path, error.reason, place=place) from error
+        blank = np.array(self._blank, dtype=bool)
+        lengths = np.zeros(len(blank), dtype=np.int64)
+        lengths[~blank] = np.diff(read.indptr)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        labels = iter(found)
+        listed = [() if nothing else next(labels) for nothing in self._blank]
+        if (row := _odd_labels(listed)) is not None:
+            raise self._wrong(row, f"a label is not a number: {listed[row][:5]}")
+        indices, zero_based = self._from_zero(read.indices, indptr)
+        width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
+        check_width(self._path, width)
+        data = sp.csr_array((read.data, indices, indptr), shape=(len(blank), width))
+        return data, listed, zero_based
+
+    def _wrong(self, row: int, reason: str) -> DataFileError:
+        return DataFileError(self._path, reason, place=f"line {self._places[row]}")
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._rows is None or len(self._places) < self._rows:
+            self._line, line = next(self._lines, (self._line, b""))
+            if not line:
+                return
+            text = line.strip()
+            if not line.rstrip(b"\r\n"):
+                self._empty = self._empty or self._line
+            elif not text.startswith(b"#"):
+                if self._started and self._empty:
+                    raise DataFileError(
+                        self._path,
+                        "an empty line between rows. If it stands for a row without labels and "
+                        "features, put a blank there; otherwise remove it",
+                        place=f"line {self._empty}",
+                    )
+                self._started, self._empty = True, None
+                self._places.append(self._line)
+                self._blank.append(not text)
+                if text:
+                    yield line
+
+    def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+        """Indices that begin at 0, and whether those of the file do."""
+        zero_based = self._zero_based
+        if zero_based == "auto":
+            zero_based = len(indices) > 0 and bool(indices.min() == 0)
+        base = 0 if zero_based else 1
+        last = np.inf if self._n_features is None else self._n_features - 1 + base
+        wrong = np.flatnonzero((indices < base) | (indices > last))
+        if len(wrong):
+            row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
+            end = "on" if self._n_features is None else f"to {last}"
+            raise self._wrong(
+                row,
+                f"a feature has the index {indices[wrong[0]]}, but indices go from {base} {end} "
+                f"(zero_based={zero_based})",
+            )
+        return indices - base, bool(zero_based)
+
+
+def _odd_labels(listed: list[tuple[float, ...]]) -> int | None:
+    """The first row with a label that is not finite; None where there is none."""
+    if math.isfinite(sum(map(sum, listed))):  # most often, and in a third of the time
+        return None
+    return next((i for i, row in enumerate(listed) if not all(map(math.isfinite, row))), None)

@@ -1,0 +1,253 @@
+"""Tables with a header: CSV and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from dm2l._utils.extras import require
+from dm2l._utils.files import DataFileError
+from dm2l._utils.memory import check_room
+from dm2l.io._bunch import make_bunch
+from dm2l.io._columns import choose_labels, split_columns
+from dm2l.io._csv_file import CsvFile
+from dm2l.io._parquet_file import read_frame
+from dm2l.io._unpacking import FEWER
+from dm2l.io._words import LabelReader, as_number, label_targets
+
+
+def read_csv(
+    path: str | Path,
+    labels: int | str | Iterable[str],
+    *,
+    missing: Any = None,
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+    drop: str | Iterable[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str = "utf-8",
+) -> Bunch:
+    r"""Read features and labels from a CSV file with a header line.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+    labels : int, str or list of str
+        The last k columns, or names, patterns such as ``"tox_*"``, prefixes that end in a sign
+        such as ``"tox_"``, or several of them with commas: ``"NR-*,SR-*"``.
+    missing : scalar or list, default=None
+        Further marks of a label that was not observed, such as ``-1`` or ``"unknown"``. Blanks,
+        ``?``, NA, NaN, null and none always are.
+    positive : scalar, list or mapping, default=None
+        What a positive label is called, where it is not one of the words below; each label then
+        has that and one other value: ``positive=2`` of labels that are 1 and 2. A mapping says it
+        of some labels, by name or pattern: ``positive={"dx_parasite": "found"}``.
+    cutoffs : str or list of str, default=()
+        Labels that are numbers on a scale, and which side of a number is a yes: ``"fold_*>=2"``,
+        with ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the
+        question.
+    drop : str or list of str, default=()
+        Columns to leave out, in the same syntax.
+    separator : str, default=None
+        The character that separates columns; None goes by the header. Rows with more or fewer
+        cells than the header are refused.
+    decimal : str, default=None
+        The decimal point; None: a comma where the first rows have it and something else separates
+        columns, else a point.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
+        float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
+        keys of :func:`~dm2l.datasets.load_dataset` are None. Labels are 0/1, -1/+1, yes/no,
+        true/false, active/inactive, positive/negative or +/-, in any case, or ticks (``x``,
+        ``*``, ``✓``) and nothing else.
+
+    Raises
+    ------
+    ValueError
+        If a column cannot be used; the message names it and says why.
+    ImportError
+        If pandas is not installed (the extra ``io``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dm2l.io import read_csv
+    >>> text = "id,mass,charge,tox_liver,tox_skin\na,1.5,0,1,?\nb,2.5,-1,,0\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assays.csv")
+    ...     _ = path.write_text(text)
+    ...     assays = read_csv(path, labels="tox_*", drop="id")
+    >>> assays.feature_names, assays.target_names
+    (['mass', 'charge'], ['tox_liver', 'tox_skin'])
+    >>> assays.target
+    array([[ 1., nan],
+           [nan,  0.]])
+    """
+    file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
+    chosen = choose_labels(file.names, labels, str(path))
+    features = split_columns(file.names, chosen, drop, str(path))
+    # Labels as they stand: marks and words, before any guess.
+    frame = file.frame({file.names[j]: str for j in chosen})
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
+    return _bunch(frame, file.names, chosen, features, path, words)
+
+
+def read_parquet(
+    path: str | Path,
+    labels: int | str | Iterable[str],
+    *,
+    missing: Any = None,
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+    drop: str | Iterable[str] = (),
+) -> Bunch:
+    """Read features and labels from a Parquet file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    labels, missing, positive, cutoffs, drop
+        As of :func:`read_csv`; nulls are missing, too.
+
+    Returns
+    -------
+    Bunch
+        As of :func:`read_csv`; needs pandas and pyarrow (the extra ``io``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from dm2l.io import read_parquet
+    >>> frame = pd.DataFrame({"mass": [1.5, 2.5], "liver": [True, None], "skin": [0, 1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "assays.parquet")
+    ...     frame.to_parquet(path)
+    ...     assays = read_parquet(path, labels=2)
+    >>> assays.target
+    array([[ 1.,  0.],
+           [nan,  1.]])
+    """
+    frame = read_frame(path)
+    names = [str(name) for name in frame.columns]
+    chosen = choose_labels(names, labels, str(path))
+    features = split_columns(names, chosen, drop, str(path))
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    return _bunch(frame, names, chosen, features, path, words)
+
+
+def read_labels(
+    Y: Any, *, missing: Any = None, positive: Any = None, cutoffs: str | Iterable[str] = ()
+) -> Any:
+    """Turn labels that are words, or numbers on a scale, into 1, 0 and NaN.
+
+    Estimators take 0/1, -1/+1 and booleans; this makes such labels of those that a file, a data
+    frame or an array writes in another way.
+
+    Parameters
+    ----------
+    Y : data frame, or array-like of shape (n, c)
+        Labels and nothing else. Columns of an array are called ``"0"``, ``"1"`` and so on.
+    missing, positive, cutoffs
+        As of :func:`read_csv`.
+
+    Returns
+    -------
+    pandas.DataFrame or ndarray of shape (n, c), float64
+        1, 0, and NaN where nobody looked; a frame, with its names and its index, if one came.
+
+    Examples
+    --------
+    >>> from dm2l.io import read_labels
+    >>> read_labels([["active", "+"], ["inactive", "-"], [None, "+"]])
+    array([[ 1.,  1.],
+           [ 0.,  0.],
+           [nan,  1.]])
+    >>> read_labels([[1, 2.5], [2, 0.4], [2, None]], positive=2, cutoffs="1>=2")
+    array([[ 0.,  1.],
+           [ 1.,  0.],
+           [ 1., nan]])
+    """
+    if hasattr(Y, "to_pandas"):  # polars
+        Y = Y.to_pandas()
+    frame = Y if hasattr(Y, "iloc") else require("pandas", "io").DataFrame(Y)
+    names = [str(name) for name in frame.columns]
+    reader = LabelReader(names, "Y", missing=missing, positive=positive, cutoffs=cutoffs)
+    values = reader.read([frame.iloc[:, j] for j in range(len(names))])
+    return (
+        frame.__class__(values, index=frame.index, columns=frame.columns) if frame is Y else values
+    )
+
+
+def _bunch(
+    frame: Any,
+    names: Sequence[str],
+    chosen: list[int],
+    features: list[int],
+    path: str | Path,
+    words: Mapping[str, Any],
+) -> Bunch:
+    if len(frame) == 0:
+        raise DataFileError(path, "there is a header, but there are no rows")
+    label_names = [names[j] for j in chosen]
+    reader = LabelReader(label_names, str(path), **words)
+    target = reader.read([frame.iloc[:, j] for j in chosen])
+    what = f"a matrix of {len(frame)} rows and {len(features)} columns"
+    check_room(path, 8 * len(frame) * len(features), what, FEWER)
+    data = np.empty((len(frame), len(features)))
+    unusable = []
+    for position, j in enumerate(features):
+        column, reason = _feature_column(frame.iloc[:, j])
+        if reason:
+            unusable.append(f"{names[j]!r} {reason}")
+        else:
+            data[:, position] = column
+    if unusable:
+        more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
+        raise DataFileError(
+            path,
+            f"features are numbers, but {'; '.join(unusable[:5])}{more}",
+            way_out="Turn them into numbers first, name them in labels= if they are labels, or "
+            "leave them out with drop=.",
+        )
+    return make_bunch(
+        data,
+        label_targets(target, label_names, str(path)),
+        target_names=label_names,
+        feature_names=[names[j] for j in features],
+    )
+
+
+def _feature_column(column: Any) -> tuple[Any, str]:
+    """Numbers of a feature column, or why there are none."""
+    dtype, types = column.dtype, require("pandas", "io").api.types
+    present = column.dropna()
+    if len(present) == 0:
+        return None, "is empty"
+    if types.is_bool_dtype(dtype) or (
+        types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    ):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), ""
+    if types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present):
+        numbers = np.full(len(column), np.nan)
+        numbers[column.notna().to_numpy()] = present.to_numpy(dtype=np.float64)
+        return numbers, ""
+    values = column.to_numpy(dtype=object)
+    for row in np.flatnonzero(column.notna().to_numpy()):
+        if isinstance(values[row], str) and as_number(values[row]) is None:
+            return None, f"holds text ({values[row][:40]!r} in row {row + 1})"
+    return None, f"is of type {dtype}"

@@ -1,0 +1,248 @@
+"""How blocks are read: each reader is called for a pass and gives (X, Y, ...) block by block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l._utils.extras import require
+from dm2l._utils.files import DataFileError
+from dm2l._utils.parameters import check_count
+from dm2l.io._columns import choose_labels, split_columns
+from dm2l.io._csv_file import CsvFile
+from dm2l.io._parquet_file import open_parquet, parquet_faults
+from dm2l.io._svmlight_file import open_rows
+from dm2l.io._words import LabelReader
+from dm2l.outofcore._block import block_rows
+
+# Rows that are turned from columns into rows together, so that they stay in the cache.
+TILE = 1024
+
+
+def paths(path: Any) -> list[Path]:
+    """One file or several."""
+    several = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    if not several:
+        raise ValueError("There is no file to read.")
+    return [Path(one) for one in several]
+
+
+class _Columns:
+    """Which columns of a table are labels and which are features."""
+
+    def __init__(self, names: list[str], labels: Any, drop: Any, where: str) -> None:
+        chosen = choose_labels(names, labels, where)
+        self.names = names
+        self.label_names = [names[j] for j in chosen]
+        self.feature_names = [names[j] for j in split_columns(names, chosen, drop, where)]
+
+    def check(self, names: list[str], where: str) -> None:
+        """Refuse a further file with other columns."""
+        if names != self.names:
+            raise DataFileError(where, "it has other columns than the first file")
+
+
+class ParquetReader:
+    """Blocks of Parquet files."""
+
+    def __init__(self, files: list[Path], labels: Any, drop: Any, rows: int | None) -> None:
+        self._arrow = require("pyarrow", "io")
+        self._files = files
+        columns: _Columns | None = None
+        self.n_rows = 0
+        for path in files:
+            with open_parquet(path) as file:
+                names = list(file.schema_arrow.names)
+                if columns is None:
+                    columns = _Columns(names, labels, drop, str(path))
+                    self.feature_names, self._names = columns.feature_names, columns.label_names
+                    self._check_types(file.schema_arrow, str(path))
+                columns.check(names, str(path))
+                self.n_rows += file.metadata.num_rows
+        self._rows = block_rows(rows, len(self.feature_names))
+
+    def _check_types(self, schema: Any, where: str) -> None:
+        types = self._arrow.types
+        for name in self.feature_names + self._names:
+            kind = schema.field(name).type
+            if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+                raise DataFileError(
+                    where,
+                    f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
+                    way_out="Leave it out with drop=, or turn it into numbers first.",
+                )
+        single = {schema.field(name).type.bit_width for name in self.feature_names}
+        floating = all(types.is_floating(schema.field(name).type) for name in self.feature_names)
+        self._dtype = np.float32 if floating and max(single) <= 32 else np.float64
+
+    def __call__(self) -> Iterator[Sequence[Any]]:
+        wanted = self.feature_names + self._names
+        d = len(self.feature_names)
+        for path in self._files:
+            with open_parquet(path, pre_buffer=False) as file:
+                for groups, rows in self._portions(file.metadata):
+                    # A portion at a time: a reader keeps what it has read until it ends.
+                    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted)
+                    while True:
+                        with parquet_faults(path):
+                            batch = next(batches, None)
+                        if batch is None:
+                            break
+                        columns = [self._numbers(batch.column(name)) for name in wanted]
+                        labels = _by_rows(columns[d:], np.float32)
+                        yield _by_rows(columns[:d], self._dtype), LabelTable(labels, self._names)
+
+    def _portions(self, metadata: Any) -> Iterator[tuple[list[int], int]]:
+        """Row groups that are read together, and rows of the blocks that they are cut into."""
+        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        groups: list[int] = []
+        total = 0
+        for i, size in enumerate(sizes):
+            groups.append(i)
+            total += size
+            following = sizes[i + 1] if i + 1 < len(sizes) else self._rows
+            if total + following > self._rows:
+                pieces = max(1, round(total / self._rows))
+                yield groups, max(1, -(-total // pieces))
+                groups, total = [], 0
+
+    def _numbers(self, column: Any) -> NDArray[Any]:
+        """Values of a column, NaN where null."""
+        if column.null_count and not self._arrow.types.is_floating(column.type):
+            column = column.cast(self._arrow.float64())
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """Columns side by side, row by row in memory."""
+    table = np.empty((len(columns[0]), len(columns)), dtype=dtype)
+    for start in range(0, len(table), TILE):
+        part = slice(start, start + TILE)
+        for j, column in enumerate(columns):
+            table[part, j] = column[part]
+    return table
+
+
+class LabelTable:
+    """Label columns with their names: as much of a data frame as reading labels takes."""
+
+    def __init__(self, values: NDArray[Any], names: list[str]) -> None:
+        self.values = values
+        self.columns = names
+        self.shape = values.shape
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return LabelTable(self.values[key], self.columns)
+        return LabelColumn(self.values[:, self.columns.index(key)])
+
+
+class LabelColumn:
+    """One of them."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values
+
+    def isna(self) -> NDArray[np.bool_]:
+        """Where nothing was observed."""
+        return np.isnan(self._values)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Values."""
+        return self._values
+
+
+class CsvReader:
+    """Blocks of CSV files."""
+
+    def __init__(
+        self,
+        files: list[Path],
+        labels: Any,
+        drop: Any,
+        rows: int | None,
+        separator: str | None = None,
+        missing: Any = None,
+        positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
+    ) -> None:
+        # Kept, for the first pass counts the cells of rows and later ones need not.
+        options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
+        self._files = [CsvFile(path, **options) for path in files]
+        names = self._files[0].names
+        columns = _Columns(names, labels, drop, str(files[0]))
+        for file in self._files[1:]:
+            columns.check(file.names, str(file.path))
+        self.feature_names, self._label_names = columns.feature_names, columns.label_names
+        self._rows = block_rows(rows, len(names))
+        self._words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+
+    def __call__(self) -> Iterator[Sequence[Any]]:
+        text, wanted = dict.fromkeys(self._label_names, str), self.feature_names + self._label_names
+        for file in self._files:
+            labels = LabelReader(self._label_names, str(file.path), **self._words)
+            for frame in file.frames(self._rows, text, wanted):
+                X = self._features(frame, file.path)
+                Y = labels.read([frame[name] for name in self._label_names])
+                yield X, LabelTable(Y, self._label_names)
+
+    def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
+        table = np.empty((len(frame), len(self.feature_names)))
+        for j, name in enumerate(self.feature_names):
+            try:
+                table[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            except ValueError as error:
+                raise DataFileError(
+                    path,
+                    f"feature {name!r} is not a number in every row ({error})",
+                    way_out="Leave it out with drop=, name it in labels=, or turn it into numbers "
+                    "first.",
+                ) from error
+        return table
+
+
+class SvmlightReader:
+    """Blocks of multi-label svmlight files."""
+
+    def __init__(
+        self,
+        files: list[Path],
+        n_features: int,
+        labels: Sequence[float],
+        rows: int,
+        zero_based: bool,
+        missing_as: str,
+    ) -> None:
+        if missing_as not in ("negative", "missing"):
+            raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+        self._files = files
+        check_count("n_features", n_features)
+        self._n_features = int(n_features)
+        self._place = {float(label): j for j, label in enumerate(labels)}
+        if not self._place or len(self._place) < len(labels):
+            raise ValueError(f"labels must name each label once, got {list(labels)!r}.")
+        self._rows = block_rows(rows, n_features)
+        self._zero_based = bool(zero_based)
+        self._absent = 0.0 if missing_as == "negative" else np.nan
+
+    def __call__(self) -> Iterator[Sequence[Any]]:
+        for path in self._files:
+            with open_rows(path, self._n_features, self._zero_based, whole=False) as rows:
+                while (block := rows.take(self._rows))[1]:
+                    X, listed, _ = block
+                    yield X, self._labels(listed, path)
+
+    def _labels(self, listed: list[tuple[float, ...]], path: Path) -> NDArray[np.float64]:
+        Y = np.full((len(listed), len(self._place)), self._absent)
+        for i, numbers in enumerate(listed):
+            for number in numbers:
+                if number not in self._place:
+                    reason = f"it lists the label {number:g}, which labels= does not name"
+                    raise DataFileError(path, reason)
+                Y[i, self._place[number]] = 1.0
+        return Y

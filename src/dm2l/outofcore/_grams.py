@@ -1,0 +1,191 @@
+"""Gram matrices of many overlapping sets of rows for the price of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l._utils.threads import one_blas_thread, run_all
+from dm2l.labels._entries import Signs
+
+Array = NDArray[np.float64]
+
+# Labels that share products, by the rows of a block: cells of a few hundred rows still multiply at
+# full speed, smaller ones do not (benchmarks/blocks.py --tune).
+SHARING = ((12_000, 3), (1_500, 2), (0, 1))
+# Rows that are gathered and multiplied together.
+PIECE = 1024
+# Patterns of which a Gram matrix of their own is kept.
+MOST_PENDING = 16
+
+
+def square(Phi: Any) -> Array:
+    """``Phi'Phi``, dense, in float64."""
+    product = Phi.T @ Phi  # numpy sees the transpose and does half the work
+    return np.asarray(product.toarray() if sp.issparse(product) else product)
+
+
+def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
+    """Gram matrix of some rows: gathered in pieces that are still in the cache when multiplied."""
+    if sp.issparse(Phi):
+        return square(Phi[rows])
+    m = Phi.shape[1]
+    room, product = np.empty((min(PIECE, len(rows)), m)), np.empty((m, m))
+    total: Array | None = None
+    for start in range(0, len(rows), PIECE):
+        some = rows[start : start + PIECE]
+        # The mode lets numpy write straight into `out`.
+        part = np.take(Phi, some, axis=0, out=room[: len(some)], mode="clip")
+        np.matmul(part.T, part, out=product)
+        total = product.copy() if total is None else np.add(total, product, out=total)
+    return np.zeros((m, m)) if total is None else total
+
+
+class BlockGrams(NamedTuple):
+    """Gram matrices of all rows of a block, and of those with a positive."""
+
+    total: Array
+    covered: Array
+
+
+def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) -> BlockGrams:
+    """Add ``Phi_Oj'Phi_Oj`` to every ``H_j`` and ``Phi_k'Phi_k`` to every ``G_k``.
+
+    Rows that two or three labels treat alike (positive, negative or missing in each of them) form
+    a cell, whose Gram matrix is computed once and goes to all the sums that it is part of. The
+    largest cell of every such group of labels follows from the total. A third of the entries
+    observed at random cost 0.66 products of the whole block for three labels instead of 1; a label
+    that is observed everywhere costs its positives or its negatives, whichever are fewer.
+    """
+    n, c = T.shape
+    width = next(labels for rows, labels in SHARING if n >= rows)
+    groups = [slice(first, min(first + width, c)) for first in range(0, c, width)]
+    covered = np.asarray((T > 0).any(axis=1))
+    many = 2 * np.count_nonzero(covered) > n
+    ready: list[Array] = []  # the total, as soon as it is known
+    waiting: list[Callable[[Array], None]] = []
+
+    def first() -> None:
+        total = np.zeros(H.shape[1:])
+        for gram, cell in _cells(Phi, T[:, groups[0]], skip=False):
+            _spread(gram, cell, H[groups[0]], G[groups[0]])
+            total += gram
+        ready.append(total)
+
+    def further(labels: slice) -> None:
+        others, largest = np.zeros(H.shape[1:]), 0
+        for gram, cell in _cells(Phi, T[:, labels], skip=True):
+            if gram is None:
+                largest = cell
+                continue
+            _spread(gram, cell, H[labels], G[labels])
+            others += gram
+
+        def last(total: Array) -> None:
+            _spread(total - others, largest, H[labels], G[labels])
+
+        if ready:
+            last(ready[0])
+        else:
+            waiting.append(last)
+
+    def side() -> Array:
+        return square_of_rows(Phi, np.flatnonzero(covered != many))
+
+    # No two tasks write to the same matrix.
+    with one_blas_thread():
+        tasks: list[Callable[[], Any]] = [first, *(partial(further, g) for g in groups[1:]), side]
+        smaller = run_all(tasks, workers)[-1]
+    for last in waiting:
+        last(ready[0])
+    return BlockGrams(ready[0], ready[0] - smaller if many else smaller)
+
+
+def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
+    """Gram matrices of the cells of some labels; None for the largest, if that is skipped."""
+    states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
+    powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
+    codes = (states * powers).sum(axis=1, dtype=np.uint8)
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes, minlength=3 ** T.shape[1])
+    ends = np.cumsum(counts)
+    largest = int(np.argmax(counts)) if skip else -1
+    for cell in np.flatnonzero(counts).tolist():
+        rows = order[ends[cell] - counts[cell] : ends[cell]]
+        yield None if cell == largest else square_of_rows(Phi, rows), cell
+
+
+def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
+    """Add the Gram matrix of a cell to the sums of the labels that its rows have observed."""
+    for label in range(len(H)):
+        cell, state = divmod(cell, 3)
+        if state != 1:
+            H[label] += gram
+        if state == 2:
+            G[label] += gram
+
+
+class Cover:
+    """Rows with an entry in at least one *settled* label: one of which both classes were seen.
+
+    A fit leaves out the labels that it cannot learn, and with them the rows that have nothing
+    else. Which labels these are is known at the end only. Rows that have entries in unsettled
+    labels alone therefore wait, a Gram matrix for each pattern of such labels, until one of these
+    is settled. There are few such patterns in earnest; where more than a handful wait, all of them
+    are counted in, and ``counted`` remembers on account of which labels.
+    """
+
+    def __init__(self, size: int, n_labels: int) -> None:
+        self.gram = np.zeros((size, size))
+        self.counted: NDArray[np.bool_] = np.zeros(n_labels, dtype=bool)
+        self.pending: dict[bytes, Array] = {}
+
+    def add(
+        self, Phi: Any, entries: NDArray[np.bool_], settled: NDArray[np.bool_], gram: Array
+    ) -> None:
+        """Add the rows that have any entry; ``gram`` is their Gram matrix."""
+        waiting = entries.any(axis=1) & ~entries[:, settled].any(axis=1)
+        if waiting.any():
+            rows = np.flatnonzero(waiting)
+            patterns, which = np.unique(entries[rows], axis=0, return_inverse=True)
+            for i, pattern in enumerate(patterns):
+                part = square_of_rows(Phi, rows[np.ravel(which) == i])
+                gram = gram - part
+                self._wait(pattern.tobytes(), part)
+        self.gram += gram
+        self.settle(settled)
+
+    def _wait(self, pattern: bytes, gram: Array) -> None:
+        before = self.pending.get(pattern)
+        self.pending[pattern] = gram if before is None else before + gram
+
+    def settle(self, settled: NDArray[np.bool_]) -> None:
+        """Count in the rows whose wait is over."""
+        self.counted |= settled
+        crowded = len(self.pending) > MOST_PENDING
+        for pattern in list(self.pending):
+            labels = np.frombuffer(pattern, dtype=bool)
+            if crowded or (labels & settled).any():
+                self.gram += self.pending.pop(pattern)
+                self.counted |= labels
+
+    def combine(self, other: Cover, sign: float, settled: NDArray[np.bool_]) -> None:
+        """Add or subtract all rows of another one."""
+        self.gram += sign * other.gram
+        if sign > 0:
+            self.counted |= other.counted
+        for pattern, gram in other.pending.items():
+            if sign > 0 or pattern in self.pending:
+                self._wait(pattern, sign * gram)
+            else:  # counted in since
+                self.gram -= gram
+        self.settle(settled)
+
+    def each(self) -> list[Array]:
+        """All Gram matrices, for what is done to every one of them."""
+        return [self.gram, *self.pending.values()]

@@ -1,0 +1,248 @@
+"""Rows that a stream keeps, few and fair: they couple labels when the others are gone."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l._utils.arrays import take_rows
+from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l.completion._rows import row_digests, row_keys
+from dm2l.labels._entries import Signs
+
+# A covariance between labels needs no more rows, and takes a second or so with as many.
+MOST = 20_000
+# Bytes of the rows; with each of its labels counts what is made of it while labels are coupled.
+MEMORY = 2**27
+_LABEL = 32
+# Arrays of a file that hold it.
+MEMBERS = tuple(
+    f"sample_{name}"
+    for name in ("limits", "X", "data", "indices", "indptr", "shape", "T", "ranks", "weights")
+)
+_NOTHING = 1e-9  # a weight that rounding may leave of a row that was taken away
+
+
+class _Rows(NamedTuple):
+    X: Any
+    T: Signs
+    ids: NDArray[np.uint64]  # (n, 2): the key of a row, and a digest of its labels
+    ranks: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    def take(self, rows: NDArray[np.intp]) -> _Rows:
+        others = self.T[rows], self.ids[rows], self.ranks[rows], self.weights[rows]
+        return _Rows(take_rows(self.X, rows), *others)
+
+
+class RowSample:
+    r"""A bounded sample of the rows with something observed: those of the smallest ranks.
+
+    The rank :math:`u` of a row, between 0 and 1, goes by what the row holds. So the sample is the
+    same in whatever order, blocks and places the rows came; equal rows are one with a weight, and
+    a row that is taken away is known again. Once a rank was turned down, no larger one comes in:
+    what is there are *all* rows with a rank below ``below``, hence a fair sample, after rows were
+    taken away too. With forgetting, a row that weighs :math:`w` has the rank :math:`u / w`, which
+    makes it a sample with chances in proportion to weights (priority sampling).
+
+    Parameters
+    ----------
+    most : int, default=20000
+        Number of rows, equal ones counted once; 0 keeps none, and there is no coupling then.
+    below : float, default=inf
+        Ranks that may come in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.outofcore._sample import RowSample
+    >>> X, T = np.arange(12.0).reshape(6, 2), np.ones((6, 1), dtype=np.int8)
+    >>> one = RowSample(3).add(X, T)
+    >>> other = RowSample(3).add(X[4:], T[4:]).add(X[:4], T[:4])
+    >>> np.array_equal(one.rows()[0], other.rows()[0])
+    True
+    """
+
+    def __init__(self, most: int = MOST, below: float = np.inf) -> None:
+        self.most = int(most)
+        self.below = float(below) if most else 0.0
+        self._parts: list[_Rows] = []
+
+    def expect(self, rows: int) -> None:
+        """Let in only so many as are sure to be enough where there are at least so many rows.
+
+        It would take seven deviations for chance to leave too few, and these are fair too.
+        """
+        if rows > 2 * self.most:
+            spare = self.most + 7.0 * self.most**0.5
+            self.below = min(self.below, spare / rows)
+
+    def add(self, X: Any, T: Signs, weights: NDArray[np.float64] | None = None) -> Self:
+        """Add rows of inputs, dense or CSR, and signs; one of weight two is two rows."""
+        if not self.below:
+            return self
+        keys = row_keys(X, T)
+        ranks = keys / 2.0**64
+        chosen = np.flatnonzero((T != 0).any(axis=1) & (ranks < self.below))
+        smallest = np.unique(ranks[chosen])
+        if len(smallest) > self.most:  # or a block of very many rows would be copied
+            self.below = float(smallest[self.most])
+            chosen = chosen[ranks[chosen] < self.below]
+        if len(chosen):
+            ids = np.stack([keys[chosen], row_digests(T[chosen])], axis=1)
+            rows = take_rows(X, chosen)
+            says = np.ones(len(chosen)) if weights is None else weights[chosen]
+            self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], says))
+            if self._size() > 2 * self.most:
+                self._settle()
+        return self
+
+    def scale(self, forgetting: float) -> None:
+        """Let every row so far weigh so many times as much."""
+        self.below /= forgetting
+        self._parts = [
+            part._replace(ranks=part.ranks / forgetting, weights=part.weights * forgetting)
+            for part in self._parts
+        ]
+
+    def combine(self, other: RowSample, sign: int) -> bool:
+        """Add or take away the rows of another sample; False where some were never here.
+
+        These are then known by nothing, and the sample, which may hold them in another guise, is
+        given up.
+        """
+        self.most = min(self.most, other.most)
+        self.below = min(self.below, other.below)
+        if sign > 0:
+            self._parts += other._parts
+            if self._size() > 2 * self.most:
+                self._settle()
+            return True
+        self._settle()
+        for part in other._parts:
+            part = part.take(np.flatnonzero(part.ranks < self.below))
+            gone = part._replace(ranks=np.full(len(part.T), np.inf), weights=-part.weights)
+            self._parts.append(gone)
+        self._settle()
+        found = not any(np.isinf(part.ranks).any() for part in self._parts)
+        if not found:
+            self.below, self._parts = 0.0, []
+        return found
+
+    def _size(self) -> int:
+        return sum(len(part.T) for part in self._parts)
+
+    def _settle(self) -> None:
+        """One part, equal rows together, and no more than there is room for, by rank."""
+        if not self._size():
+            self._parts = []
+            return
+        joined = _joined(self._parts)
+        order = np.lexsort(joined.ids.T[::-1])
+        ids = joined.ids[order]
+        first = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]).any(axis=1)))
+        ranks = np.minimum.reduceat(joined.ranks[order], first)
+        weights = np.add.reduceat(joined.weights[order], first)
+        # A rank without end is that of a row which was taken away and had not been there.
+        left = np.flatnonzero((weights > _NOTHING) | np.isinf(ranks))
+        left = left[np.argsort(ranks[left], kind="stable")]
+        ranks, chosen = ranks[left], order[first[left]]
+        sizes = np.cumsum(_bytes(joined, chosen))
+        room = min(int(np.searchsorted(sizes, MEMORY, side="right")), self.most)
+        if room < len(ranks):
+            self.below = min(self.below, float(ranks[room]))
+        inside = (ranks < self.below) | np.isinf(ranks)
+        rows = joined.take(chosen[inside])
+        rows = rows._replace(ranks=ranks[inside], weights=weights[left][inside])
+        self._parts = [rows] if len(rows.T) else []
+
+    def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
+        """Inputs and signs, each row as often as it weighs; None where there are none.
+
+        What is not a whole number is rounded up or down by chance, which again goes by the row.
+        They are fewer where ``width`` numbers, to be made of each, would take too much memory.
+        """
+        self._settle()
+        if not self._parts:
+            return None
+        (part,) = self._parts
+        u = part.ids[:, 0] / 2.0**64
+        chance = np.minimum(1.0, self.below * u / np.maximum(part.ranks, 1e-300))
+        weights = part.weights * (chance.max() / chance)
+        size = np.maximum(_bytes(part, np.arange(len(u))), 8.0 * width)
+        share = min(1.0, self.most / weights.sum(), MEMORY / (weights @ size))
+        # Not the rank, which is small for all that got in.
+        luck = (part.ids.sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) / 2.0**64
+        times = np.floor(weights * share + luck).astype(np.intp)
+        if (times == 1).all():
+            return part.X, part.T
+        found = part.take(np.repeat(np.arange(len(u)), times))
+        return found.X, found.T
+
+    # -- storing --------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays that say all."""
+        self._settle()
+        state: dict[str, Any] = {"sample_limits": np.array([self.most, self.below])}
+        if self._parts:
+            (part,) = self._parts
+            inputs: dict[str, Any] = {"X": part.X}
+            if sp.issparse(part.X):
+                inputs = {name: getattr(part.X, name) for name in ("data", "indices", "indptr")}
+                inputs["shape"] = np.array(part.X.shape)
+            inputs |= {"T": part.T, "ranks": part.ranks, "weights": part.weights}
+            state |= {f"sample_{name}": value for name, value in inputs.items()}
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The sample that :meth:`state` was called on; none where there is no such thing."""
+        most, below = state.get("sample_limits", (0, 0.0))
+        self = cls(int(most), float(below))
+        if "sample_T" in state:
+            T, ranks, weights = (state[f"sample_{name}"] for name in ("T", "ranks", "weights"))
+            if "sample_X" in state:
+                X = state["sample_X"]
+            else:
+                data, indices, indptr, shape = (
+                    state[f"sample_{name}"] for name in ("data", "indices", "indptr", "shape")
+                )
+                X = sp.csr_matrix(sparse_from_parts(data, indices, indptr, shape.tolist()))
+            sizes = {len(part) for part in (T, ranks, weights)} | {X.shape[0]}
+            if len(sizes) > 1 or X.ndim != 2 or T.ndim != 2 or T.dtype != np.int8:
+                raise ValueError("the sample of rows is damaged")
+            kinds = X.dtype.kind + weights.dtype.kind
+            if set(kinds) != {"f"} or not all(np.isfinite(part).all() for part in (ranks, weights)):
+                raise ValueError("the sample of rows does not hold proper numbers")
+            ids = np.stack([row_keys(X, T), row_digests(T)], axis=1)
+            self._parts = [_Rows(X, T, ids, ranks, weights)]
+        return self
+
+    def __deepcopy__(self, memo: Any) -> RowSample:
+        found = copy(self)
+        found._parts = list(self._parts)  # arrays are never changed in place
+        return found
+
+
+def _joined(parts: list[_Rows]) -> _Rows:
+    if len(parts) == 1:
+        return parts[0]
+    inputs = [part.X for part in parts]
+    if any(sp.issparse(X) for X in inputs):
+        X: Any = sp.vstack([sp.csr_matrix(X) for X in inputs], format="csr")
+    else:
+        X = np.concatenate(inputs)
+    others = zip(*(part[1:] for part in parts), strict=True)
+    return _Rows(X, *(np.concatenate(arrays) for arrays in others))
+
+
+def _bytes(part: _Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """What each row counts for."""
+    X = part.X
+    of_row = 12.0 * np.diff(X.indptr)[rows] if sp.issparse(X) else 8.0 * X.shape[1]
+    return np.full(len(rows), of_row + float(_LABEL * part.T.shape[1]))

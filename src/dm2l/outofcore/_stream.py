@@ -1,0 +1,217 @@
+"""Statistics that grow block by block, and fits to sums over rows, wherever these are."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from dm2l._base import LearnableMask
+from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._solvers.features import Features
+from dm2l._solvers.kernels._map import FeatureMap
+from dm2l._solvers.ridge import ridge_by_steps
+from dm2l._utils.arrays import float64
+from dm2l._utils.threads import blas_thread_count, blas_threads
+from dm2l.labels._entries import Signs
+from dm2l.labels._labels import Labels
+from dm2l.outofcore._gram_problem import GramProblem, Sums
+from dm2l.outofcore._sample import MOST
+from dm2l.outofcore._statistics import SufficientStatistics
+from dm2l.outofcore._sums import StatisticsSums
+from dm2l.outofcore._tally import Tally
+
+
+def fit_sums(
+    fitting: SolverConfig,
+    tally: Tally,
+    make: Callable[[], Sums],
+    feature_map: FeatureMap,
+    X: Any,
+    last: WarmStart | None,
+) -> FitResult:
+    """Fit the labels of which both classes were observed; the others are constant.
+
+    ``make`` gives the sums, and is called if there is something to learn; ``X`` are inputs that
+    the model follows in dtype.
+    """
+    constant = (tally.positives > 0) * 1.0 - (tally.negatives > 0) * 1.0
+    selection = LearnableMask(tally.learnable, constant, np.ones(0, dtype=bool))
+    if not selection.learnable.any():
+        return fitting.nothing(X, selection)
+    sums = make()
+    with blas_threads(sums.n_labels * sums.size**2):
+        problem = GramProblem(
+            sums,
+            fitting.lambda_d,
+            fitting.ridge_of(tally.variances()),
+            local=fitting.local,
+            discriminant=fitting.discriminant,
+            workers=blas_thread_count(),
+        )
+
+        def ridge() -> Any:
+            W = sums.ridge(problem.alpha)
+            return _by_passes(problem) if W is None else W
+
+        fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        if fitting.coupling != "residual":
+            return fit
+        rows = tally.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
+        return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
+
+
+def _coupled(
+    fitting: SolverConfig, problem: GramProblem, feature_map: FeatureMap, fit: FitResult, rows: Any
+) -> FitResult:
+    """A fit with what a sample of its rows says about labels: by scores without the row itself."""
+    X, T = rows
+    learnable, constant, _ = fit.selection
+    selection = LearnableMask(learnable, constant, (T[:, learnable] != 0).any(axis=1))
+    X, T = selection.rows(X), T[selection.keep]
+    if not len(T) or fit.solution is None:
+        return fit
+    Phi = float64(feature_map.transform(X))
+    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
+    # Not by projections, which depend on the offset and so on which block was the first.
+    unseen = fitting.unseen(
+        problem, problem.alpha, fit.solution, features, T[:, learnable], exact=True
+    )
+    honest = np.full(T.shape, np.nan)
+    honest[:, learnable] = unseen
+    return fit._replace(honest=honest, evidence=(X, T))
+
+
+def _by_passes(problem: GramProblem) -> Any:
+    """The problem without norms, by conjugate gradients."""
+    W, settled = ridge_by_steps(problem)
+    if not settled:
+        warnings.warn(
+            "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
+            "features of such different scales. Scale the features, or use strategy='statistics'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return W
+
+
+def sample_size(fitting: SolverConfig) -> int:
+    """Rows that a fit wants to be kept."""
+    return MOST if fitting.coupling == "residual" else 0
+
+
+def seen_rows(X: Any, T: Signs) -> Any:
+    """Rows with something observed, or all where there are none."""
+    seen = (T != 0).any(axis=1)
+    return X if seen.all() or not seen.any() else X[seen]
+
+
+def announce(labels: Labels, *, stacklevel: int) -> None:
+    """Refuse labels of which nothing was observed, and warn about constant ones."""
+    if not labels.signs.any():
+        raise ValueError(
+            "Y has nothing observed in any block. At least one label of one row is needed; check "
+            "missing_label and label_mask."
+        )
+    labels.warn_constant(stacklevel=stacklevel)
+
+
+class Stream:
+    """Rows that came block after block: their features, and sufficient statistics of them.
+
+    Parameters
+    ----------
+    fitting : Fitting
+        How they are fitted.
+    feature_map : FeatureMap
+        A fixed map, which every block goes through.
+    statistics : SufficientStatistics
+        Of the rows so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l._fitting import SolverConfig
+    >>> from dm2l.outofcore._stream import Stream
+    >>> X, T = np.eye(4), np.array([[1, -1], [-1, 1], [1, 0], [0, -1]], dtype=np.int8)
+    >>> stream = Stream.begun(Fitting.of(DM2LClassifier()), X, T)
+    >>> stream.add(X[:2], T[:2])
+    >>> stream.add(X[2:], T[2:])
+    >>> stream.fit(X).attributes["coef_"].shape
+    (2, 4)
+    """
+
+    def __init__(
+        self, fitting: SolverConfig, feature_map: FeatureMap, statistics: SufficientStatistics
+    ) -> None:
+        self._fitting = fitting
+        self._map = feature_map
+        self._statistics = statistics
+
+    @classmethod
+    def begun(cls, fitting: SolverConfig, X: Any, T: Signs) -> Self:
+        """A stream whose features are those of a first block, which is not added yet."""
+        feature_map = fitting.fixed_map(seen_rows(X, T))
+        size, sample = feature_map.n_coefficients, sample_size(fitting)
+        return cls(fitting, feature_map, SufficientStatistics(size, T.shape[1], sample))
+
+    @classmethod
+    def resumed(
+        cls,
+        fitting: SolverConfig,
+        attributes: Mapping[str, Any],
+        statistics: SufficientStatistics | None = None,
+    ) -> Self:
+        """The stream that a fitted estimator keeps, with its statistics or others."""
+        feature_map = fitting.stored_map(attributes)
+        if feature_map is None:
+            raise NotFittedError("The features of the approximation are made by a first block.")
+        if statistics is None:
+            statistics = SufficientStatistics.from_state(attributes["_gathered"])
+        if feature_map.n_coefficients != statistics.n_features:
+            raise ValueError(
+                f"The statistics are of {statistics.n_features} features, the approximation has "
+                f"{feature_map.n_coefficients}."
+            )
+        return cls(fitting, feature_map, statistics)
+
+    @property
+    def negatives(self) -> int:
+        """Negatives that were observed."""
+        return int(self._statistics.negatives.sum())
+
+    def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
+        """Add a block; ``forgetting`` is what the rows before it weigh from now on."""
+        Phi = self._map.transform(X)
+        self._statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
+
+    def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
+        """Take a block away again."""
+        whole = self._statistics
+        part = SufficientStatistics(whole.n_features, whole.n_labels, whole.sample.most)
+        self._statistics -= part.add(self._map.transform(X), T, inputs=X, weights=weights)
+
+    def attributes(self) -> dict[str, Any]:
+        """What a fitted estimator keeps of the stream, by the names that it gives it."""
+        # As plain arrays, which every way of storing a model knows.
+        kept = {"_gathered": self._statistics.state(), **self._map.stored(None)}
+        if self._fitting.approximation is not None:
+            kept["approximation_error_"] = float(self._map.error)
+        return kept
+
+    def fit(self, X: Any, last: WarmStart | None = None) -> FitResult:
+        """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
+        statistics, intercept = self._statistics, bool(self._fitting.fit_intercept)
+        fit = fit_sums(
+            self._fitting,
+            statistics,
+            lambda: StatisticsSums(statistics, intercept, blas_thread_count()),
+            self._map,
+            X,
+            last,
+        )
+        return fit._replace(attributes=fit.attributes | self.attributes())

@@ -1,0 +1,306 @@
+"""Rows on a cluster: the block functions of a fit run where the rows are, through dask.
+
+A pass over the rows is a map and a sum. :class:`DaskBlocks` sends the function of a pass, with the
+weights in it, to the workers of a dask client, lets them add up their results in a tree of fixed
+shape, and fetches the sum. Scheduling, transfers and the repair of what a lost worker held are
+dask's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy, deepcopy
+from functools import partial
+from operator import iadd
+from typing import Any, NamedTuple
+
+import numpy as np
+from cloudpickle import dumps
+from dask import config
+from dask.delayed import delayed
+from distributed import futures_of, get_client
+
+from dm2l._utils.threads import one_blas_thread
+from dm2l.labels._form import LabelForm
+from dm2l.outofcore._block import AnyBlock, naming_block, read_block
+from dm2l.outofcore._remote import RemoteBlocks, label_counts
+
+__all__ = ["DaskBlocks", "Traffic"]
+
+# Results that one task adds up.
+FAN_IN = 8
+# The weights are part of a graph, and large where there are many labels: no reason for a warning.
+_LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
+
+
+class Traffic(NamedTuple):
+    """Bytes that passes over the rows moved.
+
+    Attributes
+    ----------
+    passes : int
+        Passes so far.
+    out : int
+        Bytes of the functions that were sent, each to every worker.
+    back : int
+        Bytes of the results of blocks and of their partial sums; what is added up on the worker
+        that made it does not travel, so this is an upper bound.
+    """
+
+    passes: int = 0
+    out: int = 0
+    back: int = 0
+
+
+class DaskBlocks(RemoteBlocks):
+    """Row blocks from dask arrays or data frames, which stay on the workers.
+
+    Each chunk of rows, or partition, is a block. It is read and checked once, by the worker that
+    has it, and kept there; ``keep=False`` reads it anew in every pass, for rows beyond the memory
+    of the cluster. :meth:`dm2l.DM2LClassifier.fit` takes such blocks in place of ``X`` and ``Y``
+    and goes by statistics or by passes; the model is the one of a fit in a single process. A
+    worker that is lost during a fit costs the time to make its blocks again from where they came.
+
+    Parameters
+    ----------
+    X : dask array or dask data frame of shape (n, d)
+        Rows.
+    Y : dask array or dask data frame of shape (n, c) or (n,)
+        Labels, with holes; of as many partitions as ``X`` where they are data frames.
+    label_mask : dask array or data frame of bool of the shape of ``Y``, default=None
+        True where a label may be used.
+    client : dask.distributed.Client, default=None
+        The cluster; None: the current one.
+    keep : bool, default=True
+        Whether blocks stay in the memory of the workers.
+    missing_label, missing_as, classes
+        As of :class:`dm2l.outofcore.RowBlocks`.
+
+    Attributes
+    ----------
+    traffic : Traffic
+        What the passes moved so far.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> from dm2l.outofcore.cluster import DaskBlocks
+    >>> X, Y = make_missing_multilabel(n_samples=400, random_state=0)
+    >>> with Client(processes=False, n_workers=2, dashboard_address=":0") as client:
+    ...     rows = DaskBlocks(da.from_array(X, (100, -1)), da.from_array(Y, (100, -1)))
+    ...     model = DM2LClassifier().fit(rows)
+    >>> alone = DM2LClassifier().fit(X, Y)
+    >>> bool(abs(model.decision_function(X) - alone.decision_function(X)).max() < 1e-8)
+    True
+    >>> rows.traffic.passes
+    1
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        label_mask: Any = None,
+        *,
+        client: Any = None,
+        keep: bool = True,
+        missing_label: Any = np.nan,
+        missing_as: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.client = _current(client)
+        self.keep = keep
+        self.traffic = Traffic()
+        self._parts = _partitions(X, Y, label_mask)
+        self._blocks: list[Any] | None = None
+        self._counts: tuple[Any, Any, int] = (0, 0, 0)
+        rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
+        super().__init__(
+            partial(_fetched, self.client, self._parts),
+            n_rows=None if np.isnan(rows) else int(rows),
+            missing_label=missing_label,
+            missing_as=missing_as,
+            classes=classes,
+            ahead=False,
+        )
+
+    def _tasks(self) -> list[Any]:
+        """Tasks that give checked blocks; the first call runs the checks, on the workers."""
+        if self._blocks is None:
+            n_features = self.n_features
+            checked = [
+                delayed(_read)(place, self._form, n_features, *parts)
+                for place, parts in enumerate(self._parts)
+            ]
+            with _LARGE_GRAPHS():
+                if self.keep:
+                    checked = self.client.persist(checked)
+                found = self.client.compute([delayed(_summary)(one) for one in checked])
+            try:
+                forms, *counted = zip(*self.client.gather(found), strict=True)
+                for place, form in enumerate(forms):
+                    with naming_block(place):
+                        self._form.join(form)
+            except BaseException:
+                # The error keeps the frames alive, and these the blocks.
+                self.client.cancel([*found, *futures_of(checked)])
+                raise
+            sizes, positives, negatives, seen = counted
+            self._finish_pass(len(sizes), sum(sizes))
+            self._counts = sum(positives), sum(negatives), sum(seen)
+            self._blocks = [delayed(_block)(one) for one in checked]
+        return self._blocks
+
+    def counts(self) -> tuple[Any, Any, int]:
+        """Positives, negatives and rows that have any; known since the blocks were checked."""
+        self._tasks()
+        return self._counts
+
+    def room(self) -> float:
+        """Bytes that the result of a block may take: a worker has to hold a few, and their sum."""
+        limits = [worker["memory_limit"] for worker in self._workers()]
+        return min((limit for limit in limits if limit), default=np.inf) / (FAN_IN + 3)
+
+    def _workers(self) -> list[Any]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Sum of ``function(block)`` over all blocks, made on the workers, in a fixed order."""
+        return self._sum(function, self._tasks())
+
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The blocks with a function applied to each, on the workers."""
+        shared = delayed(_same, traverse=False)(function)
+        tasks = [delayed(_applied)(shared, block) for block in self._tasks()]
+        with _LARGE_GRAPHS():
+            return _Mapped(self, self.client.persist(tasks) if self.keep else tasks)
+
+    def _sum(self, function: Callable[[Any], Any], tasks: list[Any]) -> tuple[Any, ...]:
+        # The function is a task of its own: it goes to every worker once, not with every block,
+        # and is made again where the worker that had it is lost.
+        shared = delayed(_same, traverse=False)(function)
+        parts = [delayed(_measured)(shared, task) for task in tasks]
+        while len(parts) > 1:
+            parts = [delayed(_added)(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        with _LARGE_GRAPHS():
+            found = self.client.compute(parts[0])
+        size, total = found.result()
+        passes, out, back = self.traffic
+        sent = len(self._workers()) * _size(function)
+        self.traffic = Traffic(passes + 1, out + sent, back + size)
+        return tuple(total)
+
+
+class _Mapped:
+    """Blocks that were changed, and stay where they are."""
+
+    def __init__(self, source: DaskBlocks, tasks: list[Any]) -> None:
+        self._source, self._tasks = source, tasks
+
+    def reduce(self, function: Callable[[Any], Any]) -> tuple[Any, ...]:
+        return self._source._sum(function, self._tasks)
+
+
+# -- collections --------------------------------------------------------------------------------
+
+
+def _current(client: Any) -> Any:
+    if client is None:
+        try:
+            client = get_client()
+        except ValueError as error:
+            raise ValueError(
+                "There is no dask client: make one (client = dask.distributed.Client(...)), or "
+                "give it as client=."
+            ) from error
+    if client.asynchronous:
+        raise ValueError("A fit waits for its passes: it needs a client with asynchronous=False.")
+    return client
+
+
+def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
+    """For each block the tasks that give its rows, labels and mask."""
+    named = {"X": X, "Y": Y, "label_mask": label_mask}
+    lists = {}
+    for name, part in named.items():
+        if part is None:
+            continue
+        if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
+            raise TypeError(
+                f"{name} must be a dask array or a dask data frame, got {type(part).__name__}; "
+                "dask.array.from_array and dask.dataframe.from_pandas make one."
+            )
+        if hasattr(part, "rechunk"):
+            part = _by_rows(part, X)
+        lists[name] = list(np.ravel(part.to_delayed()))
+    for name, tasks in lists.items():
+        if len(tasks) != len(lists["X"]):
+            raise ValueError(
+                f"X has {len(lists['X'])} blocks of rows, {name} has {len(tasks)}: repartition "
+                "one like the other."
+            )
+    return [list(parts) for parts in zip(*lists.values(), strict=True)]
+
+
+def _by_rows(part: Any, X: Any) -> Any:
+    """An array in blocks of whole rows, those of ``X`` where their lengths are known."""
+    chunks = dict.fromkeys(range(1, part.ndim), -1)
+    rows = X.chunks[0] if hasattr(X, "chunks") else ()
+    known = rows and not np.isnan(sum(rows)) and sum(rows) == part.shape[0]
+    return part.rechunk(chunks | ({0: rows} if known else {}))
+
+
+# -- tasks --------------------------------------------------------------------------------------
+
+
+def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[AnyBlock, LabelForm]:
+    form = copy(form)
+    with naming_block(place):
+        return read_block(parts, form, n_features), form
+
+
+def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
+    """Blocks brought here, one at a time."""
+    for tasks in parts:
+        yield client.gather(client.compute(tasks))
+
+
+def _summary(checked: tuple[AnyBlock, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
+    block, form = checked
+    return form, len(block.T), *label_counts(block)
+
+
+def _block(checked: tuple[AnyBlock, LabelForm]) -> AnyBlock:
+    return checked[0]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _applied(function: Callable[[Any], Any], block: Any) -> Any:
+    with one_blas_thread():
+        return function(block)
+
+
+def _measured(function: Callable[[Any], Any], block: Any) -> tuple[int, tuple[Any, ...]]:
+    part = _applied(function, block)
+    return _size(part), part
+
+
+def _added(parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ...]]:
+    sizes, (first, *others) = zip(*parts, strict=True)
+    total = deepcopy(first)  # the others may be asked for again
+    for part in others:
+        total = tuple(map(iadd, total, part))
+    return sum(sizes) + _size(total), total
+
+
+def _size(value: Any) -> int:
+    """Bytes of a message, arrays not copied; a function need not be importable."""
+    buffers: list[Any] = []
+    message = dumps(value, protocol=5, buffer_callback=buffers.append)
+    return len(message) + sum(buffer.raw().nbytes for buffer in buffers)

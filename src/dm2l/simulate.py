@@ -1,0 +1,415 @@
+"""Hide known labels, to study what a method makes of those that are left.
+
+Every function takes labels and ``rho``, the share that *stays observed*, and returns the labels
+with the rest hidden. An entry that was missing before stays missing and counts for nothing. Counts
+are exact, and with one seed the masks are nested: what a small ``rho`` keeps, a larger one keeps
+too, so that a curve over ``rho`` compares like with like.
+
+==========================  ================================================================
+simulate_uniform            over all observed entries: the setting of the paper's text
+simulate_per_row            within each row and class, as the code released with the paper does
+simulate_per_label          within each label and class, as the code of GLOCAL does
+simulate_missing_positives  positives only: annotators who name some of what is there
+simulate_truncated          all but the first ``k`` positives of a row: annotators who stop
+simulate_single_positive    all but one positive of a row
+read_ticked_list            not a mask: reads what the order of a list implies
+==========================  ================================================================
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import parse_labels
+
+__all__ = [
+    "read_ticked_list",
+    "simulate_missing_positives",
+    "simulate_per_label",
+    "simulate_per_row",
+    "simulate_single_positive",
+    "simulate_truncated",
+    "simulate_uniform",
+]
+
+Mask = NDArray[np.bool_]
+
+
+def simulate_uniform(
+    Y: Any,
+    rho: float,
+    *,
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    r"""Hide entries uniformly at random.
+
+    Of the :math:`m` observed entries exactly :math:`\lceil \rho m \rceil` stay observed, every
+    subset of that size with the same probability.
+
+    Parameters
+    ----------
+    Y : array-like, data frame or signed sparse matrix of shape (n, c)
+        Labels, complete or not; see :func:`dm2l.labels.parse_labels`.
+    rho : float in [0, 1]
+        Share of the observed entries that stays observed.
+    missing_label : scalar, default=nan
+        Mark of an entry of ``Y`` that was not observed.
+    return_mask : bool, default=False
+        Return the mask of kept entries too.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The choice depends on the labels and on the seed, not on the container.
+
+    Returns
+    -------
+    Y_hidden : ndarray of float64 of shape (n, c)
+        Labels with 1, 0 and NaN (missing). A pandas data frame comes back as one with the same
+        index and columns, a sparse matrix as signed CSR.
+    mask : ndarray of bool of shape (n, c)
+        True where the entry is kept. Only with ``return_mask=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_uniform
+    >>> Y = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 1]])
+    >>> hidden = simulate_uniform(Y, 0.5, random_state=0)
+    >>> int(np.isnan(hidden).sum())
+    6
+    >>> known = ~np.isnan(hidden)
+    >>> bool((hidden[known] == Y[known]).all())
+    True
+    """
+    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    kept = _keep((T != 0).reshape(1, -1), _keys(T, random_state).reshape(1, -1), rho)
+    return _hide(Y, T, kept.reshape(T.shape), return_mask)
+
+
+def simulate_per_row(
+    Y: Any,
+    rho: float,
+    *,
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    r"""Hide entries within each row, positives and negatives apart.
+
+    A row with :math:`p` observed positives and :math:`q` observed negatives keeps exactly
+    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them. This is the rule of the
+    code released with the paper. It is milder than it looks: every row with a positive keeps one,
+    so that on Arts (1.64 labels a row) ``rho=0.3`` keeps 64 % of the positives.
+
+    Parameters
+    ----------
+    Y, rho, missing_label, return_mask, random_state
+        As in :func:`simulate_uniform`.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`simulate_uniform`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_per_row
+    >>> Y = np.array([[1, 0, 0, 0], [1, 1, 0, 0]])
+    >>> hidden = simulate_per_row(Y, 0.5, random_state=0)
+    >>> np.nansum(hidden, axis=1)
+    array([1., 1.])
+    >>> np.isnan(hidden).sum(axis=1)
+    array([1, 2])
+    """
+    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    keys = _keys(T, random_state)
+    return _hide(Y, T, _keep(T > 0, keys, rho) | _keep(T < 0, keys, rho), return_mask)
+
+
+def simulate_per_label(
+    Y: Any,
+    rho: float,
+    *,
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    r"""Hide entries within each label, positives and negatives apart.
+
+    A label with :math:`p` observed positives and :math:`q` observed negatives keeps exactly
+    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that no label loses
+    its last positive. This is the rule of the code of GLOCAL.
+
+    Parameters
+    ----------
+    Y, rho, missing_label, return_mask, random_state
+        As in :func:`simulate_uniform`.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`simulate_uniform`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_per_label
+    >>> Y = np.array([[1, 0], [1, 0], [0, 0], [0, 1]])
+    >>> hidden = simulate_per_label(Y, 0.5, random_state=0)
+    >>> np.nansum(hidden, axis=0)
+    array([1., 1.])
+    >>> np.isnan(hidden).sum(axis=0)
+    array([2, 1])
+    """
+    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    keys = _keys(T, random_state).T
+    kept = _keep(T.T > 0, keys, rho) | _keep(T.T < 0, keys, rho)
+    return _hide(Y, T, kept.T, return_mask)
+
+
+def simulate_missing_positives(
+    Y: Any,
+    rho: Any,
+    *,
+    per: Literal["label", "all"] = "label",
+    become: Literal["missing", "negative", "unlabelled"] = "missing",
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    r"""Hide positives only; observed negatives stay as they are, unless all become unlabelled.
+
+    Of :math:`p` observed positives exactly :math:`\lceil \rho p \rceil` are kept.
+
+    Parameters
+    ----------
+    Y, missing_label, return_mask, random_state
+        As in :func:`simulate_uniform`.
+    rho : float in [0, 1], or array-like of shape (c,)
+        Share of the observed positives that is kept; or one for every label.
+    per : {"label", "all"}, default="label"
+        Count the positives of each label, or those of all labels together.
+    become : {"missing", "negative", "unlabelled"}, default="missing"
+        What a hidden positive turns into. ``"negative"`` is the tagger who stopped early, where
+        nobody can tell "not there" from "not named": the labels then contain errors, not holes.
+        With ``"unlabelled"`` negatives become missing too: what is left are ticks, for
+        ``missing_as="unlabelled"``.
+
+    Returns
+    -------
+    Y_hidden : ndarray of float64 of shape (n, c)
+        As in :func:`simulate_uniform`.
+    mask : ndarray of bool of shape (n, c)
+        True where the entry is kept. A hidden positive is False here even if it became a
+        negative, so that the mask always tells what was done. Only with ``return_mask=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_missing_positives
+    >>> Y = np.array([[1, 0], [1, 0], [1, 0], [1, 1]])
+    >>> hidden = simulate_missing_positives(Y, 0.5, random_state=0)
+    >>> np.nansum(hidden, axis=0)
+    array([2., 1.])
+    >>> np.isnan(hidden).sum(axis=0)
+    array([2, 0])
+    >>> simulate_missing_positives(Y, 0.5, become="negative", random_state=0).sum(axis=0)
+    array([2., 1.])
+    """
+    if per not in ("label", "all"):
+        raise ValueError(f"per must be 'label' or 'all', got {per!r}.")
+    if become not in ("missing", "negative", "unlabelled"):
+        raise ValueError(f"become must be 'missing', 'negative' or 'unlabelled', got {become!r}.")
+    T = _matrix_signs(Y, missing_label)
+    if np.ndim(rho) == 1:
+        if per != "label" or len(rho) != T.shape[1]:
+            raise ValueError(f"rho must be a number, or one for each of {T.shape[1]} labels.")
+        rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
+    else:
+        rho = _share(rho)
+    shape = T.T.shape if per == "label" else (1, T.size)
+    positive, keys = (T > 0).T.reshape(shape), _keys(T, random_state).T.reshape(shape)
+    kept = _keep(positive, keys, rho).reshape(T.T.shape).T
+    if become != "unlabelled":
+        kept |= T < 0
+    return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)
+
+
+def simulate_truncated(
+    Y: Any,
+    k: int,
+    *,
+    order: Any = "random",
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    """Keep the first ``k`` positives of every row: annotators who stop. Nothing else is known.
+
+    Parameters
+    ----------
+    Y, missing_label, return_mask, random_state
+        As in :func:`simulate_uniform`.
+    k : int
+        Ticks of a row, at most.
+    order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
+        Which positives are named first: any; those of frequent labels; or those with the highest
+        of these numbers (salience). Ties are broken at random.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`simulate_uniform`; there are no negatives left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_truncated
+    >>> Y = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]])
+    >>> simulate_truncated(Y, 2, order="popularity", random_state=0)
+    array([[nan,  1.,  1.],
+           [nan,  1.,  1.],
+           [nan, nan,  1.]])
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    T = _matrix_signs(Y, missing_label)
+    if isinstance(order, str):
+        if order not in ("random", "popularity"):
+            raise ValueError(f"order must be 'random', 'popularity' or numbers, got {order!r}.")
+        order = (T > 0).sum(axis=0) if order == "popularity" else np.zeros(T.shape[1])
+    first = np.asarray(order, dtype=np.float64)
+    if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
+        raise ValueError(f"order must hold a finite number for each entry or label of {T.shape}.")
+    score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
+    best = np.lexsort((_keys(T, random_state), -score), axis=1)[:, : int(k)]
+    kept = np.zeros(T.shape, dtype=bool)
+    np.put_along_axis(kept, best, values=True, axis=1)
+    return _hide(Y, T, kept & (T > 0), return_mask)
+
+
+def simulate_single_positive(
+    Y: Any,
+    *,
+    missing_label: Any = np.nan,
+    return_mask: bool = False,
+    random_state: Any = None,
+) -> Any:
+    """Keep one positive of every row, drawn at random. Nothing else is known.
+
+    Parameters
+    ----------
+    Y, missing_label, return_mask, random_state
+        As in :func:`simulate_uniform`.
+
+    Returns
+    -------
+    Y_hidden, mask : ndarray of shape (n, c)
+        As in :func:`simulate_uniform`; there are no negatives left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import simulate_single_positive
+    >>> Y = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]])
+    >>> np.nansum(simulate_single_positive(Y, random_state=0), axis=1)
+    array([1., 1., 1.])
+    """
+    return simulate_truncated(
+        Y, 1, missing_label=missing_label, return_mask=return_mask, random_state=random_state
+    )
+
+
+def read_ticked_list(Y: Any, order: Any, *, missing_label: Any = np.nan) -> Any:
+    """What ticks say where labels were offered as a list: above the last tick, absence is a no.
+
+    Parameters
+    ----------
+    Y : array-like, data frame or signed sparse matrix of shape (n, c)
+        Ticks; whatever else it holds above the last tick becomes a negative, and missing below.
+    order : array-like of int of shape (c,) or (n, c)
+        Labels from the top of the list to its end; or of every row's own list.
+    missing_label : scalar, default=nan
+        Mark of an entry that was not observed.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n, c)
+        With 1, 0 and NaN; containers as in :func:`simulate_uniform`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.simulate import read_ticked_list
+    >>> read_ticked_list(np.array([[0, 1, 0], [0, 0, 0]]), [2, 1, 0])
+    array([[nan,  1.,  0.],
+           [nan, nan, nan]])
+    """
+    T = _matrix_signs(Y, missing_label)
+    listed = np.broadcast_to(np.asarray(order), T.shape)
+    if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
+        raise ValueError(f"order must name each of {T.shape[1]} labels once.")
+    place = np.argsort(listed, axis=1)
+    last = np.where(T > 0, place, -1).max(axis=1, keepdims=True)
+    signs = np.where(T > 0, 1, np.where(place < last, -1, 0)).astype(np.int8)
+    return _hide(Y, signs, signs != 0, return_mask=False)
+
+
+def _matrix_signs(Y: Any, missing_label: Any) -> Signs:
+    labels = parse_labels(Y, missing_label=missing_label)
+    if labels.kind != "multilabel":
+        raise ValueError(
+            "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1; a 1-D y of "
+            "classes has no entries that could be hidden one by one."
+        )
+    return labels.signs
+
+
+def _share(rho: float) -> float:
+    if isinstance(rho, bool) or not isinstance(rho, Real) or not 0 <= rho <= 1:
+        raise ValueError(
+            "rho, the share of entries that stay observed, must be a number from 0 to 1; got "
+            f"{rho!r}."
+        )
+    return float(rho)
+
+
+def _keys(T: Signs, random_state: Any) -> NDArray[np.intp]:
+    """One number per entry, all different, in random order."""
+    return check_random_state(random_state).permutation(T.size).reshape(T.shape)
+
+
+def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float64]) -> Mask:
+    """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
+    last = keys.size
+    keys = np.where(eligible, keys, last)
+    # 0.1 * 30 is 3.0000000000000004 and must keep 3, so a product that exceeds a whole number by
+    # rounding alone is taken for that number. 1e-12 is far above rounding (2e-16 relative) and
+    # below anything a count could tell apart.
+    quota = np.ceil(rho * eligible.sum(axis=1) * (1 - 1e-12)).astype(np.intp)
+    limit = np.sort(keys, axis=1)[np.arange(len(keys)), quota - 1]
+    return keys <= np.where(quota > 0, limit, -1)[:, None]
+
+
+def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> Any:
+    """Write ``hidden`` over what is not kept, in the container that the labels came in."""
+    signs = np.where(kept | (T == 0), T, hidden)
+    result: Any
+    if sp.issparse(Y):
+        csr = sp.csr_array if isinstance(Y, sp.sparray) else sp.csr_matrix
+        result = csr(signs.astype(np.float64))
+    else:
+        result = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
+        if hasattr(Y, "iloc"):
+            import pandas as pd  # the caller has it: Y is a pandas data frame
+
+            result = pd.DataFrame(result, index=Y.index, columns=Y.columns)
+    return (result, kept) if return_mask else result

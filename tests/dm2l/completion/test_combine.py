@@ -1,0 +1,124 @@
+"""Probabilities from scores, conditional means and the row's other labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from dm2l.completion._combine import Combiner
+from dm2l.completion._condition import condition
+from dm2l.completion._covariance import DenseCovariance
+
+
+def table(n=400, c=3, rate=0.7, seed=0):
+    """Labels whose residuals hang together, honest scores, and what conditioning makes of them."""
+    rng = np.random.default_rng(seed)
+    F = rng.uniform(-0.8, 0.8, (n, c))
+    common = rng.normal(size=(n, 1))
+    Y = np.where(F + 0.8 * common + 0.6 * rng.normal(size=(n, c)) > 0, 1, -1)
+    T = np.where(rng.random((n, c)) < rate, Y, 0).astype(np.int8)
+    S = DenseCovariance(0.5 * np.eye(c) + 0.3)
+    return Y, T, F, *condition(S, T, F)
+
+
+def standardised(T, F, mean, variance, j):
+    """Inputs of a label's model at its known entries, and its signs there."""
+    rows, s = T[:, j] != 0, np.sqrt(variance[:, j])
+    middle = F[rows, j].mean()
+    Z = (np.stack([F[:, j] - middle, mean[:, j] - middle, np.ones(len(T))]) / s).T[rows]
+    return (Z - Z.mean(axis=0)) / Z.std(axis=0), T[rows, j], T[rows]
+
+
+def test_it_minimises_the_penalised_loss(monkeypatch):
+    monkeypatch.setattr("dm2l.completion._combine.TOL", 1e-9)
+    _, T, F, mean, variance = table()
+    model = Combiner().fit(T, F, mean, variance)
+    labels = [standardised(T, F, mean, variance, j) for j in range(3)]
+
+    def all_labels(w):
+        loss = 1.5 * w[3:] @ w[3:]
+        for own, (Z, t, _) in zip(w[:3], labels, strict=True):
+            loss += np.logaddexp(0, -t * (own + Z @ w[3:])).sum() + 0.5e-3 * own**2
+        return loss
+
+    common = scipy.optimize.minimize(all_labels, np.zeros(6), options={"gtol": 1e-6}).x[3:]
+    Z, t, others = labels[1]
+    inputs = np.column_stack([np.ones(len(Z)), Z, others[:, [0, 2]]])
+    penalty = np.array([1e-3, 10, 10, 10, 30, 30])
+    held = np.array([0, *common, 0, 0])
+
+    def one_label(w):
+        return np.logaddexp(0, -t * (inputs @ w)).sum() + 0.5 * penalty @ (w - held) ** 2
+
+    best = scipy.optimize.minimize(one_label, held, options={"gtol": 1e-6})
+    np.testing.assert_allclose(model.weights_[1, [0, 1, 2, 3, 4, 6]], best.x, atol=1e-4)
+    assert model.weights_[1, 5] == 0.0
+
+
+def test_the_sign_of_a_label_is_no_input_of_its_own_model():
+    _, T, F, mean, variance = table()
+    model = Combiner().fit(T, F, mean, variance)
+    other = T.copy()
+    other[:, 1] *= -1
+    same = model.predict(other, F, mean, variance)[:, 1]
+    np.testing.assert_array_equal(same, model.predict(T, F, mean, variance)[:, 1])
+
+
+def test_probabilities_of_holes_are_calibrated_and_better_than_those_of_features():
+    Y, T, F, mean, variance = table(4000)
+    holes = T == 0
+
+    def log_loss(p):
+        return -np.mean(np.log(np.where(Y > 0, p, 1 - p)[holes]))
+
+    coupled = Combiner().fit(T, F, mean, variance).predict(T, F, mean, variance)
+    flat = np.ones(F.shape)
+    plain = Combiner(labels=False).fit(T, F, F, flat).predict(T, F, F, flat)
+    assert log_loss(coupled) < 0.97 * log_loss(plain)
+    for low in np.arange(0.1, 0.9, 0.2):
+        inside = holes & (coupled >= low) & (coupled < low + 0.2)
+        np.testing.assert_allclose((Y[inside] > 0).mean(), coupled[inside].mean(), atol=0.06)
+
+
+@pytest.mark.parametrize("c", [1, 2, 70])
+def test_any_number_of_labels_and_sides_never_seen(c):
+    rng = np.random.default_rng(c)
+    T = rng.choice([-1, 0, 1], (50, c)).astype(np.int8)
+    T[:, 0] = np.minimum(T[:, 0], 0)  # one side only
+    T[:, -1] = 0 if c > 1 else T[:, -1]
+    F = rng.normal(size=(50, c))
+    v = np.ones(F.shape)
+    p = Combiner().fit(T, F, F, v).predict(T, F, F, v)
+    assert ((p > 0) & (p < 1)).all()
+    assert (p[:, 0] < 0.5).all()
+
+
+def test_the_order_of_labels_does_not_matter():
+    _, T, F, mean, variance = table()
+    order = [2, 0, 1]
+    p = Combiner().fit(T, F, mean, variance).predict(T, F, mean, variance)
+    moved = [a[:, order] for a in (T, F, mean, variance)]
+    np.testing.assert_allclose(Combiner().fit(*moved).predict(*moved), p[:, order], atol=1e-6)
+
+
+def test_rare_labels_that_scores_nearly_separate_stay_finite_and_in_order():
+    rng = np.random.default_rng(3)
+    T = np.full((3000, 4), -1, dtype=np.int8)
+    T[:3] = 1
+    F = np.where(T > 0, 2.0, -0.95) + 0.05 * rng.normal(size=T.shape)
+    v = 0.01 * np.exp(rng.normal(size=T.shape))
+    model = Combiner().fit(T, F, F, v)
+    assert np.abs(model.weights_).max() < 50
+    p = model.predict(T, F, F, v)
+    assert p[:3].min() > p[3:].max()
+
+
+def test_the_signs_of_a_fold_have_no_part_in_its_own_probabilities():
+    _, T, F, mean, variance = table(120)
+    folds = np.arange(120) % 3
+    p = Combiner(labels=False).cross_fit(T, F, mean, variance, folds)
+    other = np.where((folds == 1)[:, None], -T, T)
+    changed = Combiner(labels=False).cross_fit(other, F, mean, variance, folds)
+    np.testing.assert_array_equal(changed[folds == 1], p[folds == 1])
+    assert np.abs(changed - p)[folds != 1].max() > 0.1

@@ -1,0 +1,211 @@
+"""Excel files: the first sheet is a table."""
+
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dm2l._utils.files import DataFileError
+from dm2l.io._xlsx_file import read_sheet
+from dm2l.tables import FitOptions, complete_table, fit_table, read_table, write_completion
+from dm2l.tables._output import write_columns
+
+openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra excel")
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    def write(rows, name="table.xlsx"):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.create_sheet("other").append(["nothing"])
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_sheet_is_the_table_that_its_csv_is(sheet, tmp_path):
+    rows = [["id", "mass", "phase", "tox_a", "tox_b"]]
+    rows += [[f"c{i}", i % 7 or None, "gas" if i % 2 else "solid", i % 2, "yes"] for i in range(30)]
+    rows[5][3], rows[7][4], rows[9][4] = None, "NA", "no"
+    rows.insert(4, [None] * 5)
+    found = read_table(sheet(rows), "tox_*")
+    text = "\n".join(",".join("" if v is None else str(v) for v in row) for row in rows if any(row))
+    (tmp_path / "table.csv").write_text(text)
+    same = read_table(tmp_path / "table.csv", "tox_*")
+    assert found.label_names == same.label_names
+    assert np.array_equal(found.Y, same.Y, equal_nan=True)
+    pd.testing.assert_frame_equal(found.frame, same.frame, check_dtype=False)
+    wishes = FitOptions("linear", 0.1, 1.0)
+    a, b = (fit_table(table, wishes, estimate_folds=0) for table in (found, same))
+    assert a.uses == b.uses
+    assert np.array_equal(a.classifier.coef_, b.classifier.coef_)
+
+
+def test_what_is_no_table_is_refused(sheet, tmp_path):
+    with pytest.raises(DataFileError, match=r"row 3 of the sheet: a cell beyond the 2 columns"):
+        read_sheet(sheet([["a", "b"], [1, 2], [1, None, 3]]))
+    with pytest.raises(DataFileError, match="first sheet is empty"):
+        read_sheet(sheet([]))
+    with pytest.raises(ValueError, match="'a'"):
+        read_sheet(sheet([["a", "a"], [1, 2]]))
+    path = tmp_path / "broken.xlsx"
+    path.write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(DataFileError, match="not an Excel file, or a damaged one"):
+        read_sheet(path)
+
+
+def test_a_far_cell_takes_no_room(sheet):
+    path = sheet([["a", "b"], [1, 2]])
+    book = openpyxl.load_workbook(path)
+    book.active["XFD900"] = "far"
+    book.save(path)
+    with pytest.raises(DataFileError, match="row 900 of the sheet"):
+        read_sheet(path)
+
+
+def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
+    path = sheet([["a"], [1]])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    first = "xl/worksheets/sheet1.xml"
+    far = members[first].replace(b'<row r="2"', b'<row r="999999999999"')
+    far = far.replace(b'r="A2"', b'r="A999999999999"')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {first: far}).items():
+            archive.writestr(name, content)
+    monkeypatch.setattr("dm2l.io.xlsx_file._MOST_ROWS", 1000)
+    with pytest.raises(DataFileError, match=r"row 1001 of the sheet: more rows than Excel has"):
+        read_sheet(path)
+    path = sheet([[None] * 16_383 + ["last"]] + [[1]] * 50)
+    monkeypatch.setattr("dm2l.io.xlsx_file.room", lambda: 2**24)
+    with pytest.raises(DataFileError, match=r"row 35 of the sheet: more than fits in memory"):
+        read_sheet(path)
+
+
+def _half_filled(n=40):
+    """A header and rows with a formula, a text that looks like one, and two labels with holes."""
+    rows = [["id", "mass", "double", "said", "tox_a", "tox_b"]]
+    for i in range(n):
+        a = None if i % 4 == 0 else ("Yes" if i % 7 > 3 else "No")
+        b = None if i % 3 == 0 else i % 7 > 1
+        rows.append([f"c{i}", i % 7, f"=2*B{i + 2}", "text", a, b])
+    return rows
+
+
+def _complete(path, output, drop=("double",)):
+    table = read_table(path, "tox_*")
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0), drop=drop, estimate_folds=0)
+    completion = complete_table(model, table)
+    write_completion(completion, table, output)
+    return table, completion
+
+
+def test_a_sheet_is_filled_and_the_rest_of_the_book_stays(sheet, tmp_path):
+    rows = _half_filled()
+    rows.insert(3, [None] * 6)
+    path, output = sheet(rows), tmp_path / "filled.xlsx"
+    book = openpyxl.load_workbook(path)
+    book.active["D2"].value = "=1+1"
+    book.active["D2"].data_type = "s"  # a text
+    book.active["A2"].font = openpyxl.styles.Font(bold=True)
+    book.active.column_dimensions["A"].width = 33
+    book.save(path)
+    table, completion = _complete(path, output)
+    before, after = openpyxl.load_workbook(path), openpyxl.load_workbook(output)
+    assert after.sheetnames == before.sheetnames
+    old, new = before.active, after.active
+    for place, value in (("D2", "s"), ("C2", "f")):
+        assert new[place].value == old[place].value
+        assert new[place].data_type == value
+    assert new["A2"].font.bold
+    assert new.column_dimensions["A"].width == 33
+    numbers = [number for number in range(2, old.max_row + 1) if old.cell(number, 1).value]
+    assert len(numbers) == table.n_rows
+    for i, number in enumerate(numbers):
+        for k, words in enumerate((("Yes", "No"), (True, False))):
+            cell, was = new.cell(number, 5 + k).value, old.cell(number, 5 + k).value
+            assert cell == (words[1 - completion.positive[i, k]] if was is None else was)
+            p, look = (new.cell(number, 7 + 2 * k + j).value for j in (0, 1))
+            assert (p is None) == (look is None) == (was is not None)
+            assert p is None or p == round(float(completion.probabilities[i, k]), 4)
+    assert [new.cell(1, 7 + j).value for j in range(2)] == ["tox_a__probability", "tox_a__look"]
+    assert np.isfinite(read_table(output, ["tox_a", "tox_b"], as_text=["double"]).Y).all()
+    with pytest.raises(ValueError, match=r"must be written as \.xlsx"):
+        _complete(path, tmp_path / "filled.csv")
+
+
+def test_an_answer_that_begins_like_a_formula_is_text(sheet, tmp_path):
+    rows = _half_filled()
+    for row in rows[1:]:
+        row[5] = None if row[5] is None else "=cmd" if row[5] else "other"
+    path, output = sheet(rows), tmp_path / "filled.xlsx"
+    book = openpyxl.load_workbook(path)
+    for cell in book.active["F"]:
+        cell.data_type = "s" if cell.value is not None else cell.data_type
+    book.save(path)
+    table = read_table(path, "tox_*", positive=["=cmd", "yes"])
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0), drop=["double"], estimate_folds=0)
+    completion = complete_table(model, table)
+    assert completion.positive[:, 1].any()
+    write_completion(completion, table, output)
+    cells = [cell for cell in openpyxl.load_workbook(output).active["F"] if cell.value == "=cmd"]
+    assert len(cells) > sum(row[5] == "=cmd" for row in rows)
+    assert {cell.data_type for cell in cells} == {"s"}
+
+
+def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):
+    path, output = sheet(_half_filled()), tmp_path / "filled.xlsx"
+    output.write_text("precious")
+    book = openpyxl.load_workbook(path)
+    book.active["E2"] = '=IF(B2>3,"Yes","No")'
+    book.save(path)
+    with pytest.raises(ValueError, match=r"row 1 was not read as it is written: label 'tox_a'"):
+        _complete(path, output)
+    book.active["E2"] = None
+    book.active.merge_cells("D2:E2")
+    book.save(path)
+    with pytest.raises(ValueError, match="E2 is part of a merged cell"):
+        _complete(path, output)
+    book.active.unmerge_cells("D2:E2")
+    book.active.append([None, None, "=1+1"])
+    book.save(path)
+    with pytest.raises(ValueError, match="read as 40 rows, but 41 hold something"):
+        _complete(path, output)
+    assert output.read_text() == "precious"
+
+
+def test_a_text_file_is_completed_as_a_sheet(tmp_path):
+    rows = [f"=c{i};{i % 7},5;00{i};1.500;{['', 'Yes', 'No'][i % 3]};{i % 2}" for i in range(40)]
+    path, output = tmp_path / "in.csv", tmp_path / "filled.xlsx"
+    path.write_text("\n".join(["id;mass;key;odd;tox_a;tox_b", "", *rows, ""]))
+    table, completion = _complete(path, output, drop=["key"])
+    assert table.decimal == ","
+    header, *found = openpyxl.load_workbook(output).active.iter_rows()
+    names = ["id", "mass", "key", "odd", "tox_a", "tox_b", "tox_a__probability"]
+    assert [cell.value for cell in header[:7]] == names
+    assert len(found) == 40
+    for i, cells in enumerate(found):
+        values = [cell.value for cell in cells]
+        assert values[:4] == [f"=c{i}", i % 7 + 0.5, f"00{i}", "1.500"]
+        assert cells[0].data_type == "s"
+        assert values[5] == i % 2
+        assert values[4] == ("Yes" if completion.positive[i, 0] or i % 3 == 1 else "No")
+        p = round(float(completion.probabilities[i, 0]), 4)
+        assert values[6] == (None if i % 3 else p)
+
+
+def test_what_excel_does_not_take_is_refused(tmp_path):
+    for value, words in (("x" * 40_000, "letters a cell"), ("a\x01b", "control character")):
+        with pytest.raises(ValueError, match=words):
+            write_columns(tmp_path / "o.xlsx", {"a": [1], "b": [value]})
+    with pytest.raises(ValueError, match="16384 columns"):
+        write_columns(tmp_path / "o.xlsx", {str(j): [1] for j in range(2**14 + 1)})
+    assert not list(tmp_path.iterdir())
+    write_columns(tmp_path / "o.xlsx", {"a": [1, None], "b": ["=1+1", "yes"], "c": [True, 0.5]})
+    found = read_sheet(tmp_path / "o.xlsx")
+    assert found["b"].tolist() == ["=1+1", "yes"]
+    assert found["c"].tolist() == [True, 0.5]
