@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dm2l import memory
+from dm2l._utils import memory
 from dm2l._utils.files import FAULTS
 from dm2l.io import _mat
 from fuzz.matlab import Forked

@@ -9,7 +9,7 @@ contain. What runs code or reads files when a model is asked has fixed values: r
 TABLE = """
 Labelled
   missing_label: plain
-  absent_label?: none | str
+  missing_as?: none | str
   threshold?: none | 'f1' | number
   calibration?: none | 'sigmoid' | 'isotonic'
   coupling?: none | 'residual' | 'joint'
@@ -87,7 +87,7 @@ DM2LClassifierCV dm2l._search._search : Classifier Estimator
   threshold: none | 'f1' | number
   random_state: none | int | RandomState
   n_jobs: none | -256..256
-  absent_label: none | str
+  missing_as: none | str
   fitted
   n_features_in_: =d
   feature_names_in_?: O[d]
@@ -285,13 +285,13 @@ MultilabelKFold dm2l.model_selection : Splitter
   n_splits: int
   shuffle: bool
   random_state: none | int | RandomState
-  missing_label groups absent_label: plain
+  missing_label groups missing_as: plain
 
 MultilabelShuffleSplit dm2l.model_selection : Splitter
   n_splits: int
   test_size train_size: none | number
   random_state: none | int | RandomState
-  missing_label absent_label: plain
+  missing_label missing_as: plain
 
 MorganFingerprints dm2l.chemistry : Estimator
   radius: 0..100

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.io import savemat
 
-from dm2l import memory
+from dm2l._utils import memory
 from dm2l._utils.files import DataFileError, check_regular, reading
 from dm2l.io import _mat, read_arff, read_csv, read_mat, read_npz, read_parquet, read_svmlight
 from dm2l.outofcore import RowBlocks

@@ -24,7 +24,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dm2l import DM2LClassifier, memory
+from dm2l import DM2LClassifier
+from dm2l._utils import memory
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._words import LabelReader
