@@ -1,27 +1,21 @@
 """The table of classes that a model file may hold, in the language of ``_schema``.
 
 An estimator that writes an attribute which is missing here cannot be saved: the error names it.
-Classes of scikit-learn are those that dm2l's own pipelines, AutoClassifier and one model a label
-contain. What runs code or reads files when a model is asked has fixed values: regular expressions,
-``input``, ``memory``, functions.
+Classes of scikit-learn are those that dm2l's own pipelines, AutoClassifier and one model per label
+contain. Parameters that only ``fit`` reads are a ``setting``; those that a fitted model reads have
+the values listed here, so that none runs code, opens a file, or starts a thousand threads.
 """
 
 TABLE = """
 Labelled
-  missing_label: plain
-  missing_as?: none | str
-  threshold?: none | 'f1' | number
-  calibration?: none | 'sigmoid' | 'isotonic'
-  coupling?: none | 'residual' | 'joint'
-  cv?: plain | Splitter
+  missing_label missing_as: setting
+  threshold? calibration? coupling? cv? class_prior?: setting
   fitted
-  n_features_in_?: =d
-  feature_names_in_?: O[d]
+  include Data
   _labels: Labels<c>
   _learnable: b[c]
   _keep?: b[*]
-  _constant _tick_rate? class_prior_? class_prior_error_?: F[c]
-  thresholds_: F[c]
+  _constant thresholds_ _tick_rate? class_prior_? class_prior_error_?: F[c]
   classes_: a[*] | a[c,2]
   label_names_: O[c]
   _home?: str
@@ -31,38 +25,24 @@ Labelled
   objective_?: float
   objective_history_?: F[*]
   table_?: plain
+
+Data
+  n_features_in_?: =d
+  feature_names_in_?: O[d]
   _metadata_request?: {{none | bool | str}}
+  _sklearn_output_config?: {'default' | 'pandas'}
 
 Linear
+  include Labelled
   fitted
   coef_: f[c,d]
   intercept_: f[c]
   correlations_?: f[c,c]
 
-Norms
-  alpha: 'scale' | number
-  lambda_d: number
-  discriminant fit_intercept: bool
-  max_iter: int
-  tol: number
-
-Kernels
-  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
-    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
-  degree coef0: number
-  approximation: none | 'nystroem' | 'fourier'
-  n_components: int
-  class_prior: plain
-  random_state: none | int | RandomState
-  verbose: int
-
 DM2LClassifier dm2l._classifier : Classifier Estimator
-  include Norms
-  include Kernels
+  lambda_d alpha kernel gamma degree coef0 approximation n_components: setting
+  fit_intercept local discriminant solver max_iter tol random_state warm_start verbose: setting
   include Labelled
-  gamma: 'scale' | 'auto' | number
-  local warm_start: bool
-  solver: 'lbfgs' | 'cccp' | 'published'
   fitted
   coef_?: f[c,d]
   intercept_: f[c]
@@ -75,78 +55,44 @@ DM2LClassifier dm2l._classifier : Classifier Estimator
   _gathered? _evidence?: plain
 
 DM2LClassifierCV dm2l._search._search : Classifier Estimator
-  lambda_ds alphas gammas scoring cv missing_label class_prior: plain | Splitter
-  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
-    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
-  degree coef0 tol search_tol: number
-  approximation: none | 'nystroem' | 'fourier'
-  n_components max_iter search_iter verbose: int
-  fit_intercept discriminant refit: bool
-  calibration: none | 'sigmoid' | 'isotonic'
-  coupling: none | 'residual' | 'joint'
-  threshold: none | 'f1' | number
-  random_state: none | int | RandomState
+  lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
+  discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
+  calibration threshold missing_label missing_as class_prior random_state verbose: setting
   n_jobs: none | -256..256
-  missing_as: none | str
   fitted
-  n_features_in_: =d
-  feature_names_in_?: O[d]
+  include Data
   _home: str
   best_estimator_?: DM2LClassifier<d>
   best_index_ n_splits_: int
-  best_params_: plain
-  best_score_ alpha_: float
-  gamma_: none | str | number
-  lambda_d_: number
-  cv_results_: {plain}
-  _metadata_request?: {{none | bool | str}}
+  best_score_ alpha_ lambda_d_: float
+  best_params_ gamma_ cv_results_: plain
 
 MaskedRidgeClassifier dm2l.baselines._masked_ridge : Classifier Estimator
-  include Labelled
+  alpha fit_intercept solver: setting
   include Linear
-  alpha: 'scale' | number
-  fit_intercept: bool
-  solver: str
-  class_prior: plain
 
 LEMLClassifier dm2l.baselines._leml : Classifier Estimator
-  include Labelled
+  rank alpha loss holes fit_intercept max_iter tol random_state verbose: setting
   include Linear
-  alpha tol: number
-  rank max_iter verbose: int
-  fit_intercept: bool
-  holes loss: str
-  random_state: none | int | RandomState
 
 LSMLClassifier dm2l.baselines._lsml : Classifier Estimator
-  include Labelled
+  lambda1 lambda2 lambda3 lambda4 rho holes fit_intercept max_iter tol verbose: setting
   include Linear
-  lambda1 lambda2 lambda3 lambda4 tol rho: number | 'scale'
-  max_iter verbose: int
-  fit_intercept: bool
-  holes: str
 
 MLLRCClassifier dm2l.baselines._mllrc : Classifier Estimator
-  include Labelled
+  lambda1 lambda2 lambda3 masked holes fit_intercept max_iter tol verbose: setting
   include Linear
-  lambda1 lambda2 lambda3 tol: number | 'scale'
-  max_iter verbose: int
-  fit_intercept masked: bool
-  holes: str
 
 GLOCALClassifier dm2l.baselines._glocal : Classifier Estimator
-  include Labelled
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
+  fit_intercept max_iter tol random_state verbose: setting
   include Linear
-  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 tol: number
-  n_components n_groups max_iter verbose: int
-  fit_intercept published: bool
-  random_state: none | int | RandomState
 
 MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest : Classifier Estimator
-  include Labelled
   estimator: Estimator
   n_jobs: none | -256..256
-  verbose: int
+  verbose: setting
+  include Labelled
   fitted
   estimators_: [c: none | Estimator]
   _columns: [none | i[*] | b[*]]
@@ -154,19 +100,13 @@ MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest : Classifier Estimator
 ZeroFillClassifier dm2l.baselines._filling : Estimator
   estimator: Estimator
   fitted
-  n_features_in_?: =d
-  feature_names_in_?: O[d]
+  include Data
   estimator_: Estimator
-  classes_?: plain
-  _metadata_request?: {{none | bool | str}}
 
 ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
-  include Norms
+  lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
+  memory max_iter tol: setting
   include Labelled
-  absent_weight: number
-  memory: none | number
-  min_rows rank: int
-  propensities: plain
   fitted
   coef_: f[r,d]
   intercept_: f[r]
@@ -176,20 +116,16 @@ ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
   _dense: bool
 
 AutoClassifier dm2l._auto._classifier : Classifier Estimator
-  include Labelled
-  effort: str
-  categorical_features: plain
-  time_limit memory: none | number | str
+  effort time_limit memory categorical_features random_state verbose: setting
   n_jobs: none | -256..256
-  random_state: none | int | RandomState
-  verbose: int
+  include Labelled
   fitted
   _columns: Columns
   _features?: Features
   _parts: [(str, 'features' | 'columns' | 'dense')]
   models_: {Classifier}
   stack_?: Stack
-  leaderboard_ label_quality_?: {plain}
+  leaderboard_ label_quality_?: plain
   estimate_?: {Interval}
   held_out_?: F[*,c]
   held_out_folds_?: i[*]
@@ -271,27 +207,20 @@ Kernel dm2l._solvers.kernels._kernel
   gamma degree coef0: number
 
 FourierMap dm2l._solvers.kernels._fourier
-  gamma: number
+  gamma error?: number
   n_components: int
-  random_state: none | int | RandomState
+  random_state: setting
   fitted
-  error: number
   frequencies: f[d,*]
 
 Interval dm2l.model_selection
   mean low high: float
 
 MultilabelKFold dm2l.model_selection : Splitter
-  n_splits: int
-  shuffle: bool
-  random_state: none | int | RandomState
-  missing_label groups missing_as: plain
+  n_splits shuffle random_state missing_label missing_as groups: setting
 
 MultilabelShuffleSplit dm2l.model_selection : Splitter
-  n_splits: int
-  test_size train_size: none | number
-  random_state: none | int | RandomState
-  missing_label missing_as: plain
+  n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry : Estimator
   radius: 0..100
@@ -309,11 +238,6 @@ TableColumns dm2l.tables._pipeline : Estimator
   transformer_: ColumnTransformer
   n_features_in_: int
 
-Table
-  n_features_in_: =d
-  feature_names_in_?: O[d]
-  _sklearn_output_config?: {'default' | 'pandas'}
-
 Pipeline sklearn.pipeline : Estimator
   steps: [(str, none | 'passthrough' | Estimator)]
   memory: none
@@ -327,9 +251,9 @@ ColumnTransformer sklearn.compose._column_transformer : Estimator
   transformer_weights: none
   n_jobs: none | -256..256
   verbose verbose_feature_names_out: bool
-  force_int_remainder_cols?: bool | str
+  force_int_remainder_cols?: setting
   fitted
-  include Table
+  include Data
   transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[*])]
   sparse_output_: bool
   output_indices_: {slice}
@@ -345,7 +269,7 @@ SimpleImputer sklearn.impute._base : Estimator
   fill_value: none
   add_indicator copy keep_empty_features: bool
   fitted
-  include Table
+  include Data
   statistics_: f[d]
   indicator_: none | MissingIndicator<d>
   _fit_dtype _fill_dtype?: dtype
@@ -356,7 +280,7 @@ MissingIndicator sklearn.impute._base
   sparse: 'auto' | bool
   error_on_new: bool
   fitted
-  include Table
+  include Data
   features_: i8[*]
   _n_features: =d
   _precomputed: bool
@@ -364,24 +288,23 @@ MissingIndicator sklearn.impute._base
 StandardScaler sklearn.preprocessing._data : Estimator
   copy with_mean with_std: bool
   fitted
-  include Table
+  include Data
   n_samples_seen_: number | a[d]
   mean_ var_ scale_: none | f[d]
 
 MaxAbsScaler sklearn.preprocessing._data : Estimator
   copy clip?: bool
   fitted
-  include Table
+  include Data
   n_samples_seen_: int
   max_abs_ scale_: f[d]
 
 Encoder
   categories: 'auto'
   dtype: dtype
-  max_categories: none | int
-  min_frequency: none | number
+  max_categories min_frequency: none | number
   fitted
-  include Table
+  include Data
   categories_: [d: O[*] | f[*] | i[*] | b[*]]
   _infrequent_enabled: bool
   _infrequent_indices? _default_to_infrequent_mappings?: [d: none | i8[*]]
@@ -402,7 +325,7 @@ OrdinalEncoder sklearn.preprocessing._encoders : Estimator
   unknown_value: none | float
   encoded_missing_value: float
   fitted
-  _missing_indices: plain
+  _missing_indices: {}
 
 Text
   input: 'content'
@@ -415,8 +338,7 @@ Text
   stop_words: none | 'english'
   lowercase binary: bool
   ngram_range: (1..9, 1..9)
-  min_df max_df: number
-  max_features: none | int
+  min_df max_df max_features: none | number
   dtype: dtype
   fitted
   vocabulary_: [w: str]
@@ -446,33 +368,26 @@ FunctionTransformer sklearn.preprocessing._function_transformer : Estimator
   feature_names_out: none | 'one-to-one'
   kw_args inv_kw_args: none
   fitted
-  n_features_in_?: =d
-  feature_names_in_?: O[d]
-  _sklearn_output_config?: {'default'}
+  include Data
 
-LogisticRegression sklearn.linear_model._logistic : Estimator
-  C tol intercept_scaling: number
-  l1_ratio: none | number
-  penalty solver multi_class?: none | str
-  class_weight: none | 'balanced'
-  dual fit_intercept warm_start: bool
-  max_iter verbose: int
-  n_jobs: none | -256..256
-  random_state: none | int | RandomState
+Predictor
   fitted
   n_features_in_: =d
   feature_names_in_?: O[d]
   classes_: i[k] | f[k] | b[k]
+
+LogisticRegression sklearn.linear_model._logistic : Estimator
+  C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter random_state: setting
+  multi_class? penalty solver tol verbose warm_start: setting
+  n_jobs: none | -256..256
+  include Predictor
+  fitted
   coef_: f[r,d]
   intercept_: f[r]
   n_iter_?: i4[*]
 
 Ridge sklearn.linear_model._ridge : Estimator
-  alpha tol: number
-  copy_X fit_intercept positive: bool
-  max_iter: none | int
-  random_state: none | int | RandomState
-  solver: str
+  alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
   fitted
   n_features_in_: =d
   feature_names_in_?: O[d]
@@ -482,41 +397,33 @@ Ridge sklearn.linear_model._ridge : Estimator
   solver_?: str
 
 Growing
-  criterion: 'gini' | 'entropy' | 'log_loss'
-  ccp_alpha min_impurity_decrease min_samples_leaf min_samples_split: number
-  min_weight_fraction_leaf: number
-  max_depth max_leaf_nodes: none | int
-  max_features: none | 'sqrt' | 'log2' | number
-  class_weight: none | 'balanced' | 'balanced_subsample'
-  monotonic_cst: none
-  random_state: none | int | RandomState
+  ccp_alpha class_weight criterion max_depth max_features max_leaf_nodes: setting
+  min_impurity_decrease min_samples_leaf min_samples_split min_weight_fraction_leaf: setting
+  monotonic_cst random_state: setting
+  include Predictor
   fitted
-  n_features_in_: =d
-  feature_names_in_?: O[d]
-  classes_: i[k] | f[k] | b[k]
   n_classes_: =k
   n_outputs_: 1..1
 
-DecisionTree
+DecisionTreeClassifier sklearn.tree._classes : Estimator
+  splitter: setting
   include Growing
-  splitter: 'best' | 'random'
   fitted
   max_features_: int
   tree_: Tree<d,k>
 
-DecisionTreeClassifier sklearn.tree._classes : Estimator
-  include DecisionTree
-
 ExtraTreeClassifier sklearn.tree._classes : Estimator
-  include DecisionTree
+  splitter: setting
+  include Growing
+  fitted
+  max_features_: int
+  tree_: Tree<d,k>
 
 Forest
-  include Growing
-  bootstrap oob_score warm_start: bool
-  max_samples: none | number
-  n_estimators: int
+  bootstrap max_samples n_estimators oob_score warm_start estimator_params: setting
   n_jobs: none | -256..256
-  verbose: int
+  verbose: 0..9
+  include Growing
   fitted
   _n_samples? _n_samples_bootstrap?: none | int
   _sample_weight?: none
@@ -524,17 +431,15 @@ Forest
   oob_decision_function_?: F[*,k]
 
 RandomForestClassifier sklearn.ensemble._forest : Estimator
-  include Forest
   estimator: DecisionTreeClassifier
-  estimator_params: plain
+  include Forest
   fitted
   estimator_: DecisionTreeClassifier
   estimators_: [DecisionTreeClassifier<d,k>]
 
 ExtraTreesClassifier sklearn.ensemble._forest : Estimator
-  include Forest
   estimator: ExtraTreeClassifier
-  estimator_params: plain
+  include Forest
   fitted
   estimator_: ExtraTreeClassifier
   estimators_: [ExtraTreeClassifier<d,k>]
@@ -548,20 +453,14 @@ Tree sklearn.tree._tree
 
 HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting : Estimator
   loss: 'log_loss'
-  scoring: 'loss' | none
-  categorical_features: none | 'from_dtype'
-  class_weight: none | 'balanced'
-  early_stopping: 'auto' | bool
-  interaction_cst monotonic_cst: none
-  l2_regularization learning_rate max_features tol validation_fraction: number | none
-  max_bins max_iter min_samples_leaf n_iter_no_change verbose: int
-  max_depth max_leaf_nodes: none | int
-  random_state: none | int | RandomState
-  warm_start: bool
+  class_weight early_stopping interaction_cst l2_regularization learning_rate: setting
+  max_bins max_depth max_features max_iter max_leaf_nodes min_samples_leaf: setting
+  monotonic_cst n_iter_no_change random_state scoring tol validation_fraction: setting
+  categorical_features warm_start: setting
+  verbose: int
+  include Predictor
   fitted
-  n_features_in_ _n_features: =d
-  feature_names_in_?: O[d]
-  classes_: i[k] | f[k] | b[k]
+  _n_features: =d
   n_trees_per_iteration_: =t
   _baseline_prediction: f8[1,t]
   _bin_mapper: _BinMapper<d>
@@ -574,8 +473,7 @@ HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient
   _loss- _feature_subsample_rng- _in_fit-:
 
 _BinMapper sklearn.ensemble._hist_gradient_boosting.binning
-  n_bins n_threads subsample: none | int
-  random_state: none | int
+  n_bins n_threads subsample random_state: none | int
   is_categorical known_categories: none
   fitted
   bin_thresholds_: [d: F[*]]

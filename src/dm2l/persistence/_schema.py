@@ -23,10 +23,11 @@ F[n] U[n] O[n] a[n] is any size that is the same in the whole object, * is any s
 u4[n]               NaN, U is text, O are plain values, a any of these; or an exact dtype
 sparse[n,d]         a CSR or CSC matrix
 [x] [n: x]          a list of x, of length n
-(x, y) {x}          a tuple, a dictionary with text as keys
+(x, y) {x} {}       a tuple, a dictionary with text as keys, an empty one
 dtype slice         a numpy dtype or scalar type, a slice
 function            one of a fixed list of numpy's functions
 plain               anything without objects
+setting             a parameter that only fit reads: plain, a random state or a splitter
 Name Name<d>        an object of this class or group; fitted, and its d is that of this object
 ==================  =================================================================
 """
@@ -44,6 +45,7 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<array>(?:sparse|[a-zA-Z]\d?)\[[\w,*]*\])|(?P<range>-?\d+\.\.-?\d+)"
     r"|(?P<text>'[^']*')|(?P<size>=\w+)|(?P<word>\w+)(?:<(?P<shared>[\w,]+)>)?|(?P<mark>[][(){}|,:]))"
 )
+_SETTING = "plain | RandomState | Splitter"
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -115,7 +117,7 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list
             elif line == "fitted":
                 fitted = True
             elif line:
-                names, _, text = line.partition(":")
+                names, _, text = line.replace("setting", _SETTING).partition(":")
                 for part in names.split():
                     plain = part.rstrip("?-")
                     marked[part[len(plain) :]].add(plain)
