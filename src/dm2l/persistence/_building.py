@@ -184,8 +184,10 @@ def _vectoriser_state(value: Any) -> State:
     """Words in the order of their columns."""
     state = dict(vars(value))
     if "vocabulary_" in state:
-        words = sorted(state["vocabulary_"].items(), key=lambda item: item[1])
-        state["vocabulary_"] = [str(word) for word, _ in words]
+        words = {int(place): word for word, place in state["vocabulary_"].items()}
+        if sorted(words) != list(range(len(state["vocabulary_"]))):
+            raise TypeError("a vocabulary that does not number its words from 0 on cannot be saved")
+        state["vocabulary_"] = [words[place] for place in range(len(words))]
     return state
 
 

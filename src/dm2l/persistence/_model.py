@@ -78,6 +78,11 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
         reader.read(root, _MODEL, type(model).__name__, {})
     except ModelFileError as error:
         raise TypeError(f"The model cannot be saved: {error}") from error
+    write_file(path, root, arrays)
+
+
+def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a manifest and its arrays, whatever they are."""
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
             f"The model has {len(arrays)} arrays; a file has at most {MAX_MEMBERS} members."
