@@ -38,7 +38,7 @@ FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 READY := .ready-$(PYTHON_VERSION)
 
-.PHONY: help demo test test-oldest test-torch test-labelstudio browser fuzz fits kills lint docs docs-source docs-links bench reproduce-quick release lock clean
+.PHONY: help demo test test-oldest test-torch test-labelstudio browser fuzz fits kills lint docs docs-source docs-links walk bench reproduce-quick reproduce release lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,24 +102,33 @@ docs-source:
 docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html; a warning fails
 	@rm -rf build/docs/html
 	$(SPHINX) --builder html build/docs/source/docs build/docs/html
-	.venv/docs/bin/python -m dm2l_lab.paper.document --report build/docs/html/report.html
 	.venv/docs/bin/python docs/local_links.py build/docs/html
 
 docs-links: .venv/docs/$(READY) docs-source  ## whether the addresses in the documentation answer
 	$(SPHINX) --builder linkcheck build/docs/source/docs build/docs/linkcheck
 
+walk: .venv/test/$(READY)  ## how far calls go through the library, and how large it is
+	$(TEST_ENV) .venv/test/bin/python benchmarks/walk.py
+
 bench: .venv/demo/$(READY)  ## time the solvers
 	.venv/demo/bin/python benchmarks/fit.py
 
-# Cells that failed (code 1) stop neither the other protocol nor the report, which names them.
-QUICK = .venv/test/bin/dm2l experiment
+# What is stored stays, so both can be stopped and called again. Cells that failed are named, and stop
+# neither the others nor the report.
+EXPERIMENTS = $(TEST_ENV) .venv/test/bin/python -m experiments
 reproduce-quick: .venv/test/$(READY)  ## both protocols on three data sets, and a report on them
 	@mkdir -p build
 	failed=0; \
-	for protocol in as_published_quick honest_quick; do \
-	  $(QUICK) run $$protocol --store build/quick.sqlite --jobs -1 || { failed=$$?; (( failed == 1 )); }; \
-	done; \
-	$(QUICK) report --store build/quick.sqlite -o build/quick.html --tables build/tables --study Arts; \
+	$(EXPERIMENTS) run as_published_quick tuned_quick -o build/quick.jsonl --jobs -1 || failed=$$?; \
+	$(EXPERIMENTS) report build/quick.jsonl -o build/quick --study Arts; \
+	exit $$failed
+
+reproduce: .venv/test/$(READY)  ## the full protocols and studies, and a report on them; takes weeks of a core
+	@mkdir -p build
+	failed=0; \
+	$(EXPERIMENTS) run as_published tuned tuned_old_tmc -o build/cells.jsonl --jobs -1 || failed=$$?; \
+	$(EXPERIMENTS) report build/cells.jsonl -o build/report \
+	  --protocols as_published tuned+tuned_old_tmc --study Arts Business; \
 	exit $$failed
 
 # RELEASE_TAG, where set, has to be the version's; SOURCE_AT is where the source archive will lie.

@@ -130,7 +130,7 @@ def fit(path: Path, rows: int | None = None) -> dict[str, Any]:
     blocks = source(path) if rows is None else source(path).head(rows)
     strategy = "auto" if rows is None else "statistics"
     start, worked = time.perf_counter(), time.process_time()
-    model = DM2LClassifier(lambda_d=1.0).fit(blocks, memory=2e9, strategy=strategy)
+    model = DM2LClassifier(lambda_d=1.0, max_memory=2e9, strategy=strategy).fit(blocks)
     seconds, cpu = time.perf_counter() - start, time.process_time() - worked
     return {
         "rows": blocks.n_rows,
@@ -150,9 +150,9 @@ def prefix(path: Path) -> dict[str, Any]:
     X = np.concatenate([block.X for block in blocks]).astype(np.float64)
     T = np.concatenate([block.T for block in blocks])
     Y = np.where(T == 0, np.nan, T > 0)
-    there = DM2LClassifier(lambda_d=1.0).fit(head, strategy="statistics")
-    here = DM2LClassifier(lambda_d=1.0).fit(X, Y, strategy="memory")
-    single = DM2LClassifier(lambda_d=1.0).fit(X.astype(np.float32), Y, strategy="memory")
+    there = DM2LClassifier(lambda_d=1.0, strategy="statistics").fit(head)
+    here = DM2LClassifier(lambda_d=1.0, strategy="memory").fit(X, Y)
+    single = DM2LClassifier(lambda_d=1.0, strategy="memory").fit(X.astype(np.float32), Y)
     scores = [X @ model.coef_.T + model.intercept_ for model in (there, here, single)]
     # The file holds float32, and so does coef_ of models fitted to it: the fit itself is float64.
     exact = DM2LClassifier(lambda_d=1.0).fit_statistics(there.statistics_)

@@ -4,8 +4,8 @@
                                [--sets Arts Image] [--rates 0.3] [--effort normal] [--limit 600]
     python benchmarks/cells.py --out FILE.jsonl --summary
 
-Rows, masks and measures are those of the protocols `honest` (masks per row) and, for the edition of
-Tmc2007-500 behind the published figures, `honest_old_tmc`; seeds are repetitions. --limit is the
+Rows, masks and measures are those of the protocols `tuned` (masks per row) and, for the edition of
+Tmc2007-500 behind the published figures, `tuned_old_tmc`; seeds are repetitions. --limit is the
 estimator's `time_limit`. A cell counts as won if the mean is at least as good as the best published
 figure of any method, to the three decimals in print.
 """
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import resumable
 import scipy.sparse as sp
 from record import write
 
 from dm2l import AutoClassifier, metrics
-from dm2l_lab import Cell, get_protocol
-from dm2l_lab._cell import draw
-from dm2l_lab._published import PAPER_MEASURES, PRINTED_DECIMALS, best_published
+from experiments import resumable
+from experiments.cell import draw
+from experiments.protocols import PROTOCOLS, Cell
+from experiments.published import PAPER_MEASURES, PRINTED_DECIMALS, best_published
 
 # By cost, with their names in print.
 SETS = {
@@ -37,9 +37,9 @@ LIMIT = 600.0
 
 
 def compute(data: str, rate: float, seed: int, effort: str, limit: float) -> dict[str, Any]:
-    protocol = get_protocol("honest_old_tmc" if data.endswith("old") else "honest")
+    protocol = PROTOCOLS["tuned_old_tmc" if data.endswith("old") else "tuned"]
     mask = "none" if rate == 1 else "per_row"
-    sample = draw(protocol, Cell(protocol.name, data, mask, rate, seed, "auto", ""))
+    sample = draw(protocol, Cell(protocol.name, data, mask, rate, seed, "auto"))
     X, X_test = (X.toarray() if sp.issparse(X) else X for X in (sample.X_train, sample.X_test))
     model = AutoClassifier(effort, time_limit=limit, random_state=seed).fit(X, sample.Y_train)
     found = metrics.evaluate(

@@ -33,18 +33,18 @@ from dm2l.io import read_csv, read_mat, read_npz, read_svmlight, write_npz
 
 # Modules of the library, and the checks that they call by a name of their own.
 CHECKS = {
-    "readers.npz_file": ["check_regular", "check_room", "check_width", "check_distinct"],
-    "readers._mat": ["check_regular", "check_room"],
-    "readers.svmlight_file": ["check_room", "check_width", "check_distinct", "_odd_labels"],
-    "readers.unpacking": ["check_regular", "check_room"],
-    "readers.csv_file": ["check_distinct"],
-    "base": ["check_finite", "check_magnitude"],
-    "classifier": ["check_magnitude"],
-    "nuclear": ["check_finite"],
-    "solvers._problem": ["check_finite"],
-    "solvers._ridge": ["check_finite"],
+    "io._npz_file": ["check_regular", "check_memory", "check_width", "check_distinct"],
+    "io._mat": ["check_regular", "check_memory"],
+    "io._svmlight_file": ["check_memory", "check_width", "check_distinct", "_odd_labels"],
+    "io._unpacking": ["check_regular", "check_memory"],
+    "io._csv_file": ["check_distinct"],
+    "_base": ["check_finite", "check_magnitude"],
+    "_classifier": ["check_magnitude"],
+    "_solvers.nuclear._norms": ["check_finite"],
+    "_solvers.problem": ["check_finite"],
+    "_solvers.ridge": ["check_finite"],
 }
-DOORS = ("readers.npz_file", "readers._mat")
+DOORS = ("io._npz_file", "io._mat")
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def fitted(rows: int, strategy: str) -> tuple[Any, DaskBlocks, float]:
     blocks = DaskBlocks(collection(rows, 0), collection(rows, 1))
     blocks.reduce(lambda block: (len(block.T),))  # reads and checks
     start = time.perf_counter()
-    model = DM2LClassifier(lambda_d=1.0).fit(blocks, strategy=strategy)
+    model = DM2LClassifier(lambda_d=1.0, strategy=strategy).fit(blocks)
     return model, blocks, time.perf_counter() - start
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     Y = np.concatenate([Y for _, Y in made]).astype(np.float64)
     with one_blas_thread():
         start = time.perf_counter()
-        alone = DM2LClassifier(lambda_d=1.0).fit(X, Y, strategy="statistics")
+        alone = DM2LClassifier(lambda_d=1.0, strategy="statistics").fit(X, Y)
         seconds = time.perf_counter() - start
     print(f"one process, one thread, statistics: {seconds:.1f} s", flush=True)
     scores, few = alone.decision_function(X[:1000]), X[:1000]

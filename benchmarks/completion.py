@@ -38,7 +38,6 @@ import numpy as np
 import scipy.sparse as sp
 from completion_summary import KEY, summarise
 from record import machine
-from resumable import one_thread, side_by_side, stored
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
@@ -48,6 +47,7 @@ from dm2l.completion import ErrorRateBound, LabelErrors
 from dm2l.datasets import load_dataset
 from dm2l.metrics import label_auc, ranking_loss
 from dm2l.simulate import simulate_per_row, simulate_uniform
+from experiments.resumable import one_thread, side_by_side, stored
 
 # By cost.
 SETS = (

@@ -11,7 +11,7 @@ from record import write
 from scipy.stats import ttest_1samp
 
 from dm2l.plots import ranks
-from dm2l_lab._statistics import holm, pairwise_wilcoxon
+from experiments.statistics import holm, pairwise_wilcoxon
 
 KEY = ("part", "data", "rate", "mask", "seed")
 MEASURES = {"auc": True, "map": True, "logloss": False, "accuracy": True}  # higher is better

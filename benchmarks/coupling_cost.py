@@ -106,8 +106,8 @@ def blocks(repeats: int, quick: bool) -> dict[str, Any]:
     n, d, c = (2_000, 20, 5) if quick else (400_000, 200, 20)
     X, Y = made_up(n, d, c, RHO)
     tasks = {
-        str(coupling): lambda k=coupling: DM2LClassifier(coupling=k).fit(
-            RowBlocks.from_arrays(X, Y, rows=25_000), strategy="statistics"
+        str(coupling): lambda k=coupling: DM2LClassifier(coupling=k, strategy="statistics").fit(
+            RowBlocks.from_arrays(X, Y, rows=25_000)
         )
         for coupling in (None, "residual")
     }

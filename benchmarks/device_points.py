@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--eager", action="store_true", help="without graphs of CUDA")
     arguments = parser.parse_args()
     if arguments.eager:
-        objective.Recorded = Eager
+        objective.CudaGraph = Eager
     warnings.simplefilter("ignore", ConstantLabelWarning)
     device, rows = arguments.device, arguments.rows
     clock, start = Clock(device), time.perf_counter()

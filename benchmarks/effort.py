@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import resumable
 from record import write
 from selection import GRIDS, LAMBDAS, RATES, SETS, read
 
 from dm2l import DM2LClassifierCV
 from dm2l.simulate import simulate_uniform
+from experiments import resumable
 
 EXACT = (1e-6, 100)
 EFFORTS = (

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import resumable
 import scipy.sparse as sp
 from record import write
 from sklearn.preprocessing import StandardScaler
@@ -35,6 +34,7 @@ from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l.metrics import evaluate, ndcg_at_k
 from dm2l.simulate import simulate_uniform
+from experiments import resumable
 
 SETS = ("emotions", "yeast", "scene", "Arts", "Enron")
 MASKS = ("uniform", "per row", "per label", "features", "sides")

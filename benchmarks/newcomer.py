@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import resumable
 from record import write
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -31,6 +30,7 @@ from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.metrics import label_auc
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from dm2l.tables._model import read_for
+from experiments import resumable
 
 RESULTS = Path(__file__).parent / "results" / "newcomer.json"
 SINGLE = {

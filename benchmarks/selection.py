@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import resumable
 import scipy.sparse as sp
 from record import write
 from sklearn.preprocessing import StandardScaler
@@ -29,6 +28,7 @@ from dm2l import DM2LClassifierCV, metrics
 from dm2l._search._search import usual_scoring
 from dm2l.datasets import load_dataset
 from dm2l.simulate import simulate_uniform
+from experiments import resumable
 
 SETS = (
     *("emotions", "Image", "scene", "yeast", "Enron", "Arts", "Business", "Recreation", "Social"),

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from resumable import one_thread, side_by_side, stored
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score
@@ -41,6 +40,7 @@ from dm2l.datasets import load_dataset
 from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
 from dm2l.model_selection import MultilabelKFold
 from dm2l.simulate import simulate_uniform
+from experiments.resumable import one_thread, side_by_side, stored
 
 # By cost.
 SETS = (

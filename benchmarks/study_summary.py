@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 from record import write
-from resumable import stored
 from scipy.stats import t, wilcoxon
 
 from dm2l.plots import ranks
+from experiments.resumable import stored
 
 RESULTS = Path(__file__).parent / "results" / "study.json"
 KEY = ("data", "rate", "seed", "method")

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from resumable import one_thread, stored
 from scipy.stats import wilcoxon
 from sklearn.preprocessing import StandardScaler
 
@@ -31,6 +30,7 @@ from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l.simulate import simulate_uniform
 from dm2l.tables._suggestion import answer_values, suggested
+from experiments.resumable import one_thread, stored
 
 SETS = ("emotions", "yeast", "Enron")
 WAYS = ("suggest", "uncertainty", "random", "features")

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from resumable import options, run, stored
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
@@ -34,6 +33,7 @@ from dm2l.baselines import LSMLClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
 from dm2l.metrics import average_precision, label_auc, ranking_loss
 from dm2l.simulate import simulate_missing_positives, simulate_single_positive, simulate_truncated
+from experiments.resumable import options, run, stored
 
 # The cheapest first.
 SETS = (

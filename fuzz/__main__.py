@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import write
-
 from fuzz.batch import SECONDS, Outcome, no_return, run, seeds_of
 from fuzz.targets import TARGETS
 
@@ -122,7 +121,7 @@ def main() -> int:
     arguments = parser.parse_args()
     start = time.time()
     until = start + 60 * arguments.minutes
-    # Stores wait for the disk after each row; in memory there is nothing to wait for.
+    # Journals wait for the disk after each line; in memory there is nothing to wait for.
     place = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=place) as name:
         folders = [Path(name, str(place)) for place in range(arguments.jobs)]

@@ -1,7 +1,7 @@
 """Good files to change, a few kilobytes in all: ``python -m fuzz.corpus`` writes them anew.
 
-Numbers are drawn, none comes from a data set. Model files, bundles and SQLite stores are larger,
-and those of today are wanted: they are made when a run begins.
+Numbers are drawn, none comes from a data set. Model files and bundles are larger, and those of
+today are wanted: they are made when a run begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from dm2l.outofcore import SufficientStatistics
 from dm2l.review import Journal
 from dm2l.tables import read_table
-from dm2l_lab import CONVENTIONS, METRICS, Cell, Store
 
 CORPUS = Path(__file__).parent / "corpus"
 RNG = np.random.default_rng(0)
@@ -51,6 +50,7 @@ def tables(folder: Path) -> None:
         archive.writestr(zipfile.ZipInfo("table.csv"), content)
     frame = pd.read_csv(folder / "table.csv")
     frame.to_parquet(folder / "table.parquet", compression="gzip")
+    frame.to_excel(folder / "table.xlsx", index=False)
     frame["t_a"] = frame["t_a"].map({"yes": 1.0, "no": 0.0})
     frame.drop(columns=["phase", "note"]).to_parquet(folder / "numbers.parquet", compression="gzip")
 
@@ -82,25 +82,13 @@ def matrices(folder: Path) -> None:
 
 
 def records(folder: Path) -> None:
-    """Answers of a review, sums over rows, rows of results."""
+    """Answers of a review, sums over rows."""
     journal = folder / "answers.jsonl"
     journal.unlink(missing_ok=True)
     with Journal(journal, read_table(folder / "table.csv", "t_*")) as opened:
         for i in range(2, N, 3):
             opened.add(i + 1, "t_a", ("yes", "no", "skip")[i // 3 % 3], 0.25)
     SufficientStatistics(D, C).add(X, SIGNS).save(folder / "sums.npz")
-    with Store(":memory:") as store:
-        run = store.add_run(versions={"numpy": "2"}, machine={"cpus": 2})
-        for k in range(3):
-            metrics = {c: dict.fromkeys(METRICS, k / 8) for c in CONVENTIONS}
-            row = {"status": "done", "metrics": metrics, "run": run, "seconds": 1.5, "n_train": 9}
-            row |= {"parameters": {"alpha": 1.0, "kernel": {"class": "x.Y"}}, "split": "s"}
-            store.add(Cell("p", "d", "none", 1.0, k, "ridge", "0123456789ab"), row)
-        store.add(
-            Cell("p", "d", "none", 0.5, 0, "ridge", "0123456789ab"),
-            {"status": "failed", "error": "ValueError: no", "run": run},
-        )
-        store.export(folder / "rows.csv")
 
 
 def main() -> None:

@@ -15,14 +15,9 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
-from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.cli._commands import cli
-from dm2l.datasets import make_missing_multilabel
 from dm2l.review import Journal
 from dm2l.tables import load_bundle, read_table
-from dm2l_lab import Method, Protocol, Store, run
 from fuzz.corpus import CORPUS
 
 TABLE = CORPUS / "table.csv"
@@ -142,64 +137,6 @@ class Complete(Overwritten):
         return b"old\n"
 
 
-class Experiment(Killed):
-    """What ``dm2l experiment run`` calls: every row that was told, as if never killed."""
-
-    renames = False  # SQLite does not ask Python
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.store = folder / "store.sqlite"
-        for seed, name in enumerate(("one", "two")):
-            X, Y = make_missing_multilabel(40, 8, 5, rho=1.0, random_state=seed)[:2]
-            np.savez(folder / f"{name}.npz", X=X, Y=Y)
-        os.environ["DM2L_DATA"] = str(folder)
-        methods = [Method(f"ridge {a:g}", MaskedRidgeClassifier(alpha=a)) for a in (0.1, 1.0)]
-        self.protocol = Protocol(
-            "kills", ("one", "two"), tuple(methods), rates=(1.0, 0.4), repetitions=4
-        )
-        self.right: dict[str, Any] = {}
-        self.before: set[str] = set()
-
-    def act(self, pipe: int) -> None:
-        with Store(self.store) as store:
-            run(self.protocol, store, progress=lambda step: tell(pipe, done=step.done))
-
-    def look(self, pipe: int) -> None:
-        with Store(self.store) as store:
-            rows = {str(row["scores"]) + str(row["metrics"]): _key(row) for row in store.rows()}
-        tell(pipe, rows=[[key, value] for value, key in rows.items()])
-
-    def sizes(self) -> tuple[int, int]:
-        files = [self.store, self.store.with_name(f"{self.store.name}-wal")]
-        size = max(file.stat().st_size if file.exists() else 0 for file in files)
-        return max(1, size // 2), size + 20_000
-
-    def check(self, seen: list[Any], told: list[Any]) -> tuple[int, int]:
-        if not seen:
-            return 1, 1  # the store cannot be read
-        rows = dict(seen[0]["rows"])
-        self.right = self.right or rows
-        half = sum(self.right.get(key) != value for key, value in rows.items())
-        safe = max([len(self.before), *(one["done"] for one in told)])
-        lost = len(self.before - rows.keys()) + max(0, safe - len(rows))
-        self.before = set(rows)
-        return lost, half
-
-    def reset(self) -> None:
-        for file in self.folder.glob("store.sqlite*"):
-            file.unlink()
-        self.before = set()
-
-    def after(self, rng: random.Random) -> None:
-        if len(self.before) == len(self.right):
-            self.reset()
-
-
-def _key(row: dict[str, Any]) -> str:
-    return "|".join(str(row[k]) for k in ("dataset", "mask", "rate", "repetition", "method"))
-
-
 class Review(Killed):
     """``dm2l review``: every answer that was confirmed, and a written table that is whole."""
 
@@ -302,7 +239,6 @@ def in_child(action: Callable[[], Any]) -> None:
 
 
 COMMANDS: dict[str, Callable[[Path], Killed]] = {
-    "experiment": Experiment,
     "review": Review,
     "complete": Complete,
     "fit": Fit,

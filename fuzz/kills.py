@@ -7,7 +7,7 @@ a full disk, is killed after some letters of a line. The others come when a file
 synced or renamed, or has just been. The remaining ones come at any moment.
 
 Lost is what was there before, or what the command had said to be safe. Half is a file under its
-name, or a row of a store, that is neither the old nor the new one.
+name that is neither the old nor the new one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.record import write
-
 from fuzz.killed import COMMANDS, Killed
 
 AT_RENAMES = ("fsync", "before rename", "after rename")

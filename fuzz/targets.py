@@ -18,15 +18,16 @@ from dm2l import DM2LClassifier
 from dm2l._utils.files import FAULTS
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
+from dm2l.io._xlsx_file import edit_sheet
 from dm2l.outofcore import RowBlocks, SufficientStatistics
 from dm2l.persistence import load_model, save_model
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
-from dm2l_lab import Store
 from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
 from fuzz.mutations import mutate, unpacked
-from fuzz.records import change_journal, change_rows, change_store
+from fuzz.records import change_journal
+from fuzz.workbooks import craft
 
 FILE = (ValueError, OSError)
 
@@ -39,6 +40,7 @@ class Target:
     read: Callable[[Path], Any]
     change: Callable[[bytes, random.Random], bytes] = mutate
     documented: tuple[type[Exception], ...] = FILE
+    most: int = 2**30  # bytes of memory above what was in use
 
 
 def _kept(*names: str) -> Callable[[Path], list[Path]]:
@@ -58,6 +60,19 @@ def _kept(*names: str) -> Callable[[Path], list[Path]]:
 def _read(path: Path) -> None:
     table = path.name.endswith((".csv", ".tsv", ".parquet", ".gz", ".bz2", ".xz", ".zip"))
     read_table(path, "t_*" if table else None)
+
+
+def _craft(content: bytes, rng: random.Random) -> bytes:
+    """A crafted workbook, or a good one with damage."""
+    return craft(content, rng) if rng.random() < 0.75 else mutate(content, rng)
+
+
+def _read_workbook(path: Path) -> None:
+    """Read a sheet as a table, and open it as `complete` does to write into it."""
+    try:
+        read_table(path, "t_*")
+    finally:
+        edit_sheet(path)
 
 
 def _read_typed(path: Path) -> None:
@@ -81,7 +96,7 @@ def _blocks(path: Path) -> None:
         np.asarray(block.X.sum())
 
 
-# ---------------------------------------------------------------------- models, journals, stores
+# ------------------------------------------------------------------------------ models, journals
 
 
 def _models(folder: Path) -> list[Path]:
@@ -129,39 +144,6 @@ def _open(path: Path) -> None:
         pass
 
 
-def _stores(folder: Path) -> list[Path]:
-    path = folder / "seed-store.sqlite"
-    with Store(path) as store:
-        store.merge(CORPUS / "rows.csv")
-    return [path]
-
-
-def _query(path: Path) -> None:
-    """Look at a store, then open it to write, as a run that goes on does."""
-    for side in ("-wal", "-shm", "-journal"):
-        path.with_name(f"{path.name}{side}").unlink(missing_ok=True)
-    with Store(path, read_only=True) as store:
-        store.states()
-        store.durations("p")
-        store.frame()
-    with Store(path) as store:
-        store.merge(CORPUS / "rows.csv")
-
-
-def _tables_of_rows(folder: Path) -> list[Path]:
-    with Store(":memory:") as store:
-        store.merge(CORPUS / "rows.csv")
-        for suffix in ("csv", "parquet"):
-            store.export(folder / f"seed-rows.{suffix}")
-    return [folder / "seed-rows.csv", folder / "seed-rows.parquet"]
-
-
-def _merge(path: Path) -> None:
-    with Store(":memory:") as store:
-        store.merge(path)
-        store.frame()
-
-
 # ------------------------------------------------------------------------------------ estimators
 
 
@@ -177,6 +159,7 @@ def _draw(_: bytes, rng: random.Random) -> bytes:
 ARCHIVES = ("table.csv.gz", "table.csv.bz2", "table.csv.xz", "table.csv.zip")
 TARGETS = {
     "table": Target(_kept("table.csv", "table.tsv", "quoted.csv", "table.parquet"), _read),
+    "workbook": Target(_kept("table.xlsx"), _read_workbook, _craft, most=500 * 10**6),
     "numbers": Target(_kept("table.csv", "table.parquet", "quoted.csv"), _read_typed),
     "archive": Target(_kept(*ARCHIVES), _read, unpacked),
     "arff": Target(_kept("m.arff", "s.arff"), _read),
@@ -186,8 +169,6 @@ TARGETS = {
     "blocks": Target(_kept("table.csv", "numbers.parquet", "m.svm", "dense.npz", "x.npy"), _blocks),
     "statistics": Target(_kept("sums.npz"), SufficientStatistics.load),
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
-    "store": Target(_stores, _query, change_store),
-    "rows": Target(_tables_of_rows, _merge, change_rows),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),
     "fit": Target(_numbers, fit_extreme, _draw, (ValueError,)),

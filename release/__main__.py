@@ -15,7 +15,7 @@ from release.components import Components
 
 WORK, DIST = ROOT / "build" / "release", ROOT / "dist"
 # torch, of the extra gpu, has sizes and sources of its own.
-EXTRAS = "cli,io,plot,lab,scale,onnx"
+EXTRAS = "cli,io,plot,scale,onnx"
 
 
 def call(*words: object, **settings: object) -> subprocess.CompletedProcess[str]:

@@ -244,7 +244,7 @@ def partial_fits() -> Fitted:
 @case
 def statistics() -> Fitted:
     X, Y = synthetic(seed=18)
-    return DM2LClassifier(lambda_d=0.5).fit(X, Y, strategy="statistics"), X
+    return DM2LClassifier(lambda_d=0.5, strategy="statistics").fit(X, Y), X
 
 
 @case

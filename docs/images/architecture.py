@@ -66,8 +66,7 @@ def box(x: float, y: float, width: float, height: float, look: str) -> str:
 
 def draw() -> str:
     """The whole picture."""
-    top_room, *others = layers()
-    rows = [top_room, ["dm2l_lab"], *others]
+    rows = layers()
     step, top, left, width = 30, 56, 96, 330
     height = top + step * len(rows) + 14
     parts = [
@@ -79,11 +78,10 @@ def draw() -> str:
     for i, rooms in enumerate(rows):
         y = top + step * i
         room_width = (width - 6 * (len(rooms) - 1)) / len(rooms)
-        dashed = ' stroke-dasharray="4 3"' if rooms == ["dm2l_lab"] else ""
         for j, room in enumerate(rooms):
             line_of[room] = i
             x = left + j * (room_width + 6)
-            look = f'fill="#f1f4f5" stroke="{LINE}"{dashed}'
+            look = f'fill="#f1f4f5" stroke="{LINE}"'
             parts.append(box(round(x, 1), y, round(room_width, 1), 23, look))
             middle = 'text-anchor="middle"'
             parts.append(text(round(x + room_width / 2, 1), y + 16, room, 12, middle))
@@ -99,9 +97,6 @@ def draw() -> str:
         y1, y2 = top + step * line_of[first], top + step * line_of[last] + 23
         parts.append(f'<path d="M88 {y1}V{y2}" stroke="{INK}" stroke-width="2"/>')
         parts.append(text(80, (y1 + y2) / 2 + 4, name, 12, 'text-anchor="end"'))
-    parts.append(
-        text(450, top + step + 16, "the laboratory: dm2l experiment loads it when called", 12)
-    )
     size = f'viewBox="0 0 1010 {height}" width="1010"'
     background = f'<rect width="1010" height="{height}" fill="#ffffff"/>'
     return "\n".join(

@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 from dm2l import ConstantLabelWarning
 from dm2l.datasets import load_dataset
 from dm2l.metrics import average_precision, coverage, instance_auc, label_auc, ranking_loss
-from dm2l_lab import _published
 
 Figures = dict[str, Any]
 
 METHODS = ("LEML", "ML-LRC", "GLOCAL", "LSML", "DM2L-l", "DM2L-nl")
 RATES = (1.0, 0.7, 0.3)
+PUBLISHED = Path(__file__).parents[2] / "results" / "published.csv"
 METRICS: dict[str, Callable[..., Any]] = {
     "Rkl": ranking_loss,
     "Auc": instance_auc,
@@ -90,11 +90,9 @@ def label_frequencies(Y: Any, n_rows: int) -> Any:
 def published_figures(path: Path | None = None) -> dict[tuple[str, float, str, str], float]:
     """The paper's Tables 2 to 4: (data set, rho, metric, method) to value.
 
-    Those that come with the library, or a CSV file with these columns and `value`.
+    Those of results/published.csv, or of another CSV file with these columns and `value`.
     """
-    if path is None:
-        return dict(_published.published_figures())
-    with path.open(newline="") as file:
+    with (path or PUBLISHED).open(newline="") as file:
         rows = [row | {"rho": row.get("rho") or row["rate"]} for row in csv.DictReader(file)]
     names = ("dataset", "rho", "metric", "method")
     return {

@@ -49,8 +49,8 @@ from dm2l.completion._label_errors import suspects
 from dm2l.completion._later import Later
 from dm2l.completion._rows import TrainingRows, row_order
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._labels import Labels
-from dm2l.labels._parsing import observed_classes, parse_labels
+from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._parsing import observed_classes
 from dm2l.pu import ClassPrior
 from dm2l.pu._prior import class_prior_of
 from dm2l.pu._reading import read_ticks
@@ -113,6 +113,16 @@ class LearnableMask(NamedTuple):
             return X
         kept = np.flatnonzero(self.keep)
         return take_block(X, kept, kept) if pairwise else take_rows(X, kept)
+
+
+class Imputation(NamedTuple):
+    """Scores, probabilities and decisions of all entries, and the missing ones that are filled."""
+
+    scores: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    positive: NDArray[np.bool_]
+    chosen: NDArray[np.bool_]
+    expected_wrong: float
 
 
 def weighed(entries: EntryWeights | None) -> tuple[EntryWeights, ...]:
@@ -199,11 +209,15 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         raise NotImplementedError
 
+    def _label_answers(self, X: Any) -> tuple[Any, NDArray[Any]]:
+        """Scores and uncalibrated probabilities of the learnable labels, in one pass over ``X``."""
+        scores, curves = self._score_labels(X), self._curves
+        numbers = to_numpy(scores)
+        return scores, plain_probability(numbers) if curves is None else curves.predict(numbers)
+
     def _label_probabilities(self, X: Any) -> NDArray[Any]:
         """Probabilities, not calibrated, of the labels that ``_score_labels`` scores."""
-        scores = to_numpy(self._score_labels(X))
-        curves = self._curves
-        return plain_probability(scores) if curves is None else curves.predict(scores)
+        return self._label_answers(X)[1]
 
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
@@ -301,17 +315,17 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        labels, entries = self._weigh(labels, sample_weight, label_weight)
+        labels = self._weigh(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
-            learn(X, labels.signs, *weighed(entries))
+            learn(X, labels.signs, *weighed(labels.entries))
             if self._unlabelled and not self._learnable.any():
                 nothing = ClassPrior(*np.zeros((3, 0)))
                 self.__dict__ |= nothing.attributes(self._learnable, self._constant)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
-            self._fit_decisions(X, labels.signs, *weighed(entries))
+            self._fit_decisions(X, labels.signs, *weighed(labels.entries))
         return self
 
     @property
@@ -319,7 +333,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         """Whether what is not ticked may be positive."""
         return self._learns_ticks and self.missing_as == "unlabelled"
 
-    def _weigh(self, labels: Labels, *weights: Any) -> tuple[Labels, EntryWeights | None]:
+    def _weigh(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
         """Labels that count; unlabelled ones as negatives, with what was said as targets."""
         if not self._unlabelled:
             return labels.apply_weights(*weights)
@@ -330,7 +344,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         if self.class_prior is not None:
             class_prior_of(self.class_prior, labels.signs)  # of all rows; of some it may be less
         T, entries = read_ticks(labels.signs)
-        return replace(labels, signs=T), entries
+        return replace(labels, signs=T, entries=entries)
 
     def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         """Fit the labels of which both classes were observed; the others are constant."""
@@ -353,7 +367,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
     def _selection(self) -> LearnableMask:
         return LearnableMask(self._learnable, self._constant, self._keep)
 
-    def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, Labels]:
+    def _read(self, X: Any, Y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
         if Y is None:
             parse_labels(Y)
         if self.missing_as == "unlabelled" and not self._learns_ticks:
@@ -371,9 +385,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
-    def _set_label_attributes(self, labels: Labels) -> None:
+    def _set_label_attributes(self, labels: LabelMatrix) -> None:
         # A fitted model carries the form of its training labels, not the labels.
-        self._labels = replace(labels, signs=labels.signs[:0].copy())
+        self._labels = labels.without_rows()
         self.classes_: Any = labels.classes
         names: Any = labels.names
         if labels.classes is None:
@@ -646,6 +660,21 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         constant = plain_probability(self._constant)
         return to_numpy(every_label(X, self._label_probabilities, self._learnable, constant))
 
+    def _answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores and probabilities of all labels by features alone, in one pass over ``X``."""
+        if self._calibrator is not None or self._unlabelled:
+            scores = to_numpy(self._all_scores(X))
+            curves = self._calibrator
+            return scores, plain_probability(scores) if curves is None else curves.predict(scores)
+        p = np.tile(plain_probability(self._constant), (_num_samples(X), 1))
+
+        def learnt(X: Any) -> Any:
+            scores, p[:, self._learnable] = self._label_answers(X)
+            check_finite(p, "Scores")
+            return scores
+
+        return to_numpy(every_label(X, learnt, self._learnable, self._constant)), p
+
     def complete(
         self,
         X: Any,
@@ -708,23 +737,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         given = self._parse_like(X, Y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
-        holes = given.signs == 0
-        chosen, expected = holes, np.nan
-        if coupling is None or (self._learnable.sum() < 2 and max_error_rate is None):
-            answers = to_numpy(getattr(self, method)(X))
-            positive = answers == 1
-            if self._unlabelled and method == "predict_proba":
-                answers = unticked(answers, self._tick_rate)
-            elif self._unlabelled and method == "predict" and self.threshold is None:
-                positive = unticked(to_numpy(self.predict_proba(X)), self._tick_rate) > 0.5
-        else:
-            mean, p, positive = self._believe(coupling, self._check_X(X), given.signs)
-            answers = p if method == "predict_proba" else mean
-            if max_error_rate is not None:
-                confidence = np.where(positive, p, 1 - p)
-                chosen, expected = coupling.promise.choose(
-                    confidence, positive, holes & self._learnable, max_error_rate
-                )
+        found = self._impute(self._check_X(X), given.signs, max_error_rate)
+        holes, chosen, positive = given.signs == 0, found.chosen, found.positive
+        answers = found.probabilities if method == "predict_proba" else found.scores
         # Observed entries on the scale of what fills the holes: -1/+1 for scores, 0/1 else.
         observed = given.signs if method == "decision_function" else given.signs > 0
         if method == "predict":
@@ -740,8 +755,26 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
             return framed
         n_yes, n_filled = int((chosen & positive).sum()), int(chosen.sum())
         return framed, CompletionSummary(
-            n_yes, n_filled - n_yes, int(holes.sum()) - n_filled, expected
+            n_yes, n_filled - n_yes, int(holes.sum()) - n_filled, found.expected_wrong
         )
+
+    def _impute(self, X: Any, T: Signs, max_error_rate: Any = None) -> Imputation:
+        """Scores, probabilities and decisions given the known labels ``T``, in one pass over X."""
+        coupling, missing = self._coupling, T == 0
+        if coupling is None or (self._learnable.sum() < 2 and max_error_rate is None):
+            scores, p = self._answers(X)
+            positive = np.asarray(self._decide(scores) == 1)
+            if self._unlabelled:
+                p = unticked(p, self._tick_rate)
+                positive = p > 0.5 if self.threshold is None else positive
+            return Imputation(scores, p, positive, missing, np.nan)
+        mean, p, positive = self._believe(coupling, X, T)
+        if max_error_rate is None:
+            return Imputation(mean, p, positive, missing, np.nan)
+        chosen, expected = coupling.promise.choose(
+            np.where(positive, p, 1 - p), positive, missing & self._learnable, max_error_rate
+        )
+        return Imputation(mean, p, positive, chosen, expected)
 
     def _frame_like(self, filled: NDArray[Any], Y: Any) -> Any:
         """A data frame if ``Y`` is one, else an array where it lives."""
@@ -755,8 +788,9 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         self, coupling: Coupling, X: Any, T: Signs
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Conditional scores, probabilities and decisions of all entries."""
-        scores = to_numpy(self._all_scores(X))
         learnt = self._learnable
+        bare = ~(T[:, learnt] != 0).any(axis=1)
+        scores, own = self._answers(X) if bare.any() else (to_numpy(self._all_scores(X)), None)
         if coupling.rows is not None:
             scores = coupling.rows.honest(X, T, scores)
         mean, p = coupling.believe(np.where(learnt, T, 0), scores)
@@ -767,10 +801,8 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         positive = coupling.decide(mean, p)
         # Where no label of the row has a say, what features say is said already. Known entries,
         # which coupled probabilities are fitted to, seldom stand in such rows.
-        bare = ~(T[:, learnt] != 0).any(axis=1)
-        if bare.any():
-            own = self._probabilities(take_rows(X, np.flatnonzero(bare)))
-            p[bare] = np.where(learnt, own, p[bare])
+        if own is not None:
+            p[bare] = np.where(learnt, own[bare], p[bare])
         apart = ~learnt | bare[:, None]
         predicted = self._decide(scores) == 1
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
@@ -862,7 +894,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
         no = np.zeros(len(p), dtype=bool)
         return LabelErrors(row[order], label[order], no, p[order], false_alarms)
 
-    def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> Labels:
+    def _parse_like(self, X: Any, Y: Any, label_mask: Any) -> LabelMatrix:
         """Labels of new rows, which may be all missing but must have the model's columns."""
         shape = np.shape(Y) if not hasattr(Y, "shape") else Y.shape
         if len(shape) != 2 or shape[1] != len(self.label_names_):

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
 from dm2l.labels._form import LabelForm
-from dm2l.labels._labels import Labels
+from dm2l.labels._matrix import LabelMatrix
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks, SufficientStatistics
@@ -145,6 +145,13 @@ class DM2LClassifier(MissingLabelClassifier):
         :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Start from the previous solution if it has the right shape.
+    strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
+        Where the rows are during a fit: all in memory; nowhere, after one pass that gathers
+        sufficient statistics; or in the source, which every evaluation reads twice. "auto" takes
+        the cheapest that fits into memory. The result is the same, up to the rounding of products
+        in another order.
+    max_memory : float, default=None
+        Bytes that ``strategy="auto"`` may use; None: half of the free memory.
     random_state : int, RandomState or None, default=None
         For ``approximation``; the exact methods draw nothing.
     verbose : int, default=0
@@ -240,6 +247,8 @@ class DM2LClassifier(MissingLabelClassifier):
     missing_as: str | None = None
     class_prior: Any = None
     warm_start: bool = False
+    strategy: str = "auto"
+    max_memory: float | None = None
     random_state: Any = None
     verbose: int = 0
 
@@ -297,6 +306,9 @@ class DM2LClassifier(MissingLabelClassifier):
         super()._check_parameters()
         if self.coupling == "joint" and self.solver == "published":
             raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
+        check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
+        if self.max_memory is not None:
+            self._check_numbers("max_memory", positive=True)
         SolverConfig.of(self).check()
 
     _follows_input = True
@@ -313,8 +325,6 @@ class DM2LClassifier(MissingLabelClassifier):
         *,
         sample_weight: Any = None,
         label_weight: Any = None,
-        strategy: str = "auto",
-        memory: float | None = None,
     ) -> Self:
         """Fit to labels with holes.
 
@@ -333,47 +343,32 @@ class DM2LClassifier(MissingLabelClassifier):
             :doc:`/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
-        strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
-            Where rows are during the fit: all in memory; nowhere, after one pass that gathers
-            sufficient statistics; or in the source, which every evaluation goes through twice.
-            "auto" goes by the cost model. The result is the same, up
-            to the rounding of products in another order.
-        memory : float, default=None
-            Bytes that "auto" may count on; None: half of what is free.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        check_choice("strategy", strategy, "auto", "memory", "statistics", "passes")
         if not _is_source(X):
-            learn = partial(self._learn_by, strategy, memory)
-            return self._fit(X, y, label_mask, learn, sample_weight, label_weight)
+            return self._fit(X, y, label_mask, self._learn_by, sample_weight, label_weight)
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
         if self._unlabelled:
             raise ValueError("missing_as='unlabelled' needs X and Y as arrays, not row blocks.")
-        return self._fit_source(X, strategy, memory)
+        return self._fit_source(X)
 
     def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         self._keep_fit(SolverConfig.of(self).fit(X, T, self._last(), entries), stacklevel=6)
 
-    def _learn_by(
-        self,
-        strategy: str,
-        memory: float | None,
-        X: Any,
-        T: Signs,
-        entries: EntryWeights | None = None,
-    ) -> None:
+    def _learn_by(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         """Fit to rows that are in memory, or as if they were not."""
         self.__dict__.pop("_gathered", None)
+        strategy = self.strategy
         if self._unlabelled and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {SolverConfig.of(self).needs_rows}.")
         if strategy == "auto":
-            strategy = self._way_at_hand(X, T.shape[1], memory) if entries is None else "memory"
+            strategy = self._way_at_hand(X, T.shape[1]) if entries is None else "memory"
         if strategy == "memory":
             self._learn(X, T, *weighed(entries))
             return
@@ -383,16 +378,16 @@ class DM2LClassifier(MissingLabelClassifier):
         rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
         self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last(), rows), stacklevel=5)
 
-    def _way_at_hand(self, X: Any, n_labels: int, memory: float | None) -> str:
+    def _way_at_hand(self, X: Any, n_labels: int) -> str:
         """Statistics for dense float64 rows, of which there are very many; else memory."""
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
         from dm2l.outofcore._strategy import choose
 
-        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=memory)
+        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=self.max_memory)
 
-    def _fit_source(self, source: RowBlocks, strategy: str, memory: float | None) -> Self:
+    def _fit_source(self, source: RowBlocks) -> Self:
         from dm2l.outofcore._source_fit import collect, fit_source, way_for
 
         source.check_marks(self.missing_label, self.missing_as)
@@ -402,7 +397,7 @@ class DM2LClassifier(MissingLabelClassifier):
             self.feature_names_in_ = source.feature_names
         self.__dict__.pop("_gathered", None)
         fitting = self._by_blocks(source.labels)
-        strategy = way_for(fitting, source, strategy, memory, self._needs_rows())
+        strategy = way_for(fitting, source, self.strategy, self.max_memory, self._needs_rows())
         if strategy == "memory":
             X, T, entries = collect(source)
             self._set_label_attributes(source.labels)
@@ -471,7 +466,7 @@ class DM2LClassifier(MissingLabelClassifier):
         came; with ``warm_start`` it begins where the last fit ended and agrees to ``tol`` only.
         Labels that have shown one class so far get a constant score, without a warning. A fit in
         memory keeps no statistics: after it a new stream begins, with the classes and label names
-        of that fit but without its rows (``fit(X, Y, strategy="statistics")`` keeps them).
+        of that fit but without its rows (``strategy="statistics"`` keeps them).
 
         The linear model takes any blocks. With ``approximation`` the features are fixed by the
         first block: waves by its number of columns (and ``gamma="scale"`` by its spread),
@@ -598,7 +593,7 @@ class DM2LClassifier(MissingLabelClassifier):
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
-            known = Labels(signs, "multilabel", None, None, 0, np.dtype(np.int64))
+            known = LabelMatrix.of_signs(signs)
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
@@ -615,7 +610,7 @@ class DM2LClassifier(MissingLabelClassifier):
         if "_gathered" not in vars(self):
             raise AttributeError(
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
-                "by fit(..., strategy='statistics')."
+                "by a fit with strategy='statistics'."
             )
         return SufficientStatistics.from_state(self._gathered).copy()
 
@@ -644,7 +639,7 @@ class DM2LClassifier(MissingLabelClassifier):
             stream = Stream.begun(self._by_blocks(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows
 
-    def _by_blocks(self, labels: Labels) -> SolverConfig:
+    def _by_blocks(self, labels: LabelMatrix) -> SolverConfig:
         """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""
         fitting = SolverConfig.of(self)
         return fitting if labels.kind == "multilabel" else replace(fitting, coupling=None)

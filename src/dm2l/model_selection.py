@@ -30,7 +30,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l import metrics
 from dm2l.labels._entries import Signs
-from dm2l.labels._parsing import signs
+from dm2l.labels._matrix import signs
 
 __all__ = [
     "Interval",

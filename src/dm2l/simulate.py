@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from dm2l.labels._entries import Signs
-from dm2l.labels._parsing import parse_labels
+from dm2l.labels._matrix import parse_labels
 
 __all__ = [
     "read_ticked_list",

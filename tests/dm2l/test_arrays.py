@@ -13,9 +13,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from dm2l import arrays
 from dm2l._solvers.kernels._factor import KernelFactor, kernel_factor
 from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._utils import arrays
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.
 moves = pytest.mark.skipif(
@@ -67,7 +67,7 @@ def test_arrays_of_other_libraries_are_foreign(place):
 )
 def test_what_is_numpy_sparse_or_no_array_is_not_foreign(array):
     assert not arrays.is_non_numpy(array)
-    assert arrays.home(array) == "numpy"
+    assert arrays.device_name(array) == "numpy"
 
 
 def test_a_data_frame_is_not_foreign():
@@ -84,7 +84,7 @@ def test_a_data_frame_is_not_foreign():
     ],
 )
 def test_the_home_of_an_array_names_its_library_and_device(place, expected):
-    assert re.fullmatch(expected, arrays.home(put(np.ones(2), place)))
+    assert re.fullmatch(expected, arrays.device_name(put(np.ones(2), place)))
 
 
 @anywhere
@@ -108,7 +108,7 @@ def test_the_way_to_numpy_and_there_keeps_values_shape_and_dtype(place, dtype, s
     assert type(found) is np.ndarray
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, expected)
-    again = arrays.like(expected, there)
+    again = arrays.asarray_like(expected, there)
     assert_there(again, place)
     np.testing.assert_array_equal(back(again), expected)
     assert again.dtype == there.dtype
@@ -123,14 +123,14 @@ def test_to_numpy_takes_a_tensor_that_records_gradients():
 @anywhere
 def test_like_takes_a_dtype_of_the_library(place):
     example = put(np.zeros(1), place)
-    found = arrays.like(np.arange(3), example, dtype=arrays.namespace(example).float32)
+    found = arrays.asarray_like(np.arange(3), example, dtype=arrays.namespace(example).float32)
     assert_there(found, place)
     assert found.dtype == arrays.namespace(example).float32
     np.testing.assert_array_equal(back(found), [0, 1, 2])
 
 
 def test_like_of_a_sparse_matrix_is_numpy():
-    assert type(arrays.like([1, 2], sp.csr_array(np.eye(2)))) is np.ndarray
+    assert type(arrays.asarray_like([1, 2], sp.csr_array(np.eye(2)))) is np.ndarray
 
 
 # ------------------------------------------------------------------------- rows and columns
@@ -269,7 +269,7 @@ def test_the_inverse_of_a_large_triangular_matrix_comes_by_halves(n):
 @pytest.mark.parametrize("n", [1, 255, 256, 600])
 def test_a_mirrored_triangle_is_both_triangles(n):
     L = np.tril(np.random.default_rng(n).standard_normal((n, n)))
-    found = arrays.mirror(np.asfortranarray(L))
+    found = arrays.symmetrize(np.asfortranarray(L))
     np.testing.assert_array_equal(np.tril(found), L)
     np.testing.assert_array_equal(found, found.T)
 

@@ -657,8 +657,8 @@ def test_a_clone_of_a_fitted_model_fits_wherever_it_is_asked_to(place):
 def test_the_published_models_follow_x(place, kernel, discriminant, monkeypatch):
     # Conjugate gradients without an end magnify rounding: X times 1 + 1e-13 moves scores of the
     # kernel model by 0.5. A few steps tell as much.
-    monkeypatch.setattr("dm2l._solvers._cccp.MOST_EVALUATIONS", 5)
-    monkeypatch.setattr("dm2l._solvers._cccp.RESTART", 4)
+    monkeypatch.setattr("dm2l._solvers.cccp.MOST_EVALUATIONS", 5)
+    monkeypatch.setattr("dm2l._solvers.cccp.RESTART", 4)
     X, Y = tall()
     options = {"sigma": 2.0, "discriminant": discriminant, "lambda_d": 1e-5, "max_iter": 3}
     expected = DM2LClassifier.published(kernel, **options).fit(X, Y)

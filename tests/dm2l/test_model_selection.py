@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels._parsing import signs
+from dm2l.labels._matrix import signs
 from dm2l.model_selection import (
     MultilabelKFold,
     MultilabelShuffleSplit,

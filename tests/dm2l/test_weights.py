@@ -347,8 +347,8 @@ def test_weights_of_row_blocks_are_those_of_a_fit_in_memory(strategy):
     weights = np.random.default_rng(7).choice([0.0, 0.5, 1.0, 3.0], 60)
     expected = DM2LClassifier(tol=1e-10).fit(X, Y, sample_weight=weights)
     blocks = RowBlocks.from_arrays(X, Y, sample_weight=weights, rows=25)
-    by_blocks = DM2LClassifier(tol=1e-10).fit(blocks, strategy=strategy)
-    by_arrays = DM2LClassifier(tol=1e-10).fit(X, Y, sample_weight=weights, strategy=strategy)
+    by_blocks = DM2LClassifier(tol=1e-10, strategy=strategy).fit(blocks)
+    by_arrays = DM2LClassifier(tol=1e-10, strategy=strategy).fit(X, Y, sample_weight=weights)
     for model in (by_blocks, by_arrays):
         found = model.decision_function(X)
         np.testing.assert_allclose(found, expected.decision_function(X), atol=1e-7)

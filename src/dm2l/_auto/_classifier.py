@@ -371,8 +371,9 @@ class AutoClassifier(MissingLabelClassifier):
     def _score_labels(self, X: Any) -> Floats:
         return np.tanh(0.5 * self._log_odds(X))
 
-    def _label_probabilities(self, X: Any) -> Floats:
-        return np.asarray(expit(self._log_odds(X)))
+    def _label_answers(self, X: Any) -> tuple[Floats, Floats]:
+        eta = self._log_odds(X)
+        return np.tanh(0.5 * eta), np.asarray(expit(eta))
 
     def _log_odds(self, X: Any) -> Floats:
         F = self._features.transform(X)

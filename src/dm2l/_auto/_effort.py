@@ -168,10 +168,7 @@ def to_stderr(line: str) -> None:
 
 def bytes_free(memory: float | None) -> float:
     """Bytes to count on: those given, or three quarters of what is free."""
-    if memory is not None:
-        return float(memory)
-    free = available_memory()
-    return 2.0**31 if free is None else 0.75 * free
+    return 0.75 * available_memory(2**31) if memory is None else float(memory)
 
 
 class LabelByLabel:

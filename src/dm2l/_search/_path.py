@@ -33,6 +33,8 @@ SMOOTHING = 1e-2
 PRECISE = 0.1
 # Disagreement of scores and coefficients that float32 may leave.
 DRIFT = 1e-3
+# Variance of the features of a kernel, in ridges, below which scores of float32 are rounding.
+FLAT = 1e-4
 # Relative rounding of an objective.
 ROUNDING = 1e-12
 # Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
@@ -184,7 +186,8 @@ def _paths(
                 yield from ([one] for one in path)
             continue
         work = _one_by_one if few else _together
-        for single in (fitting.tol >= 1e-5, False):
+        varied = prepared.features.spread() > FLAT * problem.alpha
+        for single in (fitting.tol >= 1e-5 and varied, False):
             try:
                 factor = prepared.preconditioner(problem, single=single)
             except np.linalg.LinAlgError:

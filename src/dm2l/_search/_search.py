@@ -213,9 +213,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
             for name in vars(before).keys() - self.get_params(deep=False).keys():
                 self.__dict__.pop(name, None)
         checked, labels = self._read(X, y, label_mask)
-        labels, entries = self._weigh(labels, sample_weight, label_weight)
+        labels = self._weigh(labels, sample_weight, label_weight)
         with checked_numbers(checked):
-            folds = self._search(checked, labels.signs, entries)
+            folds = self._search(checked, labels.signs, labels.entries)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))

@@ -43,24 +43,6 @@ def solve_cccp(
 
     The exact objective never rises: a round that does not lower it is discarded and ends the
     procedure.
-
-    Parameters
-    ----------
-    problem, preconditioner
-        As of :func:`solve_lbfgs`.
-    W : array of shape (d, c)
-        Start; the paper's is the identity.
-    tol : float
-        Stop when a round lowers the objective by less than this share.
-    max_iter : int
-        Most rounds.
-    report : callable, default=None
-        Called with the round and the exact objective.
-
-    Returns
-    -------
-    Solution
-        Weights and the exact objective after every round.
     """
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
@@ -99,27 +81,7 @@ def solve_cccp(
 def solve_published(
     problem: Problem, W: Any, *, steepest: bool, max_iter: int, report: Report | None = None
 ) -> Solution:
-    """Run Algorithm 1 with the published inner solver and iteration limits.
-
-    Parameters
-    ----------
-    problem : Problem
-        Objective without ridge and intercept, global term over all rows.
-    W : array of shape (d, c)
-        Start, the identity.
-    steepest : bool
-        One steepest-descent line search a round (linear model) or conjugate gradients (kernel).
-    max_iter : int
-        Rounds: 24 and 9.
-    report : callable, default=None
-        Called with the round and the exact objective.
-
-    Returns
-    -------
-    Solution
-        Weights and the exact objective after every round; ``converged`` is True, for the limit
-        is the method here.
-    """
+    """Run Algorithm 1 with the published inner solver and iteration limits."""
     # The descent is scipy's, on the host; scores and norms are computed where the features are.
     shape, example = W.shape, problem.features.example
     w = np.asarray(to_numpy(W), dtype=np.float64).ravel()

@@ -41,20 +41,7 @@ FEW_IN_GRAM = 0.04
 
 
 class Features:
-    """``Phi`` with, if asked for, an implicit last column of ones.
-
-    Parameters
-    ----------
-    Phi : array or sparse matrix of shape (n, d)
-        Features; a sparse matrix is never made dense.
-    intercept : bool
-        Whether there is a column of ones; its coefficients are not penalised.
-    square : callable, default=None
-        Gives ``Phi'Phi`` where there is a cheaper way than the product.
-    workers : int, default=1
-        Threads that share the rows of a dense numpy ``Phi`` in products. Those of BLAS wait for
-        each other in between and lose all their gain, and much more, where a core is busy.
-    """
+    """``Phi`` with, if asked for, an implicit last column of ones."""
 
     def __init__(
         self,

@@ -45,15 +45,7 @@ _LOOKED_AT = 500
 
 
 class KernelOperator(Features):
-    """Scores as their own coordinates: weights are ``F`` over ``A`` over, if it is there, ``b``.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Kernel matrix, positive semi-definite.
-    intercept : bool
-        Whether the scores have one.
-    """
+    """Scores as their own coordinates: weights are ``F`` over ``A`` over, if it is there, ``b``."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)
@@ -131,18 +123,7 @@ class KernelProblem(Problem):
 
 
 class KernelPreconditioner(Preconditioner):
-    """``M = rho K + alpha I = R R'``, which turns gradients into steps.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        With a positive ridge.
-    keep : bool, default=False
-        Whether the kernel matrix is needed afterwards; a numpy array is overwritten otherwise.
-    single : bool, default=False
-        Whether the factor is in float32, which makes ``F`` and ``A`` of a step disagree: see
-        :meth:`KernelOperator.drift`. Needs ``keep``.
-    """
+    """``M = rho K + alpha I = R R'``, which turns gradients into steps."""
 
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
@@ -184,6 +165,11 @@ class KernelPreconditioner(Preconditioner):
         b = xp.sum(A, axis=0, keepdims=True) / (self.rho * xp.sum(self._ones))
         A = A - self.rho * self._ones * b
         return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
+
+    def rounding(self, gradient: Any) -> Any:
+        """Rounding error of slopes, by label: ``F`` is a difference of ``gradient`` and ``A``."""
+        xp = array_namespace(gradient)
+        return float(np.finfo(np.float64).eps) / self.rho * xp.sum(gradient**2, axis=0)
 
     def again(self, problem: SmoothProblem) -> Preconditioner:
         """That of the same problem after other entries have become known; the last one."""

@@ -67,35 +67,6 @@ def solve_lbfgs(
 
     Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
     it has learnt when the variables change, and lives on the host.
-
-    Parameters
-    ----------
-    problem : SmoothProblem
-        What to minimise.
-    preconditioner : Preconditioner
-        The change of variables.
-    V : array of shape (d, c)
-        Start.
-    tol : float
-        Distance of the objective from its minimum, relative and estimated, that counts as none.
-    max_iter : int
-        Most iterations.
-    linear : array, default=None
-        Linearises the concave part: the convex surrogate of Algorithm 1. From
-        ``problem.linearise``.
-    smoothing : float, default=1.5e-2
-        Where the smoothing starts; a start near the solution wants it small.
-    finest : float, default=1e-5
-        Where it ends at the latest.
-    report : callable, default=None
-        Called with the iteration and the exact objective.
-    known : Known, default=None
-        What is known at the start; of use where it was seen at the smoothing that is the first.
-
-    Returns
-    -------
-    Solution
-        Weights ``W`` and history.
     """
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
@@ -210,9 +181,9 @@ class _Descent:
             direction = -self._precondition(point.gradient)
             slope = self._inner(point.gradient, direction)
         if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
-            self._model, direction = None, -point.gradient
+            self._model, direction = None, -self._preconditioner.step(point.gradient)
             slope = self._inner(point.gradient, direction)
-        return direction, slope
+        return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
         """A step whose end is seen at another smoothing; none where the exact objective rises."""

@@ -53,13 +53,6 @@ class Groups:
 
     Groups of similar size are gathered as stacks, the smaller ones filled up with a zero row, so
     that one batched product and one batched ``eigh`` serve many of them.
-
-    Parameters
-    ----------
-    T : ndarray of shape (n, c), int8
-        Signs of the observed labels.
-    padding : float, default=1.1
-        Most that the largest group of a stack may exceed the smallest by, small groups apart.
     """
 
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
@@ -157,25 +150,6 @@ def _cost(rows: int, columns: int) -> float:
 class Objective:
     """Value and gradient of ``J`` in the scores ``F``.
 
-    Parameters
-    ----------
-    T : ndarray of shape (n, c), int8
-        Signs of the observed labels, 0 where missing.
-    lambda_d : float
-        Weight of the nuclear norms.
-    local : bool, default=True
-        Whether the norms are there at all; False leaves the loss.
-    discriminant : bool, default=True
-        Whether the global norm is subtracted; False is the paper's DM2L-Lo.
-    global_rows : {"covered", "all"}, default="covered"
-        Rows of the global term; "all" is the paper's objective.
-    like : array, default=None
-        Scores live where this array lives and have its dtype; None: in numpy, float64.
-    workers : int, default=1
-        Threads for the nuclear norms of numpy arrays.
-    entries : Entries, default=None
-        Real targets and weights; None: the signs, each with weight one.
-
     Attributes
     ----------
     observed : array of shape (n, c)
@@ -184,14 +158,6 @@ class Objective:
         Targets times ``observed``.
     rows : ndarray of shape (n,) or None
         What the rows weigh; None: one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.objective import Objective
-    >>> T = np.array([[1, -1], [1, 0], [-1, 1]], dtype=np.int8)
-    >>> round(Objective(T, lambda_d=0.5).exact(T.astype(float)), 6)
-    0.426174
     """
 
     def __init__(
@@ -363,25 +329,7 @@ class Objective:
     def evaluate(
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> ObjectiveValue:
-        """Smoothed and exact ``J`` and the gradient of the smoothed one.
-
-        Parameters
-        ----------
-        F : array of shape (n, c)
-            Scores.
-        norm : callable
-            How a nuclear norm is evaluated, e.g. ``partial(smooth_nuclear_norm, mu=1e-3)``.
-        linear : array of shape (n, c), default=None
-            A subgradient ``D`` of the global norm. If given, the concave part is replaced by
-            ``-lambda_d <D, F>``: the convex surrogate of Algorithm 1.
-        curvature : bool, default=False
-            Whether to ask ``norm`` for the curvature of the groups as well.
-
-        Returns
-        -------
-        ObjectiveValue
-            ``value``, ``exact``, ``gradient``, ``curvature``.
-        """
+        """Smoothed and exact ``J`` and the gradient of the smoothed one."""
         if self.lambda_d and linear is None and isinstance(norm, SmoothNorm) and is_on_cuda(F):
             return self._replay(F, norm.mu, curvature)
         value, gradient = self.loss(F)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear._value import Norm
@@ -113,15 +114,6 @@ class Problem:
 
     All rows are at hand, as one block; :class:`GramProblem` is the same problem where
     they are not.
-
-    Parameters
-    ----------
-    features : Features
-        Gives the scores.
-    objective : Objective
-        Loss and nuclear norms of the scores.
-    alpha : float
-        Ridge on everything but the intercept.
     """
 
     def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
@@ -278,6 +270,10 @@ class Preconditioner:
     def step(self, gradient: Any) -> Any:
         """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
         return gradient
+
+    def rounding(self, gradient: Any) -> Any:
+        """Rounding error of the slopes of ``step(gradient)``, by label."""
+        return array_namespace(gradient).zeros_like(gradient[0, :])
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
         """Of loss and ridge in ``V``, times ``V``."""

@@ -30,22 +30,6 @@ def conjugate_gradients(
     Minimises ``1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``, each label with its own step. With
     every entry observed the start is already the solution; with holes a handful of steps, each
     two products with ``Phi``, does for a start what a factorisation per label would.
-
-    Parameters
-    ----------
-    problem, preconditioner
-        As of :func:`solve_lbfgs`; the nuclear norms are left out.
-    tol : float, default=1e-3
-        Stop when the gradient of every label has shrunk by this factor.
-    max_iter : int, default=10
-        Most steps taken.
-    start : array of shape (d, c), default=None
-        ``V`` to begin with; None: the solution if every entry were observed.
-
-    Returns
-    -------
-    array of shape (d, c)
-        ``V = R'W``.
     """
     xp = problem.xp
 
@@ -63,18 +47,23 @@ def conjugate_gradients(
     residual = right - hessian(V)
     direction = preconditioner.step(residual)
     size = inner(residual, direction)
-    goal = tol**2 * inner(right, first)
+    floor = preconditioner.rounding(right)
+    goal = xp.maximum(tol**2 * inner(right, first), floor)
+    zero = xp.zeros_like(size)
     tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
         image = hessian(direction)
-        step = size / xp.maximum(inner(image, direction), tiny)
+        bend = inner(image, direction)
+        # Labels that are done wait for the others: rounding errors lead nowhere.
+        step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
         turned = preconditioner.step(residual)
         fresh = inner(residual, turned)
-        direction = turned + (fresh / xp.maximum(size, tiny)) * direction
+        share = xp.where(size > floor, fresh / xp.maximum(size, tiny), zero)
+        direction = turned + share * direction
         size = fresh
     return V
 
@@ -88,31 +77,7 @@ def masked_ridge(
     entries: EntryWeights | None = None,
     method: str = "auto",
 ) -> NDArray[np.float64]:
-    """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``.
-
-    Parameters
-    ----------
-    features : Features
-        ``Phi`` with or without intercept.
-    T : ndarray of shape (n, c)
-        Signs, 0 where missing; or any targets, with ``observed``.
-    alpha : float
-        Ridge; a rank-deficient problem with ``alpha = 0`` gets its least-norm solution.
-    observed : ndarray of bool of shape (n, c), default=None
-        Entries that count; what else stands in ``T`` must be 0. None: where ``T`` is not 0.
-        With it the method is "direct".
-    entries : Entries, default=None
-        Real targets and weights for signs ``T``.
-    method : {"auto", "direct", "cg"}, default="auto"
-        One factorisation per distinct pattern of observed rows, or conjugate gradients on all
-        labels at once; "auto" takes the one with fewer operations, and "direct" for
-        ``alpha = 0`` and where conjugate gradients do not converge.
-
-    Returns
-    -------
-    ndarray of shape (size, c)
-        Weights, the last row being the intercept if there is one.
-    """
+    """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``."""
     T = np.asarray(T)
     if observed is None:
         observed = T != 0

@@ -62,16 +62,7 @@ def is_on_cuda(array: Any) -> bool:
 
 
 class CudaGraph:
-    """A function of CUDA tensors and numbers as a graph, whose kernels are started at one go.
-
-    Parameters
-    ----------
-    function : callable
-        Gets tensors only, numbers as such of no dimension, and returns some. It must not look at
-        numbers on the device, and it is called twice.
-    *inputs : tensor or float
-        Of the shapes that all others will have.
-    """
+    """A function of CUDA tensors and numbers as a graph, whose kernels are started at one go."""
 
     def __init__(self, function: Callable[..., tuple[Any, ...]], *inputs: Any) -> None:
         import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import lzma
 import os
 import stat
@@ -20,11 +21,11 @@ from secrets import token_hex
 __all__ = [
     "FAULTS",
     "DataFileError",
+    "atomic_write",
     "check_regular",
-    "damaged",
+    "damaged_file_error",
     "printable",
-    "reading",
-    "whole_file",
+    "translate_errors",
 ]
 
 
@@ -42,32 +43,34 @@ class DataFileError(ValueError):
         What is wrong, as a sentence or a part of one; a full stop is added where there is none.
     place : str, default=""
         Where in the file, such as ``"line 3"``.
-    way_out : str, default=""
+    hint : str, default=""
         What can be done about it, in sentences.
 
     Examples
     --------
     >>> from dm2l._utils.files import DataFileError
-    >>> print(DataFileError("a.csv", "a quote is not closed", place="line 3", way_out="Close it."))
+    >>> print(DataFileError("a.csv", "a quote is not closed", place="line 3", hint="Close it."))
     a.csv, line 3: a quote is not closed. Close it.
     """
 
     def __init__(
-        self, file: str | os.PathLike[str], reason: str, *, place: str = "", way_out: str = ""
+        self, file: str | os.PathLike[str], reason: str, *, place: str = "", hint: str = ""
     ) -> None:
-        self.file, self.reason, self.place, self.way_out = str(file), reason, place, way_out
+        self.file, self.reason, self.place, self.hint = str(file), reason, place, hint
         text = f"{file}, {place}: {reason}" if place else f"{file}: {reason}"
         text = text if text.endswith((".", "?", "!")) else f"{text}."
-        super().__init__(printable(f"{text} {way_out}".rstrip()))
+        super().__init__(printable(f"{text} {hint}".rstrip()))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Of an exception only what it was raised with crosses to another process.
-        return partial(type(self), place=self.place, way_out=self.way_out), (self.file, self.reason)
+        return partial(type(self), place=self.place, hint=self.hint), (self.file, self.reason)
 
 
 def printable(text: str) -> str:
-    """The text on one line, with blanks for control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """The text on one line: control characters, line ends and the like are spelt as in JSON."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 # What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
@@ -96,7 +99,9 @@ _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str], what: str, *also: type[Exception]) -> Iterator[None]:
+def translate_errors(
+    path: str | os.PathLike[str], what: str, *also: type[Exception]
+) -> Iterator[None]:
     """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
 
     ``what`` says what the file should be, such as "a MATLAB file"; ``also`` are further exceptions
@@ -112,19 +117,19 @@ def reading(path: str | os.PathLike[str], what: str, *also: type[Exception]) -> 
     except OSError as error:
         if error.errno is not None and error.errno not in _LOST:
             raise
-        raise damaged(path, what, error) from error
+        raise damaged_file_error(path, what, error) from error
     except (*FAULTS, *also) as error:
-        raise damaged(path, what, error) from error
+        raise damaged_file_error(path, what, error) from error
 
 
-def damaged(path: str | os.PathLike[str], what: str, error: Exception) -> DataFileError:
+def damaged_file_error(path: str | os.PathLike[str], what: str, error: Exception) -> DataFileError:
     """The error for a file in which a library has met with an ``error`` of its own."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
         return DataFileError(
             path,
             f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}",
-            way_out="Name its encoding, for example --encoding latin-1 (encoding= in Python).",
+            hint="Name its encoding, for example --encoding latin-1 (encoding= in Python).",
         )
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
@@ -143,7 +148,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A path in the same folder to write to; renamed to ``path`` when all went well.
 
     A file that is there is replaced at once, or stays as it was; a symbolic link stays one. The

@@ -1,4 +1,4 @@
-"""Memory: how much is free, and refusing what would not fit before it is made."""
+"""Free memory, and refusing what would not fit before it is made."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 
 from dm2l._utils.files import DataFileError
 
-__all__ = ["available_memory", "check_room", "check_width", "room"]
-
-_NAMED = 100  # bytes of a column's name and of a weight for it, at the least
+_BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
 
 
-def available_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say."""
+def available_memory(unknown: float = float("inf")) -> float:
+    """Bytes that can be used without swapping; ``unknown`` where the system does not say."""
+    free = _probe()
+    return unknown if free is None else free
+
+
+def _probe() -> int | None:
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
@@ -26,27 +29,21 @@ def available_memory() -> int | None:
     return None
 
 
-def room() -> float:
-    """Bytes that what is read may take; infinite where the system does not say."""
-    free = available_memory()
-    return float("inf") if free is None else free
-
-
-def check_room(path: str | os.PathLike[str], size: float, what: str, way_out: str = "") -> None:
+def check_memory(path: str | os.PathLike[str], size: float, what: str, hint: str = "") -> None:
     """Refuse a file of which more bytes would be made than are free."""
-    free = room()
+    free = available_memory()
     if size > free:
         raise DataFileError(
             path,
             f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free",
-            way_out=way_out,
+            hint=hint,
         )
 
 
 def check_width(path: str | os.PathLike[str], columns: int) -> None:
     """Refuse a sparse matrix of more columns than names and weights can be had for."""
     if columns > 2**16:  # to ask the system takes longer than to read a small file
-        check_room(path, _NAMED * columns, f"a table of {columns} features")
+        check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
 
 
 def _amount(size: float) -> str:

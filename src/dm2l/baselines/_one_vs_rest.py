@@ -213,6 +213,9 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def _label_probabilities(self, X: Any) -> NDArray[Any]:
         return self._ask(_probability, X)
 
+    def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._ask(_score, X), self._ask(_probability, X)
+
     def _ask(self, question: Callable[[Any, Any], NDArray[Any]], X: Any) -> NDArray[Any]:
         models = [model for model in self.estimators_ if model is not None]
         answers = [

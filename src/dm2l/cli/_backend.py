@@ -103,7 +103,8 @@ def backend_command(
                 say(json.dumps({"url": url, "token_file": str(file), **progress._asdict()}))
             else:
                 say(f"{progress.decided} of {progress.suggested} holes answered or skipped.")
-                say(f"Backend URL for Label Studio: {url}\nCtrl-C ends.")
+                say(f"Backend URL for Label Studio: {url}")
+                say("Ctrl-C ends.")
 
         with BackendServer(backend, token, host=host, port=port) as server:
             serve_backend(server, announce)

@@ -21,7 +21,6 @@ COMMANDS = {
     "review": "Answer the holes of TABLE that help MODEL most, on a page in the browser.",
     "backend": "Suggest and learn the labels of TABLE in a Label Studio that asks MODEL.",
     "explain": "Say which features carry the labels of MODEL, and which labels move together.",
-    "experiment": "Compare methods on data sets; every run can be stopped and resumed.",
     "demo": "Hide labels of real digit images, learn from the rest, and fill in the holes.",
 }
 # And where it is.
@@ -35,7 +34,7 @@ _MODULES = {
 }
 _PLACES = {
     name: f"dm2l.cli.{module}:{name}_command" for module in _MODULES for name in _MODULES[module]
-} | {"experiment": "dm2l_lab.cli:experiment"}
+}
 
 
 class Commands(click.Group):

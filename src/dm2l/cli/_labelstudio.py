@@ -52,6 +52,7 @@ def exchange(
         done |= {"tasks": n_tasks, "output": str(tasks), "config": labels}
         if not as_json:
             say(f"{n_tasks} tasks: {tasks}. Their labelling configuration:", err=True)
-            say(labels)
+            for line in labels.splitlines():
+                say(line)
     if as_json:
         say(json.dumps(done))

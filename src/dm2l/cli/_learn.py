@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Column
 from rich.table import Table as Grid
 
+from dm2l._utils.files import printable
 from dm2l.cli import _table_options as shared
-from dm2l.cli._table_options import printable, say
+from dm2l.cli._table_options import say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
     Inspection,

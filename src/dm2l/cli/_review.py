@@ -124,7 +124,8 @@ def review_command(
             say(json.dumps({"url": url, **progress._asdict()}))
         else:
             say(f"{progress.decided} of {progress.suggested} holes answered or skipped.")
-            say(f"Review: {url}\nCtrl-C ends.")
+            say(f"Review: {url}")
+            say("Ctrl-C ends.")
         if not no_browser:  # some browsers keep their caller until they are closed
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 

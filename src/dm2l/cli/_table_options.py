@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,10 +15,11 @@ import numpy as np
 from click.core import ParameterSource
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._utils.files import printable
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._csv_file import TEXT, check_encoding, check_separator
 from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import form
+from dm2l.io._unpacking import suffix_of
 from dm2l.io._xlsx_file import EXCEL
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
@@ -285,7 +285,7 @@ def open_table(
 ) -> Table:
     """Read a table whose label columns the caller has named; ``blank`` may say that it is a no."""
     names = list(labels)
-    if not names and form(path) not in MATRIX_FORMATS:
+    if not names and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
@@ -299,7 +299,7 @@ def open_both(
     model_path: Path, path: Path, *, labels: bool = True, **reading: Any
 ) -> tuple[TableModel, Table]:
     """Load a model and read a table for it."""
-    if form(model_path) in _TABLES and form(path) not in _TABLES:
+    if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
         raise click.UsageError(
             f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
             f"{click.get_current_context().info_name} {path.name} {model_path.name}."
@@ -324,20 +324,8 @@ def check_outputs(force: bool, *paths: Path | None) -> None:
 # ------------------------------------------------------------------- lines, problems, progress
 
 
-# Control characters, with which a terminal can be told anything; marks that turn the direction of
-# writing; ends of lines that few programs know; halves of characters.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    """Text that cannot talk to the terminal: control characters are spelt as JSON does."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line."""
+    """Print one line, in which names of the table can do nothing to the terminal."""
     click.echo(printable(text), err=err)
 
 
@@ -368,4 +356,5 @@ def warn(lines: Iterable[str]) -> None:
 
 def echo_json(result: Any) -> None:
     """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
-    say(json.dumps(plain_values(result), indent=1, ensure_ascii=False))
+    for line in json.dumps(plain_values(result), indent=1, ensure_ascii=False).split("\n"):
+        say(line)

@@ -196,6 +196,6 @@ def _absent(name: str, folder: Path | None, card: DataSetCard | None) -> str:
     if card is None:
         return text
     return (
-        f"{text}\nGet {name} from {card.home} and put it there as {name}.npz, {name}.arff with "
+        f"{text} Get {name} from {card.home} and put it there as {name}.npz, {name}.arff with "
         f"{name}.xml, or {name}.mat."
     )

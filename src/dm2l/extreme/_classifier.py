@@ -35,8 +35,7 @@ from dm2l.extreme._problem import (
 )
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._labels import Labels
-from dm2l.labels._parsing import parse_labels, stored_labels
+from dm2l.labels._matrix import LabelMatrix, parse_labels, stored_labels
 from dm2l.labels._sparse import StoredLabels
 from dm2l.metrics import propensities
 from dm2l.metrics._propensities import check_propensities
@@ -236,14 +235,14 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             self._set_solution(Solution(None, 0.0, n_iter=1, converged=True, history=[0.0]))
         return self
 
-    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[Labels, StoredLabels]:
+    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, StoredLabels]:
         """The form of the labels, and the labels, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, StoredLabels.of_signs(form.signs)
         stored = self._read_sparse(Y, label_mask)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
-        return Labels(none, "multilabel", None, None, stored.negative, np.dtype(np.int64)), stored
+        return LabelMatrix.of_signs(none, negative=stored.negative), stored
 
     def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> StoredLabels:
         chosen = {"missing_as": self.missing_as} | options

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError
-from dm2l._utils.memory import check_room, room
+from dm2l._utils.memory import available_memory, check_memory
 from dm2l.io._arff_header import Coding, Header, codings_of, read_header, read_label_names, tokens
 from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
-from dm2l.io._unpacking import FEWER, open_text, unpacked_name
+from dm2l.io._unpacking import MEMORY_HINT, open_text, unpacked_name
 from dm2l.io._words import label_targets
 
 _SPECIAL = frozenset("'\"%")
@@ -108,7 +108,7 @@ def read_arff(
     columns = [c.start + k for c in features for k in range(len(c.names))]
     size = 9 * matrix.shape[0] * (len(slots) + (0 if sparse else len(columns)))
     what = f"a table of {matrix.shape[0]} rows, {len(columns)} features and {len(slots)} labels"
-    check_room(path, size, what, FEWER)
+    check_memory(path, size, what, MEMORY_HINT)
     names = [header.names[j] for j in chosen]
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()
@@ -140,7 +140,7 @@ def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: 
                 path,
                 f"it does not say which attributes are labels: there is no -C in its relation and "
                 f"no {xml.name} beside it",
-                way_out="Pass xml=, or labels= as names or as the number of last attributes.",
+                hint="Pass xml=, or labels= as names or as the number of last attributes.",
             )
     listed = read_label_names(xml)
     declared = set(header.names)
@@ -160,7 +160,9 @@ def _rows(
     # Listed in no sparse row although they are not zero there: first values that count as 1.
     implied = {j: c.omitted for j, c in enumerate(codings) if c is not None and c.omitted[1]}
     sparse = False
-    most = room() / 50  # bytes of a value: here, as an array, and in the part that is a feature
+    most = (
+        available_memory() / 50
+    )  # bytes of a value: here, as an array, and in the part that is a feature
     for number, line in lines:
         text = line.strip()
         if not text or text[0] == "%":
@@ -187,7 +189,7 @@ def _rows(
             raise DataFileError(path, str(error), place=f"line {number}") from None
         if len(values) > most:
             reason = "its values, a column each, do not fit into memory"
-            raise DataFileError(path, reason, place=f"line {number}", way_out=FEWER)
+            raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
         indptr.append(len(values))
     if len(indptr) == 1:
         raise DataFileError(path, "there are no rows after @data")

@@ -11,8 +11,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from dm2l._utils.files import DataFileError, check_regular, reading
-from dm2l.io._words import as_number, truth
+from dm2l._utils.files import DataFileError, check_regular, translate_errors
+from dm2l.io._words import as_number, parse_boolean
 
 _TOKEN = re.compile(
     r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
@@ -147,7 +147,7 @@ def read_label_names(path: str | Path) -> list[str]:
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
     check_regular(path)
-    with reading(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
+    with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
     if not names:
         raise DataFileError(path, 'no labels are named: there is no element <label name="...">')
@@ -198,10 +198,10 @@ def _coding(attribute: Attribute, start: int, is_label: bool, path: Path) -> Cod
         raise DataFileError(
             path,
             f"attribute {name!r} is of type {attribute.kind}, which has no numbers in it",
-            way_out=f"Leave it out with drop=[{name!r}].",
+            hint=f"Leave it out with drop=[{name!r}].",
         )
     if is_label:
-        words = {value: truth(value) for value in values}
+        words = {value: parse_boolean(value) for value in values}
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
             raise DataFileError(

@@ -121,7 +121,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
                 where,
                 f"it lacks {len(missing)} of the {len(labels)} labels of the model: "
                 f"{', '.join(map(repr, missing))}",
-                way_out="Add the columns, blank where nobody looked.",
+                hint="Add the columns, blank where nobody looked.",
             )
     found: dict[int, None] = {}
     # A pattern of labels means none of what an earlier `complete` has said about them.

@@ -1,34 +1,32 @@
-"""Text files of tables: a header, a separator, and rows as long as the header."""
+"""Text tables: a header, a separator, and rows as long as the header; and their cells as text."""
 
 from __future__ import annotations
 
 import codecs
-import csv
+import io
 import os
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, reading
+from dm2l._utils.files import DataFileError, translate_errors
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import form, open_text, open_unpacked
-from dm2l.io._words import HOLES, are_codes
-from dm2l.io.cells import plain, records
-
-__all__ = ["TEXT", "CsvFile", "check_encoding", "check_separator"]
+from dm2l.io._unpacking import open_text, suffix_of
+from dm2l.io._words import MISSING_WORDS, are_codes
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
 
 # pandas compares letter by letter; columns of text are looked at once more.
-_SPELT_HOLES = sorted({form for word in HOLES for form in (word, word.upper(), word.title())})
-_SPELT_HOLES.append("NaN")
+_MISSING_SPELLINGS = sorted(
+    {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}
+)
+_MISSING_SPELLINGS.append("NaN")
 
 _SEPARATORS = ",;\t|"
 _BEGINNING = 2**20  # letters, which show the decimal point
@@ -55,6 +53,64 @@ def check_encoding(encoding: str) -> None:
         ) from error
 
 
+class Record(NamedTuple):
+    """One record as it stands in the file: raw cells, quotes included, and what ends it."""
+
+    cells: list[str]
+    end: str
+
+    @property
+    def blank(self) -> bool:
+        """Whether this is an empty line, which is no row of the table."""
+        return len(self.cells) == 1 and not self.cells[0].strip()
+
+
+def records(text: str, separator: str) -> Iterator[Record]:
+    """Cut a text into records; joining cells and ends again gives the same text.
+
+    A cell that begins with a quote runs to the closing one, whatever stands between; elsewhere
+    quotes are letters. This is how pandas and the csv module read.
+    """
+    mark = re.escape(separator)
+    cell = rf'"[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+|(?!")[^{mark}\r\n]*+'
+    token = re.compile(rf"({cell})({mark}|\r\n|\n|\r|\Z)")
+    line_end = re.compile(r"\r\n|\n|\r|\Z")
+    position = 0
+    cells: list[str] = []
+    while position < len(text) or cells:
+        end = None if cells else line_end.search(text, position)
+        # Without quotes a line is a record, and split takes a tenth of the time.
+        if end is not None and '"' not in (line := text[position : end.start()]):
+            yield Record(line.split(separator), end[0])
+            position = end.end()
+            continue
+        match = token.match(text, position)
+        if match is None:
+            number = 1 + len(re.findall(r"\r\n|\n|\r", text[:position]))
+            raise ValueError(f"a quote that opens in line {number} is never closed")
+        cells.append(match[1])
+        position = match.end()
+        if match[2] != separator:
+            yield Record(cells, match[2])
+            cells = []
+
+
+def unquote(cell: str) -> str:
+    """The value of a cell, without its quotes."""
+    if not cell.startswith('"'):
+        return cell
+    close = re.match(r'"[^"]*+(?:""[^"]*+)*+"', cell)
+    if close is None:
+        return cell
+    return close[0][1:-1].replace('""', '"') + cell[close.end() :]
+
+
+def quote(value: str, separator: str, *, always: bool = False) -> str:
+    """A value as a cell, in quotes where it needs them or ``always``."""
+    needs = value != value.strip() or any(mark in value for mark in (separator, '"', "\r", "\n"))
+    return '"' + value.replace('"', '""') + '"' if needs or always else value
+
+
 class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
@@ -77,61 +133,53 @@ class CsvFile:
         check_encoding(encoding)
         self.path, self.encoding = Path(path), encoding
         self._skip_blanks, self._in_memory = skip_blanks, whole
-        head = self._head()
+        with self._text() as lines:
+            beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
+        head = _head(beginning)
+        if not head:
+            raise DataFileError(self.path, "the file is empty", hint="A header line is needed.")
         if separator is None:
-            usual = "\t" if form(path) in (".tsv", ".tab") else ","
+            usual = "\t" if suffix_of(path) in (".tsv", ".tab") else ","
             # Spreadsheets of countries with a decimal comma write semicolons.
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
-        self.decimal = self._point() if decimal is None else decimal
-        with reading(path, "a table with a header"):
+        self.decimal = _decimal_sign(beginning, separator) if decimal is None else decimal
+        with translate_errors(path, "a table with a header"):
             first = next(records(head, separator))
-        cells = [plain(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
+        cells = [unquote(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
         check_distinct(self.names, str(path))
-        self._whole = False  # whether rows are known to be as long as the header
+        self._checked = False  # whether rows are known to be as long as the header
 
-    def frame(self, text: Mapping[str, Any], **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text`` are left as they stand."""
-        with open_unpacked(self.path, whole=self._in_memory) as file, self._problems():
-            frame = require("pandas", "io").read_csv(file, **self._options(text), **options)
-        # pandas fills up a row that is too short: such a row ends in a hole.
-        if not self._whole and len(frame) and frame.iloc[:, -1].isna().any():
-            with self._counted() as rows:
-                rows.check()
-        self._whole = True
+    def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
+        """The rows as a data frame; columns in ``text`` are left as they stand.
+
+        With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
+        """
+        pandas = require("pandas", "io")
+        with self._rows(zeros=keep_codes) as rows, self._problems():
+            frame = pandas.read_csv(rows, **self._options(text), **options)
+        if keep_codes and rows.zeros:
+            numbers = [name for name in self.names if name not in text and _is_whole(frame[name])]
+            texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
+            codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
+            frame[codes] = texts[codes]
         return frame
-
-    def codes(self, frame: Any, skip: Collection[str]) -> Any:
-        """Columns of :meth:`frame` that became numbers and are codes such as 01067, as text."""
-        edge = rf'["\s{re.escape(self.separator)}]'
-        zeros = re.compile(rf"(?:^|{edge})0\d+(?:{edge}|$)")
-        whole = [name for name in self.names if name not in skip and _whole(frame[name])]
-        with self._text() as lines:
-            # Nearly all files have none, and need not be read again.
-            if not whole or not any(zeros.search(line) for line in lines):
-                return frame[[]]
-        texts = self.frame(dict.fromkeys(whole, str), usecols=whole)
-        return texts[[name for name in whole if are_codes(texts[name].dropna().unique())]]
 
     def frames(self, rows: int, text: Mapping[str, Any], columns: list[str]) -> Iterator[Any]:
         """The same for so many rows at a time."""
-        options = self._options(text) | {"low_memory": True}
-        with open_unpacked(self.path, whole=self._in_memory) as file, self._counted() as counted:
+        pandas = require("pandas", "io")
+        options = self._options(text) | {"low_memory": True, "usecols": columns, "chunksize": rows}
+        with self._rows() as source:
             with self._problems():
-                chunks = require("pandas", "io").read_csv(
-                    file, usecols=columns, chunksize=rows, **options
-                )
+                chunks = pandas.read_csv(source, **options)
             while True:
                 with self._problems():
                     frame = next(chunks, None)
                 if frame is None:
                     break
-                if not self._whole:  # in the first pass
-                    counted.check(len(frame))
                 yield frame
-        self._whole = True
 
     def _options(self, text: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -140,59 +188,57 @@ class CsvFile:
             "index_col": False,
             "sep": self.separator,
             "decimal": self.decimal,
-            "encoding": self.encoding,
             "dtype": dict(text),
             "keep_default_na": False,
-            "na_values": _SPELT_HOLES,
+            "na_values": _MISSING_SPELLINGS,
             "low_memory": False,
             "skipinitialspace": self._skip_blanks,
         }
 
     @contextmanager
     def _problems(self) -> Iterator[None]:
-        pandas = require("pandas", "io")
-        with (
-            reading(self.path, "a table", pandas.errors.ParserWarning),
-            warnings.catch_warnings(),
-        ):
+        with translate_errors(self.path, "a table"), warnings.catch_warnings():
             # Rows longer than the header: pandas would cut them off and only warn.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            warnings.simplefilter("error", require("pandas", "io").errors.ParserWarning)
             yield
 
     @contextmanager
-    def _counted(self) -> Iterator[CsvRows]:
+    def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
+        """The text, and in the first pass a look at every row of it."""
         with self._text() as lines:
-            yield CsvRows(lines, self.path, self.separator, skip_blanks=self._skip_blanks)
+            if self._checked:
+                yield lines
+                return
+            options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
+            yield CheckedLines(lines, self.path, self.separator, len(self.names), **options)
+            self._checked = True
 
-    def _text(self) -> AbstractContextManager[TextIOWrapper]:
+    def _text(self) -> AbstractContextManager[io.TextIOWrapper]:
         return open_text(self.path, self.encoding, "a table", whole=self._in_memory)
 
-    def _head(self) -> str:
-        """The first line with something on it, and those that a quote in it runs over."""
-        with self._text() as lines:
-            head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
-            quotes = head[0].count('"')
-            while quotes % 2 and (line := lines.readline()):
-                head.append(line)
-                quotes += line.count('"')
-        text = "".join(head).removeprefix("\ufeff")
-        if not text:
-            raise DataFileError(self.path, "the file is empty", way_out="A header line is needed.")
-        return text
 
-    def _point(self) -> str:
-        """The sign between the digits of numbers that fill a cell."""
-        if self.separator == ",":
-            return "."
-        edge = rf'["\r\n{re.escape(self.separator)}]'
-        thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # perhaps: they decide nothing
-        number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
-        with self._text() as lines:
-            found = set(number.findall(lines.read(_BEGINNING)))
-        return "," if found == {","} else "."
+def _head(beginning: str) -> str:
+    """The first line with something on it, and those that a quote in it runs over."""
+    lines = io.StringIO(beginning, newline="")
+    head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
+    quotes = head[0].count('"')
+    while quotes % 2 and (line := lines.readline()):
+        head.append(line)
+        quotes += line.count('"')
+    return "".join(head)
 
 
-def _whole(column: Any) -> bool:
+def _decimal_sign(beginning: str, separator: str) -> str:
+    """The sign between the digits of numbers that fill a cell."""
+    if separator == ",":
+        return "."
+    edge = rf'["\r\n{re.escape(separator)}]'
+    thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # perhaps: they decide nothing
+    number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
+    return "," if set(number.findall(beginning)) == {","} else "."
+
+
+def _is_whole(column: Any) -> bool:
     """Whether a column holds whole numbers, and perhaps blanks."""
     if column.dtype.kind == "f":
         values = column.to_numpy()
@@ -200,83 +246,91 @@ def _whole(column: Any) -> bool:
     return column.dtype.kind in "iu"
 
 
-class CsvRows:
-    """The rows of a CSV file, to see that each has as many cells as the header.
+class CheckedLines:
+    """Text for pandas, which fills up short rows; here they are an error.
 
-    What is a row and what a cell is as in pandas: a cell that begins with a quote runs to the
-    closing one, and blank lines are no rows.
+    A cell that begins with a quote runs to the closing one, and blank lines are no rows.
     """
 
     def __init__(
         self,
-        lines: Iterable[str],
-        where: str | os.PathLike[str],
+        lines: TextIO,
+        path: str | os.PathLike[str],
         separator: str,
+        width: int,
         *,
         skip_blanks: bool = False,
+        find_zeros: bool = False,
     ) -> None:
-        self._where, self._separator = where, separator
-        self._blanks = " \t\r\n".replace(separator, "")
-        self._lines = iter(lines)
-        self._line = self._row = 0
-        self._first: list[str] = []  # a line that is read, for the csv module to go on from
-        self._cells = csv.reader(self._fed(), delimiter=separator, skipinitialspace=skip_blanks)
-        self.header: list[str] = []
-        with self._long_cells():
-            for line in self._lines:
-                self._line += 1
-                line = line.removeprefix("\ufeff") if self._line == 1 else line
-                if line.strip(self._blanks):
-                    self._first.append(line)
-                    self.header = next(self._cells)
-                    break
+        self.zeros = False  # whether a cell may be a number with leading zeros
+        self._lines, self._path, self._separator, self._width = lines, path, separator, width
+        self._blanks = " \t\r\n\ufeff".replace(separator, "")
+        self._line = self._begin = self._row = 0
+        self._cells = 0  # of the row that a quote has left open
+        mark = re.escape(separator)
+        self._open = re.compile(rf'{" *" if skip_blanks else ""}"')
+        self._close = re.compile(rf'[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+')
+        self._plain = re.compile(rf"[^{mark}\r\n]*+")
+        edge = rf'["\s{mark}]'
+        self._zero = re.compile(rf"(?:^|{edge})0\d+(?:{edge}|$)") if find_zeros else None
 
-    def check(self, rows: int | None = None) -> None:
-        """Raise if one of the next rows, or of all, has more or fewer cells than the header."""
-        commas, separator = len(self.header) - 1, self._separator
-        last = None if rows is None else self._row + rows
-        with self._long_cells():
-            while self._row != last and (line := next(self._lines, None)) is not None:
-                self._line += 1
-                # Without quotes a line is a row, and counting takes half the time in which pandas
-                # reads it; the csv module takes more than pandas.
-                if '"' not in line and line.count(separator) == commas > 0:
-                    self._row += 1
-                elif line.strip(self._blanks):
-                    self._check_cells(line)
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.readline, "")
 
-    def _check_cells(self, line: str) -> None:
-        start, size = self._line, len(self.header)
-        self._first.append(line)
-        found = len(next(self._cells))
-        self._row += 1
-        if found != size:
-            raise DataFileError(
-                self._where,
-                f"row {self._row} has {found} cells, the header has {size}",
-                place=f"line {start}",
-                way_out="Make them agree.",
-            )
+    def read(self, size: int = -1) -> str:
+        """The next lines, together of about this size."""
+        found, length = [], 0
+        while (size < 0 or length < size) and (line := self.readline()):
+            found.append(line)
+            length += len(line)
+        return "".join(found)
 
-    def _fed(self) -> Iterator[str]:
-        """Lines of the row that begins with the first one."""
+    def readline(self) -> str:
+        """The next line, if its row is as long as the header."""
+        line = self._lines.readline()
+        self._line += 1
+        if self._zero is not None and self._zero.search(line):
+            self.zeros, self._zero = True, None
+        # Without quotes a line is a row; to count its separators takes half as long as pandas does.
+        if not self._cells and '"' not in line:
+            cells = 1 + line.count(self._separator)
+            if cells != self._width or cells == 1:
+                if not line.strip(self._blanks):
+                    return line
+                self._begin = self._line
+            self._end_row(cells)
+        elif line:
+            self._cut(line.removeprefix("\ufeff") if self._line == 1 else line)
+        return line
+
+    def _cut(self, line: str) -> None:
+        """Count the cells of a line with quotes, which may be a part of a row."""
+        position = 0
+        opened = self._cells > 0
+        if not opened:
+            self._begin = self._line
         while True:
-            if self._first:
-                yield self._first.pop()
-            else:
-                line = next(self._lines, None)
-                if line is None:
-                    return
-                self._line += 1
-                yield line
+            if not opened:
+                self._cells += 1
+                start = self._open.match(line, position)
+                opened = start is not None
+                position = position if start is None else start.end()
+            cell = (self._close if opened else self._plain).match(line, position)
+            if cell is None:  # the quote is closed in a later line
+                return
+            position, opened = cell.end(), False
+            if line[position : position + 1] != self._separator:
+                break
+            position += 1
+        cells, self._cells = self._cells, 0
+        self._end_row(cells)
 
-    @contextmanager
-    def _long_cells(self) -> Iterator[None]:
-        """A long text is no mistake."""
-        limit = csv.field_size_limit(2**31 - 1)
-        try:
-            yield
-        except csv.Error as error:
-            raise DataFileError(self._where, str(error), place=f"line {self._line}") from error
-        finally:
-            csv.field_size_limit(limit)
+    def _end_row(self, cells: int) -> None:
+        if cells != self._width:
+            raise DataFileError(
+                self._path,
+                f"row {self._row} has {cells} cells, the header has {self._width}",
+                place=f"line {self._begin}",
+                hint="Make them agree.",
+            )
+        self._row += 1

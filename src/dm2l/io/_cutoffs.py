@@ -70,6 +70,6 @@ def undecided(where: str, label: str, text: str, row: int, cutoff: Cutoff) -> Da
         where,
         f"label {label!r} holds {text.strip()[:40]!r} in row {row}, of which nobody can say "
         f"whether it is {cutoff.words[0]}",
-        way_out="Cells under a cutoff are numbers or bounds on one side of it, blank where nobody "
+        hint="Cells under a cutoff are numbers or bounds on one side of it, blank where nobody "
         "looked; name a mark of missing entries with --missing (missing= in Python).",
     )

@@ -25,11 +25,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, check_regular, damaged, reading
-from dm2l._utils.memory import check_room, room
+from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
+from dm2l._utils.memory import available_memory, check_memory
 from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.io._bunch import make_bunch
-from dm2l.io._unpacking import FEWER, fill
+from dm2l.io._unpacking import MEMORY_HINT, read_into
 from dm2l.io._words import label_targets
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
@@ -169,7 +169,7 @@ def _keys(
         raise DataFileError(
             path,
             f"{what} for {argument}; there are {sorted(found)}",
-            way_out=f"Name it with {argument}=.",
+            hint=f"Name it with {argument}=.",
         )
     return guesses[0]
 
@@ -192,7 +192,9 @@ def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[
     """Both with one row a sample; where several readings fit, the one that turns least."""
     if sp.issparse(Y):
         rows, columns = Y.shape
-        check_room(path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", FEWER)
+        check_memory(
+            path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", MEMORY_HINT
+        )
         Y = Y.toarray()
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
@@ -216,7 +218,7 @@ def read_variables(
     """Variables by their names: matrices where they are wanted, else :class:`Other`."""
     size = check_regular(path)
     Path(path).open("rb").close()  # what may not be read is said here
-    memory = int(min(room() / 3, _SPARE + _RATIO * size))
+    memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
     names = json.dumps([sorted(given), sorted(usual)])
     command = [sys.executable, "-P", str(_SCRIPT)]
     command += [os.fspath(path), str(memory), str(_SECONDS + size // _BYTES_A_SECOND), names]
@@ -247,7 +249,7 @@ def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError
-    with reading(path, "a MATLAB file"):
+    with translate_errors(path, "a MATLAB file"):
         header = json.loads(line)
         found: dict[str, Any] = dict.fromkeys(header["there"], Other("not asked for"))
         variables = header["variables"].items()
@@ -270,9 +272,11 @@ def _array(
     pipe: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...], path: str | os.PathLike[str]
 ) -> NDArray[Any]:
     numbers = prod(shape)
-    check_room(path, (8 + dtype.itemsize) * numbers, f"a matrix of {numbers} numbers", FEWER)
+    check_memory(
+        path, (8 + dtype.itemsize) * numbers, f"a matrix of {numbers} numbers", MEMORY_HINT
+    )
     array = np.empty(shape, dtype)
-    fill(pipe, array)
+    read_into(pipe, array)
     return array
 
 
@@ -281,9 +285,9 @@ def _refusal(path: str | os.PathLike[str], code: int, said: str) -> DataFileErro
     last = (said.strip().splitlines() or [""])[-1]
     if last == "version 7.3":
         reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
-        return DataFileError(path, reason, way_out=_NEWER)
+        return DataFileError(path, reason, hint=_NEWER)
     if last == "memory":
-        return DataFileError(path, "it does not fit into memory", way_out=FEWER)
+        return DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
     if code < 0:
         last = f"reading it ended with {signal.strsignal(-code)}"
-    return damaged(path, "a MATLAB file", ValueError(last))
+    return damaged_file_error(path, "a MATLAB file", ValueError(last))

@@ -17,12 +17,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, check_regular, reading, whole_file
-from dm2l._utils.memory import check_room, check_width
+from dm2l._utils.files import DataFileError, atomic_write, check_regular, translate_errors
+from dm2l._utils.memory import check_memory, check_width
 from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import fill
+from dm2l.io._unpacking import read_into
 from dm2l.io._words import label_targets
 
 __all__ = ["map_array", "map_member", "read_members", "read_npz", "write_npz"]
@@ -135,7 +135,7 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
     for key in ("target_names", "feature_names", "train_index", "test_index", "source"):
         if bunch.get(key) is not None:
             parts[keys.get(key, key)] = np.asarray(bunch[key])
-    with whole_file(path) as partial, partial.open("xb") as file:
+    with atomic_write(path) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **parts)
 
 
@@ -207,17 +207,17 @@ def read_members(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
         chosen = {}
         for name, info in members.items():
             if name in wanted:
-                with reading(path, _WHAT):
+                with translate_errors(path, _WHAT):
                     member = stack.enter_context(archive.open(info))
                 shape, fortran, dtype = _header(member, info, path)
                 copy = 8 if dtype.kind in "biuf" and dtype != np.float64 else 0
                 needed += prod(shape) * (dtype.itemsize + copy)
                 chosen[name] = member, shape, fortran, dtype
-        check_room(path, needed, "what is packed in it")
+        check_memory(path, needed, "what is packed in it")
         for name, (member, shape, fortran, dtype) in chosen.items():
             array = np.empty(prod(shape), dtype)
-            with reading(path, _WHAT):
-                fill(member, array)
+            with translate_errors(path, _WHAT):
+                read_into(member, array)
             found[name] = array.reshape(shape, order="F" if fortran else "C")
     return found
 
@@ -232,14 +232,14 @@ def map_member(path: str | os.PathLike[str], name: str) -> Any:
             raise DataFileError(
                 path,
                 "the archive is compressed and cannot be mapped into memory",
-                way_out="Write it with numpy.savez.",
+                hint="Write it with numpy.savez.",
             )
-        with reading(path, _WHAT), archive.open(info) as member:
+        with translate_errors(path, _WHAT), archive.open(info) as member:
             shape, fortran, dtype = _header(member, info, path)
             begin = member.tell()
     if dtype.kind not in "biuf":
         raise DataFileError(path, f"{name!r} is of type {dtype}, not an array of numbers")
-    with reading(path, _WHAT):
+    with translate_errors(path, _WHAT):
         with Path(path).open("rb") as file:
             # The name and the extra field of the local header may differ from the directory's.
             file.seek(info.header_offset + 26)
@@ -251,7 +251,7 @@ def map_member(path: str | os.PathLike[str], name: str) -> Any:
 def map_array(path: str | os.PathLike[str]) -> Any:
     """The array of an npy file, mapped into memory."""
     check_regular(path)
-    with reading(path, "an npy file"):
+    with translate_errors(path, "an npy file"):
         return npy.open_memmap(os.fspath(path), mode="r")
 
 
@@ -260,7 +260,7 @@ def _opened(
     path: str | os.PathLike[str],
 ) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     check_regular(path)
-    with reading(path, _WHAT):
+    with translate_errors(path, _WHAT):
         archive = zipfile.ZipFile(path)
     with archive:
         infos = archive.infolist()
@@ -272,7 +272,7 @@ def _header(
     member: IO[bytes], info: zipfile.ZipInfo, path: str | os.PathLike[str]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array that is all there, and nothing after it."""
-    with reading(path, _WHAT):
+    with translate_errors(path, _WHAT):
         version = npy.read_magic(member)
         if version not in ((1, 0), (2, 0)):
             raise DataFileError(path, f"{info.filename} is an array of version {version}")

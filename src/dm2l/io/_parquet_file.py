@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import check_regular, reading
-from dm2l._utils.memory import check_room
+from dm2l._utils.files import check_regular, translate_errors
+from dm2l._utils.memory import check_memory
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import FEWER
+from dm2l.io._unpacking import MEMORY_HINT
 
 __all__ = ["PARQUET", "open_parquet", "parquet_faults", "read_arrow", "read_frame"]
 
@@ -22,7 +22,7 @@ _FACTOR = 4.0  # bytes in memory for a byte of the unpacked table, as for text
 def parquet_faults(path: str | os.PathLike[str]) -> Any:
     """A context in which what pyarrow throws is an error of the file."""
     arrow = require("pyarrow", "io")
-    return reading(path, "a Parquet file", arrow.lib.ArrowException)
+    return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def read_arrow(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
         # Repeated values are stored once: the number of cells tells more than that of bytes.
         size = max(sum(group.total_byte_size for group in groups), 8 * rows * columns)
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
-    check_room(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns", FEWER)
+    check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns", MEMORY_HINT)
     # A text that is stored once is kept once: 3 KB of file became 4 GB.
     with open_parquet(path, read_dictionary=texts) as file, parquet_faults(path):
         return file.read(), texts

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, reading
-from dm2l._utils.memory import check_room, check_width
+from dm2l._utils.files import DataFileError, translate_errors
+from dm2l._utils.memory import check_memory, check_width
 from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import FEWER, open_unpacked
+from dm2l.io._unpacking import MEMORY_HINT, open_unpacked
 
 __all__ = ["Base", "SvmlightRows", "open_rows", "read_svmlight"]
 
@@ -109,7 +109,7 @@ def read_svmlight(
     if not columns:
         raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
     n, c = len(listed), len(columns)
-    check_room(path, 9 * n * c, f"a table of {c} labels for {n} rows", FEWER)
+    check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows", MEMORY_HINT)
     place = {number: j for j, number in enumerate(columns)}
     positive = np.zeros((n, c), dtype=np.int8)
     for i, row in enumerate(listed):
@@ -155,7 +155,7 @@ class SvmlightRows(io.RawIOBase):
         self._places: list[int] = []  # lines of the rows
         self._blank: list[bool] = []  # whether nothing stands there
         try:
-            with reading(self._path, "an svmlight file"):
+            with translate_errors(self._path, "an svmlight file"):
                 read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
         except DataFileError as error:
             place = error.place or f"line {self._line}"

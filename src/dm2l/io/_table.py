@@ -11,12 +11,12 @@ from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import DataFileError
-from dm2l._utils.memory import check_room
+from dm2l._utils.memory import check_memory
 from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._parquet_file import read_frame
-from dm2l.io._unpacking import FEWER
+from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._words import LabelReader, as_number, label_targets
 
 
@@ -207,7 +207,7 @@ def _bunch(
     reader = LabelReader(label_names, str(path), **words)
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
-    check_room(path, 8 * len(frame) * len(features), what, FEWER)
+    check_memory(path, 8 * len(frame) * len(features), what, MEMORY_HINT)
     data = np.empty((len(frame), len(features)))
     unusable = []
     for position, j in enumerate(features):
@@ -221,7 +221,7 @@ def _bunch(
         raise DataFileError(
             path,
             f"features are numbers, but {'; '.join(unusable[:5])}{more}",
-            way_out="Turn them into numbers first, name them in labels= if they are labels, or "
+            hint="Turn them into numbers first, name them in labels= if they are labels, or "
             "leave them out with drop=.",
         )
     return make_bunch(

@@ -16,17 +16,25 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.files import DataFileError, check_regular, damaged, reading
-from dm2l._utils.memory import check_room, room
+from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
+from dm2l._utils.memory import available_memory, check_memory
 
-__all__ = ["FEWER", "TEXT_FACTOR", "fill", "form", "open_text", "open_unpacked", "unpacked_name"]
+__all__ = [
+    "MEMORY_HINT",
+    "TEXT_FACTOR",
+    "open_text",
+    "open_unpacked",
+    "read_into",
+    "suffix_of",
+    "unpacked_name",
+]
 
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 # Bytes in memory for a byte of text: a parsed table, its copy as features, a fold of both.
 TEXT_FACTOR = 3.0
-FEWER = (
+MEMORY_HINT = (
     "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
     "can go on in parts, one file each, with a model that was fitted to a sample."
 )
@@ -39,7 +47,7 @@ def unpacked_name(path: str | os.PathLike[str]) -> Path:
     return inner if path.suffix.lower() in (*_OPENERS, ".zip") and inner.suffix else path
 
 
-def form(path: str | os.PathLike[str]) -> str:
+def suffix_of(path: str | os.PathLike[str]) -> str:
     """The suffix that says what is in a file, in lower case: ``.csv`` of ``a.csv.gz``."""
     return unpacked_name(path).suffix.lower()
 
@@ -56,12 +64,12 @@ def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterat
     suffix = path.suffix.lower()
     if suffix not in (*_OPENERS, ".zip"):
         if whole:
-            check_room(path, size * TEXT_FACTOR, "a table of this size", FEWER)
+            check_memory(path, size * TEXT_FACTOR, "a table of this size", MEMORY_HINT)
         with path.open("rb") as file:
             yield file
         return
     with ExitStack() as stack:
-        with reading(path, f"a {suffix} file"):
+        with translate_errors(path, f"a {suffix} file"):
             if suffix == ".zip":
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 names = archive.namelist()
@@ -70,7 +78,7 @@ def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterat
                 packed: Any = stack.enter_context(archive.open(names[0]))
             else:
                 packed = stack.enter_context(_OPENERS[suffix](path, "rb"))
-        most = room() / TEXT_FACTOR if whole else float("inf")
+        most = available_memory() / TEXT_FACTOR if whole else float("inf")
         yield io.BufferedReader(_Counted(packed, path, suffix, most), _PIECE)
 
 
@@ -86,10 +94,10 @@ def open_text(
         try:
             yield text
         except UnicodeError as error:
-            raise damaged(path, what, error) from error
+            raise damaged_file_error(path, what, error) from error
 
 
-def fill(stream: IO[bytes], array: NDArray[Any]) -> None:
+def read_into(stream: IO[bytes], array: NDArray[Any]) -> None:
     """Fill an array with the next bytes of a stream; EOFError if there are not enough."""
     flat = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
     start = 0
@@ -111,12 +119,12 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with reading(self._path, f"a {self._suffix} file"):
+        with translate_errors(self._path, f"a {self._suffix} file"):
             data = self._file.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
             raise DataFileError(
-                self._path, "what is packed in it does not fit into memory", way_out=FEWER
+                self._path, "what is packed in it does not fit into memory", hint=MEMORY_HINT
             )
         buffer[: len(data)] = data
         return len(data)

@@ -15,20 +15,20 @@ from dm2l.io._columns import match_columns
 from dm2l.io._cutoffs import cutoffs_of, undecided
 
 __all__ = [
-    "HOLES",
+    "MISSING_WORDS",
     "LabelReader",
-    "Marks",
-    "Words",
+    "LabelVocabulary",
+    "MissingMarkers",
     "are_codes",
     "by_label",
     "commonest_pair",
     "label_targets",
-    "tick_or_truth",
-    "truth",
+    "parse_boolean",
+    "parse_tick_or_boolean",
 ]
 
 # What stands for a hole in any column, in lower case; the last ones are spreadsheets' and pandas'.
-HOLES = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
+MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
 
 # Pairs in lower case, positive first; a bare number is also written as 1.0 or +1.
 PAIRS = (
@@ -48,13 +48,13 @@ _MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are
 _SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
 
 
-def truth(text: str) -> float | None:
+def parse_boolean(text: str) -> float | None:
     """What a word of a label column says: 0, 1 or -1, NaN where missing, None where unclear.
 
     A lone ``-`` is unclear: it may mean no, or that nobody looked.
     """
     word = text.strip().casefold()
-    if word in HOLES:
+    if word in MISSING_WORDS:
         return np.nan
     if word in _WORDS:
         return _WORDS[word]
@@ -67,21 +67,21 @@ def _is_tick(text: str) -> bool:
 
 
 def _is_no(text: str) -> bool:
-    return truth(text) in (-1.0, 0.0)
+    return parse_boolean(text) in (-1.0, 0.0)
 
 
-def tick_or_truth(text: str) -> float | None:
+def parse_tick_or_boolean(text: str) -> float | None:
     """What a word says in a column that may have been ticked."""
-    return 1.0 if _is_tick(text) else truth(text)
+    return 1.0 if _is_tick(text) else parse_boolean(text)
 
 
-class Marks:
+class MissingMarkers:
     """Words and numbers that are compared without regard to case, blanks and 9 or 9.0."""
 
     def __init__(self, marks: Iterable[Any] = (), *, holes: bool = True) -> None:
         self._words = {str(mark).strip().casefold() for mark in marks}
         self._numbers = {value for word in self._words if (value := as_number(word)) is not None}
-        self._words |= HOLES if holes else set()
+        self._words |= MISSING_WORDS if holes else set()
 
     def __contains__(self, text: str) -> bool:
         word = text.strip().casefold()
@@ -89,7 +89,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Words:
+class LabelVocabulary:
     """How labels are read that have a positive value of their own or a cutoff.
 
     ``positive`` has values by names or patterns of labels, ``"*"`` for all. ``written`` is yes and
@@ -149,12 +149,12 @@ class LabelReader:
         decimal: str = ".",
     ) -> None:
         self._names, self._where, self._decimal = names, where, decimal
-        self._missing = Marks(listed(missing))
+        self._missing = MissingMarkers(listed(missing))
         asked = by_label(positive)
         self._positive = _positives_of(names, asked, where)
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
         self._cutoffs = cutoffs_of(names, cutoffs, where)
-        self._asked = Words(asked, cutoffs)
+        self._asked = LabelVocabulary(asked, cutoffs)
         known = {j: written[name] for j, name in enumerate(names) if written and name in written}
         self._others = {j: pair[1] for j, pair in known.items()}  # the other value of a column
         self._known = known
@@ -190,7 +190,7 @@ class LabelReader:
         return values
 
     @property
-    def words(self) -> Words:
+    def words(self) -> LabelVocabulary:
         """How labels were read, and how they write yes and no."""
         found = {j: commonest_pair(*counts) for j, counts in self._counts.items()}
         # Beside a positive value one that was not seen could be any.
@@ -230,24 +230,24 @@ class LabelReader:
         if j in self._positive:
             if text in self._positive[j]:
                 return 1.0
-            if text in Marks([self._others.setdefault(j, text.strip())], holes=False):
+            if text in MissingMarkers([self._others.setdefault(j, text.strip())], holes=False):
                 return 0.0
             row = self._row(codes, k)
             raise DataFileError(
                 self._where,
                 f"label {self._names[j]!r} holds {text.strip()[:40]!r} in row {row} beside "
                 f"{self._others[j][:40]!r}, and neither is the positive value",
-                way_out="A label has two values; name a mark of missing entries with --missing "
+                hint="A label has two values; name a mark of missing entries with --missing "
                 "(missing= in Python).",
             )
         sign = j in self._signs and text.strip() in ("+", "-")
-        answer = float(text.strip() == "+") if sign else truth(text)
+        answer = float(text.strip() == "+") if sign else parse_boolean(text)
         if j in self._ticks and _is_tick(text):
             answer = 1.0
         elif self._ticks.get(j):
             answer = None
         if answer is None:
-            way_out = (
+            hint = (
                 f"{_SPELLINGS}, blank where nobody looked. Correct the entry, or name a mark of "
                 "missing entries with --missing (missing= in Python), the positive value of "
                 "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
@@ -255,7 +255,7 @@ class LabelReader:
             )
             if j in self._marks and (_is_tick(text) or _is_no(text)):
                 tick = self._marks[j]
-                way_out = (
+                hint = (
                     f"Beside other answers {tick} may be a yes, or say that nobody looked: pass "
                     f"--positive {tick} (positive= in Python; LABEL={tick} for one label) or "
                     f"--missing {tick} (missing=)."
@@ -264,7 +264,7 @@ class LabelReader:
                 self._where,
                 f"label {self._names[j]!r} holds {text.strip()[:40]!r} in row "
                 f"{self._row(codes, k)}",
-                way_out=way_out,
+                hint=hint,
             )
         if answer <= 0 and as_number(text) is not None:
             self._numbers.setdefault(answer, (self._row(codes, k), j))
@@ -284,15 +284,15 @@ def by_label(positive: Any) -> dict[str, tuple[str, ...]]:
 
 def _positives_of(
     names: Sequence[str], asked: Mapping[str, tuple[str, ...]], where: str
-) -> dict[int, Marks]:
+) -> dict[int, MissingMarkers]:
     """Positive values of label columns by their places."""
-    found: dict[int, Marks] = {}
+    found: dict[int, MissingMarkers] = {}
     labels = f"{where}, among its labels,"
     # Patterns first: what is said of a label by its own name counts.
     for label, values in sorted(asked.items(), key=lambda item: (item[0] in names, item[0] != "*")):
         everywhere = label == "*"
         meant = range(len(names)) if everywhere else match_columns(names, label, labels)
-        found.update(dict.fromkeys(meant, Marks(values, holes=False)))
+        found.update(dict.fromkeys(meant, MissingMarkers(values, holes=False)))
     return found
 
 
@@ -309,7 +309,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
             where,
             f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
             f"({bad.sum()} such entries)",
-            way_out="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
+            hint="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
             "values is not a label.",
         )
     zeros, minus = values == 0, values == -1
@@ -326,7 +326,7 @@ def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFil
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
         f"holds -1 in row {minus[0]}",
-        way_out="If one of the two means that nobody looked, say so with --missing 0 or --missing "
+        hint="If one of the two means that nobody looked, say so with --missing 0 or --missing "
         "-1 (missing= in Python).",
     )
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
+import posixpath
+import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, check_regular, reading
-from dm2l._utils.memory import check_room, room
+from dm2l._utils.files import DataFileError, check_regular, translate_errors
+from dm2l._utils.memory import available_memory
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import FEWER
+from dm2l.io._unpacking import MEMORY_HINT
+from dm2l.io._xlsx_parts import LocalNames, Parts
 
 __all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet", "write_sheet"]
 
@@ -22,57 +28,315 @@ EXCEL = (".xlsx",)
 _FACTOR = 3.0
 # The same where every cell is kept with its style, to be written again.
 _EDITED = 8.0
+# Tags and attributes that the smallest file may have; openpyxl takes 10 times as long for one.
+_MARKS, _EDITED_MARKS = 2**22, 2**19
 # Bytes of a cell that is not in the file at all, here and in a data frame.
 _BLANK = 32
-# Those of Excel. A file that says its next row is a later one has all in between counted.
+# Cells of a table for each that holds something, and how many the smallest file may have.
+_SPARSE, _SMALL = 10, 2**22
+# Letters of all cells, of which many may name the same text, for a byte of the file.
+_LETTERS, _LETTERS_PER_BYTE = 2**25, 100
+# Cells that are merged, and letters of formulas that many cells share, in the smallest file.
+_MERGED, _SHARED = 2**17, 2**20
+_UNNAMED = 100  # columns without a name, where they are more than half
+# Those of Excel.
 _MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
 _MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
+_MOST_LETTERS_OF_A_FORMAT = 255
 
 
 def read_sheet(path: str | os.PathLike[str]) -> Any:
     """All rows of the first sheet, with its first row for names; blank rows do not count.
 
-    Of formulas the values are read that the program which saved the file has computed.
+    Of formulas the values are read that the program which saved the file has computed. openpyxl
+    and calamine read Excel files as well, but 20 kB cost them gigabytes.
     """
-    pandas, openpyxl = require("pandas", "io"), require("openpyxl", "excel")
-    _check_size(path, _FACTOR)
-    most = room() / _BLANK
-    names: list[str] = []
-    columns: list[list[Any]] = []
-    with reading(path, "an Excel file"), Path(path).open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and rules, which are not read
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
-            sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # what a file announces need not be so
-            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-                made = len(columns) and len(columns) * len(columns[0])
-                if number > _MOST_ROWS or made > most:
-                    why = "more rows than Excel has" if made <= most else "more than fits in memory"
-                    place = f"row {number} of the sheet"
-                    raise DataFileError(path, why, place=place, way_out=FEWER)
-                size = _width(row)
-                if not size:
-                    continue
-                if not names:
-                    names = [_name(cell, j) for j, cell in enumerate(row[:size])]
-                    columns = [[] for _ in names]
-                    continue
-                if size > len(names):
-                    raise DataFileError(
-                        path,
-                        f"a cell beyond the {len(names)} columns of the header",
-                        place=f"row {number} of the sheet",
-                        way_out="Give its column a name, or clear it.",
-                    )
-                for j, column in enumerate(columns):
-                    column.append(row[j] if j < len(row) else None)
-        finally:
-            book.close()
-    if not names:
+    pandas = require("pandas", "io")
+    require("openpyxl", "excel")
+    check_regular(path)
+    table = _TableRows(path)
+    with (
+        translate_errors(path, "an Excel file", expat.ExpatError),
+        zipfile.ZipFile(path) as archive,
+    ):
+        parts = Parts(path, archive, marks=_MARKS, factor=_FACTOR)
+        sheet, strings, styles, epoch = _workbook(parts)
+        cells = _Cells(parts, _strings(parts, strings), _date_styles(parts, styles), epoch)
+        cells.read(sheet, table.add)
+    if not table.names:
         raise DataFileError(path, "its first sheet is empty")
-    check_distinct(names, str(path))
-    return pandas.DataFrame(dict(zip(names, columns, strict=True)))
+    check_distinct(table.names, str(path))
+    return pandas.DataFrame(dict(zip(table.names, table.columns, strict=True)))
+
+
+class _TableRows:
+    """Rows of a sheet as columns below the names in the first one."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self.names: list[str] = []
+        self.columns: list[list[Any]] = []
+        self._held = 0  # cells that hold something
+        self._most = available_memory() / _BLANK
+
+    def add(self, number: int, row: list[Any]) -> None:
+        size = len(row)
+        if not self.names:
+            self._add_header(row)
+            return
+        if size > len(self.names):
+            raise DataFileError(
+                self.path,
+                f"a cell beyond the {len(self.names)} columns of the header",
+                place=f"row {number} of the sheet",
+                hint="Give its column a name, or clear it.",
+            )
+        self._held += size - row.count(None)
+        made = len(self.columns) * (len(self.columns[0]) + 1)
+        if made > min(self._most, _SMALL + _SPARSE * self._held):
+            raise DataFileError(
+                self.path,
+                "more than fits in memory" if made > self._most else "nearly all cells are blank",
+                place=f"row {number} of the sheet",
+                hint=MEMORY_HINT,
+            )
+        row += [None] * (len(self.names) - size)
+        for column, value in zip(self.columns, row, strict=True):
+            column.append(value)
+
+    def _add_header(self, row: list[Any]) -> None:
+        blank = row.count(None)
+        if blank > max(_UNNAMED, len(row) // 2):
+            raise DataFileError(
+                self.path,
+                f"{blank} of {len(row)} columns have no name in the header",
+                hint="Clear the cells at its far end.",
+            )
+        self.names = [
+            ("" if cell is None else str(cell).strip()) or f"column {j + 1}"
+            for j, cell in enumerate(row)
+        ]
+        self.columns = [[] for _ in self.names]
+
+
+class _Cells:
+    """The rows of a sheet, read cell by cell."""
+
+    def __init__(
+        self, parts: Parts, strings: list[str], dates: dict[str, bool], epoch: Any
+    ) -> None:
+        self._parts, self._strings, self._dates, self._epoch = parts, strings, dates, epoch
+        self._letters = _LETTERS + _LETTERS_PER_BYTE * parts.packed
+        self._times = require("openpyxl.utils.datetime", "excel")
+
+    def read(self, sheet: str, take: Callable[[int, list[Any]], None]) -> None:
+        """Call ``take`` with the number and the values of each row that is not blank."""
+        local, places = LocalNames(), _Places()
+        number, digits = 0, ""
+        row: list[Any] = []
+        kind, style, place = "n", "", -1
+        within = False  # a value, or a text that is no phonetic hint
+        hint = False
+        pieces: list[str] = []
+
+        def start(tag: str, given: dict[str, str]) -> None:
+            nonlocal number, digits, kind, style, place, within, hint
+            tag = local[tag]
+            if tag == "c":
+                kind, style = given.get("t", "n"), given.get("s", "0")
+                pieces.clear()
+                reference = given.get("r")
+                if reference is None:
+                    place += 1
+                else:
+                    letters = reference.removesuffix(digits)
+                    place = places[letters]
+            elif tag == "v" or tag == "t":
+                within = not hint
+            elif tag == "rPh":
+                hint = True
+            elif tag == "row":
+                said = given.get("r")
+                if said is not None and not (said.isdecimal() and number < int(said)):
+                    raise ValueError(f"row {said} comes after row {number}")
+                number = number + 1 if said is None else int(said)
+                if number > _MOST_ROWS:
+                    self._parts.refuse("more rows than Excel has", f"row {said} of the sheet")
+                digits, place = str(number), -1
+
+        def end(tag: str) -> None:
+            nonlocal within, hint
+            tag = local[tag]
+            if tag == "c":
+                text = "".join(pieces)
+                if text and (value := self._value(text, kind, style)) is not None:
+                    if place < len(row):
+                        raise ValueError(f"two cells in the same place of row {number}")
+                    row.extend([None] * (place - len(row)))
+                    row.append(value)
+            elif tag == "v" or tag == "t":
+                within = False
+            elif tag == "rPh":
+                hint = False
+            elif tag == "row" and row:
+                take(number, row)
+                row.clear()
+
+        def text(data: str) -> None:
+            if within:
+                pieces.append(data)
+
+        self._parts.parse(sheet, start, end, text)
+
+    def _value(self, text: str, kind: str, style: str) -> Any:
+        if kind == "n":
+            if style in self._dates:
+                try:
+                    return self._times.from_excel(
+                        float(text), self._epoch, timedelta=self._dates[style]
+                    )
+                except (ValueError, OverflowError):
+                    return "#VALUE!"
+            if len(text) < 19 and text.isdecimal():
+                return int(text)
+            number = float(text)
+            if not math.isfinite(number):
+                raise ValueError(f"{text[:40]!r} is not a number")
+            return int(number) if number.is_integer() and text.lstrip("-").isdecimal() else number
+        if kind == "b":
+            return bool(int(text))
+        if kind == "d":
+            return self._times.from_ISO8601(text)
+        if kind == "s":
+            if not text.isdecimal() or int(text) >= len(self._strings):
+                raise ValueError(f"there is no text number {text[:40]}")
+            text = self._strings[int(text)]
+        self._letters -= len(text)
+        if self._letters < 0:
+            self._parts.refuse("its cells hold more text than a file of its size")
+        return text or None
+
+
+class _Places(dict[str, int]):
+    """Columns by their letters, from 0."""
+
+    def __missing__(self, letters: str) -> int:
+        if not re.fullmatch("[A-Z]{1,3}", letters):
+            raise ValueError(f"a cell of another row, or of none: {letters[:20]!r}")
+        place = 0
+        for letter in letters:
+            place = 26 * place + ord(letter) - ord("A") + 1
+        if place > MOST_COLUMNS:
+            raise ValueError(f"there is no column {letters}")
+        self[letters] = place - 1
+        return place - 1
+
+
+def _workbook(parts: Parts) -> tuple[str, str, str, Any]:
+    """Names of the parts with the first sheet, the texts and the styles; and when days begin."""
+    _, books = _relations(parts, "")
+    book = books.get("officeDocument", "")
+    by_id, by_kind = _relations(parts, book)
+    sheets: list[str] = []
+    times = require("openpyxl.utils.datetime", "excel")
+    epoch = times.WINDOWS_EPOCH
+
+    def start(tag: str, given: dict[str, str]) -> None:
+        nonlocal epoch
+        tag = tag.rpartition(":")[2]
+        if tag == "sheet":
+            key = next((value for name, value in given.items() if name.endswith(":id")), "")
+            kind, target = by_id.get(key, ("", ""))
+            if kind == "worksheet" and target in parts.members:
+                sheets.append(target)
+        elif tag == "workbookPr" and given.get("date1904") in ("1", "true"):
+            epoch = times.MAC_EPOCH
+
+    parts.parse(book, start)
+    if not sheets:
+        raise ValueError("there is no sheet in it")
+    return sheets[0], by_kind.get("sharedStrings", ""), by_kind.get("styles", ""), epoch
+
+
+def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
+    """Kinds and names of the parts that a part names, by their ids; and names by kinds."""
+    folder, file = posixpath.split(name)
+    found: dict[str, tuple[str, str]] = {}
+
+    def start(tag: str, given: dict[str, str]) -> None:
+        if "Id" in given and "Target" in given and given.get("TargetMode") != "External":
+            kind = given.get("Type", "").rpartition("/")[2]
+            target = posixpath.normpath(posixpath.join("/", folder, given["Target"]))
+            found[given["Id"]] = kind, target.lstrip("/")
+
+    parts.parse(posixpath.join(folder, "_rels", f"{file}.rels"), start)
+    return found, dict(reversed(found.values()))
+
+
+def _strings(parts: Parts, name: str) -> list[str]:
+    """Texts that cells name by their number."""
+    local = LocalNames()
+    found: list[str] = []
+    pieces: list[str] = []
+    open_tags = {"t": False, "rPh": False}
+
+    def start(tag: str, _: dict[str, str]) -> None:
+        tag = local[tag]
+        if tag == "si":
+            pieces.clear()
+        elif tag in open_tags:
+            open_tags[tag] = True
+
+    def end(tag: str) -> None:
+        tag = local[tag]
+        if tag == "si":
+            found.append("".join(pieces).replace("x005F_", ""))
+        elif tag in open_tags:
+            open_tags[tag] = False
+
+    def text(data: str) -> None:
+        if open_tags["t"] and not open_tags["rPh"]:
+            pieces.append(data)
+
+    parts.parse(name, start, end, text)
+    return found
+
+
+def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
+    """Styles of cells that are dates, by their number, and whether they are a span of time."""
+    numbers = require("openpyxl.styles.numbers", "excel")
+    formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
+    styles: list[str] = []
+    within = False
+
+    def start(tag: str, given: dict[str, str]) -> None:
+        nonlocal within
+        tag = tag.rpartition(":")[2]
+        if tag == "numFmt":
+            _check_format(parts, given)
+            formats[given.get("numFmtId", "")] = given.get("formatCode", "")
+        elif tag == "cellXfs":
+            within = True
+        elif tag == "xf" and within:
+            styles.append(given.get("numFmtId", "0"))
+
+    def end(tag: str) -> None:
+        nonlocal within
+        within = within and tag.rpartition(":")[2] != "cellXfs"
+
+    parts.parse(name, start, end)
+    dates = {
+        key: numbers.is_timedelta_format(formats[key])
+        for key in set(styles) & set(formats)
+        if numbers.is_date_format(formats[key])
+    }
+    return {str(j): dates[key] for j, key in enumerate(styles) if key in dates}
+
+
+def _check_format(parts: Parts, given: dict[str, str]) -> None:
+    """Refuse a format of numbers for which patterns take long."""
+    if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
+        parts.refuse("a format of numbers that is longer than Excel takes")
 
 
 def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
@@ -81,13 +345,59 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
     Formulas stay formulas, and whatever is in other sheets stays.
     """
     openpyxl = require("openpyxl", "excel")
-    _check_size(path, _EDITED)
-    with reading(path, "an Excel file"), Path(path).open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    check_regular(path)
+    with (
+        translate_errors(path, "an Excel file", expat.ExpatError),
+        Path(path).open("rb") as file,
+        warnings.catch_warnings(),
+    ):
+        with zipfile.ZipFile(file) as archive:
+            parts = Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)
+            _check_editable(parts)
+        warnings.simplefilter("ignore")  # of styles and rules that openpyxl does not know
         book = openpyxl.load_workbook(file)
-    sheet = book.worksheets[0]
-    rows = enumerate(sheet.iter_rows(values_only=True), 1)
-    return book, sheet, [number for number, row in rows if _width(row)]
+        sheet = book.worksheets[0]
+    # iter_rows would make all cells up to the last one.
+    cells = sheet._cells.items()
+    return book, sheet, sorted({row for (row, _), cell in cells if cell.value not in (None, "")})
+
+
+def _check_editable(parts: Parts) -> None:
+    """Refuse what openpyxl would make too much of: it reads all parts, and keeps every cell."""
+    local = LocalNames()
+    area = shared = longest = length = 0
+    heading = False
+    boundaries = require("openpyxl.utils", "excel").range_boundaries
+
+    def start(tag: str, given: dict[str, str]) -> None:
+        nonlocal area, shared, length, heading
+        tag = local[tag]
+        length, heading = 0, tag.endswith(("Header", "Footer"))
+        if tag == "mergeCell":
+            first, top, last, bottom = boundaries(given.get("ref", ""))
+            area += (last - first + 1) * (bottom - top + 1)
+            if area > _MERGED + parts.packed:
+                parts.refuse("merged cells cover more than a table of its size")
+        elif tag == "f" and given.get("t") == "shared":
+            shared += 1
+        elif len(given.get("sqref", "")) > _MOST_LETTERS:
+            parts.refuse("a rule for more places than a table of its size")
+        _check_format(parts, given)
+
+    def text(data: str) -> None:
+        nonlocal length, longest
+        length += len(data)
+        longest = max(longest, length)
+        if heading and length > _MOST_LETTERS_OF_A_FORMAT:
+            parts.refuse("a head or a foot of pages that is longer than Excel takes")
+
+    for name in parts.members:
+        longest = shared = 0
+        # What is no XML, such as a picture, openpyxl does not read either.
+        with suppress(expat.ExpatError):
+            parts.parse(name, start, None, text)
+        if shared * longest > _SHARED + parts.packed:
+            parts.refuse("its formulas are longer than those of tables")
 
 
 def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -123,19 +433,3 @@ def _new_cells(sheet: Any, row: Sequence[Any], number: int) -> list[Any]:
         if isinstance(value, str):
             cell.data_type = "s"
     return cells
-
-
-def _check_size(path: str | os.PathLike[str], factor: float) -> None:
-    check_regular(path)
-    with reading(path, "an Excel file"), zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    check_room(path, factor * size, "a sheet of this size", FEWER)
-
-
-def _width(row: tuple[Any, ...]) -> int:
-    """Cells up to the last that holds something."""
-    return max((j + 1 for j, cell in enumerate(row) if cell is not None), default=0)
-
-
-def _name(cell: Any, j: int) -> str:
-    return ("" if cell is None else str(cell).strip()) or f"column {j + 1}"

@@ -1,6 +1,6 @@
-"""The label contract: 0/1 or -1/+1 with holes, dense, sparse or in blocks, read in one place."""
+"""Label matrices with missing entries: what is accepted, and the one form it is read into."""
 
-from dm2l.labels._labels import ConstantLabelWarning
+from dm2l.labels._matrix import ConstantLabelWarning, LabelMatrix
 from dm2l.labels._structure import Cooccurrence, Implication
 
-__all__ = ["ConstantLabelWarning", "Cooccurrence", "Implication"]
+__all__ = ["ConstantLabelWarning", "Cooccurrence", "Implication", "LabelMatrix"]

@@ -31,15 +31,6 @@ class EntryWeights:
         Real targets; None: the signs.
     weights : ndarray of shape (n, c) or None
         Weights; None: one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.labels._entries import EntryWeights
-    >>> T = np.array([[1, 0], [-1, 1]], dtype=np.int8)
-    >>> Entries.of(T, weights=np.array([[2.0], [0.5]])).weights
-    array([[2. , 0. ],
-           [0.5, 0.5]])
     """
 
     targets: Floats | None = None
@@ -110,14 +101,6 @@ def apply_weights(
     -------
     tuple
         Signs, and Entries or None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.labels._entries import apply_weights
-    >>> T, entries = weigh(np.array([[1], [-1], [1]], dtype=np.int8), [1, 0, 2])
-    >>> T.ravel(), entries.weights.ravel()
-    (array([1, 0, 1], dtype=int8), array([1., 0., 2.]))
     """
     if sample_weight is None and label_weight is None:
         return T, None
@@ -166,12 +149,6 @@ def checked_weights(
     Returns
     -------
     ndarray of float64
-
-    Examples
-    --------
-    >>> from dm2l.labels._entries import checked_weights
-    >>> checked_weights("sample_weight", [1, 2], (2,))
-    array([1., 2.])
     """
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)

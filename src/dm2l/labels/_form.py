@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.labels._labels import Labels
-from dm2l.labels._parsing import observed_classes, parse_labels
+from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._parsing import observed_classes
 
 
 class LabelForm:
@@ -46,11 +46,13 @@ class LabelForm:
         self.missing_label = missing_label
         self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
-        self._labels: Labels | None = None
+        self._labels: LabelMatrix | None = None
         self._coding: int | None = None  # what a negative was written as
 
     @classmethod
-    def resumed(cls, labels: Labels, negatives: int, missing_label: Any, missing_as: Any) -> Any:
+    def resumed(
+        cls, labels: LabelMatrix, negatives: int, missing_label: Any, missing_as: Any
+    ) -> Any:
         """The form of labels that were read before; ``negatives`` counts the negative ones."""
         form = cls(missing_label, missing_as, labels.classes)
         form._labels = labels
@@ -59,7 +61,7 @@ class LabelForm:
         return form
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> LabelMatrix:
         """Form without any rows."""
         if self._labels is None:
             raise ValueError("No labels have been read yet.")
@@ -87,7 +89,7 @@ class LabelForm:
         """
         self._take(other.labels, other._coding)
 
-    def _parse(self, Y: Any, label_mask: Any) -> Labels:
+    def _parse(self, Y: Any, label_mask: Any) -> LabelMatrix:
         one_dimensional = Y is not None and np.ndim(Y) == 1
         if one_dimensional and not sp.issparse(Y):
             return self._by_classes(Y, label_mask)
@@ -102,7 +104,7 @@ class LabelForm:
             allow_empty=True,
         )
 
-    def _by_classes(self, Y: Any, label_mask: Any) -> Labels:
+    def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:
         if self._classes is None:
             raise ValueError(
                 "A 1-D y needs classes=, all classes there are: a block may not show every one."
@@ -119,11 +121,11 @@ class LabelForm:
             raise ValueError(
                 f"y holds {unknown.tolist()[0]!r}, which is not among classes={classes.tolist()}."
             )
-        return Labels.of_classes(classes, np.searchsorted(classes, seen), observed)
+        return LabelMatrix.of_classes(classes, np.searchsorted(classes, seen), observed)
 
-    def _take(self, found: Labels, coding: int | None) -> None:
+    def _take(self, found: LabelMatrix, coding: int | None) -> None:
         """Hold what came, negatives written as ``coding``, to what is known, and know more."""
-        empty = replace(found, signs=found.signs[:0].copy())
+        empty = found.without_rows()
         known = self._labels
         if known is None:
             known = empty

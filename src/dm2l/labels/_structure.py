@@ -43,7 +43,7 @@ class Cooccurrence:
     Examples
     --------
     >>> from dm2l.labels import Cooccurrence
-    >>> from dm2l.labels._parsing import signs
+    >>> from dm2l.labels._matrix import signs
     >>> Y = [[1, 1], [1, 1], [0, 1], [0, 0], [1, float("nan")]]
     >>> found = Cooccurrence.of(signs(Y))
     >>> found.probability.round(2).tolist(), found.count.tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import reading, whole_file
+from dm2l._utils.files import atomic_write, translate_errors
 from dm2l.labelstudio._annotations import answers_of, prediction_of
 from dm2l.labelstudio._config import COLUMNS, Control, make_config, read_config
 from dm2l.labelstudio._session import AnnotationSession
@@ -52,7 +52,7 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
         made = "annotations" if known.all() else "predictions"
         tasks.append({"data": data, made: [said if made == "predictions" else _result(said)]})
-    with whole_file(Path(output)) as unfinished:
+    with atomic_write(Path(output)) as unfinished:
         unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     return len(tasks)
 
@@ -83,7 +83,7 @@ def import_annotations(
     """
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
-    with reading(path, "JSON of Label Studio", RecursionError):
+    with translate_errors(path, "JSON of Label Studio", RecursionError):
         tasks = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise ValueError(f"{path} is not a list of tasks.")

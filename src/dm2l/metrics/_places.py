@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.labels._parsing import stored_labels
+from dm2l.labels._matrix import stored_labels
 from dm2l.labels._sparse import StoredLabels
 from dm2l.metrics._units import Missing, check_missing, signs_and_scores
 

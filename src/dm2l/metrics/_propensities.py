@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.parameters import check_number
-from dm2l.labels._parsing import signs, stored_labels
+from dm2l.labels._matrix import signs, stored_labels
 from dm2l.metrics._rates import LOWEST, observation_rates
 
 Array = NDArray[np.float64]

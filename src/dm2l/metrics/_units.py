@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._containers import refuse_shuffled
 from dm2l.labels._entries import Signs, checked_weights
-from dm2l.labels._parsing import parse_labels
+from dm2l.labels._matrix import parse_labels
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None

@@ -74,7 +74,7 @@ class ParquetReader:
                 raise DataFileError(
                     where,
                     f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
-                    way_out="Leave it out with drop=, or turn it into numbers first.",
+                    hint="Leave it out with drop=, or turn it into numbers first.",
                 )
         single = {schema.field(name).type.bit_width for name in self.feature_names}
         floating = all(types.is_floating(schema.field(name).type) for name in self.feature_names)
@@ -200,7 +200,7 @@ class CsvReader:
                 raise DataFileError(
                     path,
                     f"feature {name!r} is not a number in every row ({error})",
-                    way_out="Leave it out with drop=, name it in labels=, or turn it into numbers "
+                    hint="Leave it out with drop=, name it in labels=, or turn it into numbers "
                     "first.",
                 ) from error
         return table

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.parameters import check_count
 from dm2l.labels._form import LabelForm
-from dm2l.labels._labels import Labels
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.labels._parsing import observed_classes
 from dm2l.outofcore._block import (
     AnyBlock,
@@ -472,7 +472,7 @@ class RowBlocks:
         return self._peek()[2]
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> LabelMatrix:
         """Form of the labels, without rows; complete after the first pass."""
         self._peek()
         return self._form.labels

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from dm2l._fitting import FitResult, SolverConfig, WarmStart
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
+from dm2l._utils.memory import available_memory
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.outofcore._block import AnyBlock, WeightedBlock, default_rows
 from dm2l.outofcore._remote import RemoteBlocks
 from dm2l.outofcore._source import RowBlocks
 from dm2l.outofcore._statistics import SufficientStatistics
-from dm2l.outofcore._strategy import MEMORY, STRATEGIES, choose, free_memory
+from dm2l.outofcore._strategy import MEMORY, MODEST, STRATEGIES, choose
 from dm2l.outofcore._stream import Stream, announce, fit_sums, sample_size, seen_rows
 from dm2l.outofcore._sums import PassSums, sum_over_blocks
 from dm2l.outofcore._tally import Tally
@@ -92,7 +93,7 @@ def way_for(
     ways = STRATEGIES
     if isinstance(source, RemoteBlocks):  # they stay where they are
         ways = STRATEGIES[1:]
-        memory = min(source.room(), MEMORY * free_memory()) if memory is None else memory
+        memory = min(source.room(), MEMORY * available_memory(MODEST)) if memory is None else memory
     return choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
 
 

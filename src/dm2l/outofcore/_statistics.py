@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.files import FAULTS, whole_file
+from dm2l._utils.files import FAULTS, atomic_write
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._grams import Array, Cover, add_label_grams
 from dm2l.outofcore._sample import MEMBERS, MOST, RowSample
@@ -213,7 +213,7 @@ class SufficientStatistics(Tally):
             for name, value in state.items()
             if isinstance(value, np.ndarray)
         }
-        with whole_file(Path(path)) as partial, partial.open("wb") as file:
+        with atomic_write(Path(path)) as partial, partial.open("wb") as file:
             np.savez(file, facts=np.array(json.dumps({"format": _FORMAT, **facts})), **arrays)
 
     @classmethod

@@ -27,7 +27,7 @@ from dm2l._utils.memory import available_memory
 from dm2l.outofcore._sample import MEMORY as SAMPLE
 from dm2l.outofcore._sample import MOST
 
-__all__ = ["STRATEGIES", "Cost", "available_memory", "choose", "costs", "free_memory"]
+__all__ = ["STRATEGIES", "Cost", "available_memory", "choose", "costs"]
 
 Strategy = Literal["memory", "statistics", "passes"]
 STRATEGIES: tuple[Strategy, ...] = ("memory", "statistics", "passes")
@@ -149,7 +149,7 @@ def choose(
     >>> choose(2_000, 200, 20, memory=2e9, at_hand=True)
     'memory'
     """
-    budget = MEMORY * free_memory() if memory is None else float(memory)
+    budget = MEMORY * available_memory(MODEST) if memory is None else float(memory)
     found = costs(n, d, c, at_hand=at_hand)
     if at_hand:
         here, there = found["memory"].work, found["statistics"].work
@@ -161,9 +161,3 @@ def choose(
     if fitting:
         return min(fitting, key=lambda way: found[way].work)
     return min(found, key=lambda way: found[way].numbers)
-
-
-def free_memory() -> int:
-    """Bytes of memory that can be had, as far as the system says."""
-    found = available_memory()
-    return MODEST if found is None else found

@@ -17,7 +17,7 @@ from dm2l._solvers.ridge import ridge_by_steps
 from dm2l._utils.arrays import float64
 from dm2l._utils.threads import blas_thread_count, blas_threads
 from dm2l.labels._entries import Signs
-from dm2l.labels._labels import Labels
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.outofcore._gram_problem import GramProblem, Sums
 from dm2l.outofcore._sample import MOST
 from dm2l.outofcore._statistics import SufficientStatistics
@@ -109,7 +109,7 @@ def seen_rows(X: Any, T: Signs) -> Any:
     return X if seen.all() or not seen.any() else X[seen]
 
 
-def announce(labels: Labels, *, stacklevel: int) -> None:
+def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
     """Refuse labels of which nothing was observed, and warn about constant ones."""
     if not labels.signs.any():
         raise ValueError(

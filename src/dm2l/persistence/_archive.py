@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dm2l._utils.files import FAULTS, whole_file
+from dm2l._utils.files import FAULTS, atomic_write
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
@@ -232,7 +232,7 @@ def new_member(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[Sink]
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` once it is whole and on the disk, or not at all."""
-    with whole_file(path) as partial, partial.open("xb") as file:
+    with atomic_write(path) as partial, partial.open("xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l.labels._entries import Signs
-from dm2l.labels._parsing import parse_labels
+from dm2l.labels._matrix import parse_labels
 from dm2l.plots._panels import FONT, SMALL_FONT, WIDTH
 
 Numbers = NDArray[np.float64]

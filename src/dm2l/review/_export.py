@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l.io._csv_file import TEXT
 from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import form, unpacked_name
+from dm2l.io._unpacking import suffix_of, unpacked_name
 from dm2l.review._journal import table_digest
 from dm2l.tables import Completion, Table, write_completion
 
@@ -47,5 +47,5 @@ def export_answers(
 def export_name(table: Table) -> str:
     """A name for the table with answers, of the form in which it is written."""
     name = unpacked_name(table.path)
-    suffix = name.suffix if form(name) in (*TEXT, *PARQUET) else ".npz"
+    suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

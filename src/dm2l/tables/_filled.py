@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import TEXT
+from dm2l.io._csv_file import TEXT, Record, quote, records, unquote
 from dm2l.io._cutoffs import cutoffs_of
 from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import form
-from dm2l.io._words import Marks, as_number, commonest_pair, with_point
+from dm2l.io._unpacking import suffix_of
+from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
 from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
-from dm2l.io.cells import Record, plain, raw, records
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_source
@@ -67,12 +66,14 @@ def write_completion(
     if table.bunch is not None:
         spellings = [Spelling("1", "0")] * len(table.label_names)
         write = partial(_write_matrix, completion, table)
-    elif form(table.path) in PARQUET:
+    elif suffix_of(table.path) in PARQUET:
         spellings, write = _parquet_writer(completion, table, details is None)
-    elif form(table.path) in EXCEL:
-        spellings, write = _sheet_writer(completion, table, Marks(missing), details is None)
+    elif suffix_of(table.path) in EXCEL:
+        spellings, write = _sheet_writer(
+            completion, table, MissingMarkers(missing), details is None
+        )
     else:
-        spellings, write = _text_writer(completion, table, Marks(missing), details is None)
+        spellings, write = _text_writer(completion, table, MissingMarkers(missing), details is None)
     if details is not None:
         write_columns(Path(details), _details(completion, spellings))
     write(output)
@@ -83,7 +84,7 @@ def check_form(table: Table, output: Path) -> None:
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
     else:
-        suffix = form(table.path)
+        suffix = suffix_of(table.path)
         if suffix not in (*TEXT, *PARQUET, *EXCEL):
             raise ValueError(
                 "A table made of a data frame has no file that could be written again. Put "
@@ -101,7 +102,7 @@ def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str,
     rows, labels = np.nonzero(completion.holes)
     filled = completion.filled
     answers = [
-        plain(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
+        unquote(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
         for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
     ]
     return {
@@ -160,12 +161,14 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
 
 
 def _text_writer(
-    completion: Completion, table: Table, marks: Marks, inline: bool
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
     byte_order_mark, text = read_source(table.path, table.encoding)
     lines = list(records(text, table.separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
-    names = [plain(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)]
+    names = [
+        unquote(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)
+    ]
     places = [names.index(name) for name in table.label_names]
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
@@ -174,7 +177,7 @@ def _text_writer(
     for row, i in enumerate(rows):
         cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
         for k in np.flatnonzero(completion.holes[row]).tolist():
-            if np.isnan(table.Y[row, k]) and plain(cells[places[k]]) not in marks:
+            if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
                 raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
@@ -182,22 +185,22 @@ def _text_writer(
             if inline and p == p:
                 number = f"{p:.4f}".replace(".", table.decimal)
                 look = "yes" if completion.look[row, k] else "no"
-                added[2 * k : 2 * k + 2] = raw(number, table.separator), look
+                added[2 * k : 2 * k + 2] = quote(number, table.separator), look
         cells += added
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
         new = _new_names(table.label_names, names, str(table.path))
-        lines[header].cells.extend(raw(name, table.separator, always=quoted) for name in new)
+        lines[header].cells.extend(quote(name, table.separator, always=quoted) for name in new)
 
     def write(path: Path) -> None:
         if path.suffix.lower() in EXCEL:
             cells = (lines[i].cells for i in (header, *rows))
-            with whole_file(path) as partial:
+            with atomic_write(path) as partial:
                 write_sheet(partial, (_typed(record, table.decimal) for record in cells))
             return
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
@@ -206,17 +209,17 @@ def _text_writer(
 def _typed(cells: list[str], decimal: str) -> list[Any]:
     """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
     values: list[Any] = []
-    for cell in map(plain, cells):
+    for cell in map(unquote, cells):
         point = with_point(cell, decimal)
         number = _NUMBER.fullmatch(point)
         values.append(cell or None if number is None else float(point) if number[1] else int(point))
     return values
 
 
-def _misread(table: Table, row: int, k: int, cell: Any, way_out: str) -> ValueError:
+def _misread(table: Table, row: int, k: int, cell: Any, hint: str) -> ValueError:
     return ValueError(
         f"{table.path}: row {row + 1} was not read as it is written: label "
-        f"{table.label_names[k]!r} holds {cell!r}. {way_out}"
+        f"{table.label_names[k]!r} holds {cell!r}. {hint}"
     )
 
 
@@ -239,7 +242,7 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 
 
 def _sheet_writer(
-    completion: Completion, table: Table, marks: Marks, inline: bool
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
     values = read_sheet(table.path)  # of formulas what they gave, by which answers are spelt
     names = list(values.columns)
@@ -284,7 +287,7 @@ def _sheet_writer(
             put(rows[i], last, look if j % 2 else _shown(p[i]))
 
     def write(path: Path) -> None:
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             book.save(partial)
 
     return spellings, write
@@ -319,7 +322,7 @@ def _parquet_writer(
             content = content.append_column(next(added), look)
 
     def write(path: Path) -> None:
-        with whole_file(path) as partial:
+        with atomic_write(path) as partial:
             parquet.write_table(content, partial)
 
     return spellings, write

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
-from dm2l.io._words import tick_or_truth
+from dm2l.io._words import parse_tick_or_boolean
 from dm2l.labels import Cooccurrence, Implication
 from dm2l.labels._structure import Spectrum
 from dm2l.tables._groups import duplicates
@@ -354,7 +354,7 @@ def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
         if len(values) > _SPELLINGS:
             continue
         texts = as_text(values)
-        answers = {tick_or_truth(text) for text in texts if text}
+        answers = {parse_tick_or_boolean(text) for text in texts if text}
         if answers and answers <= {0.0, 1.0} and use.name.startswith(prefixes):
             akin.append(use.name)
         elif answers == {0.0, 1.0} and "" in texts:

@@ -12,7 +12,13 @@ import numpy as np
 from dm2l._utils.extras import require
 from dm2l.chemistry import ABSENT, has_rdkit, readable
 from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
-from dm2l.io._words import HOLES, are_codes, tick_or_truth, truth, with_point
+from dm2l.io._words import (
+    MISSING_WORDS,
+    are_codes,
+    parse_boolean,
+    parse_tick_or_boolean,
+    with_point,
+)
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
@@ -212,11 +218,11 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "empty", "no values")
     if different == 1:
         # A word that is neither yes nor no is a category, of which blank is another.
-        kind = "category" if tick_or_truth(present[0]) is None else "boolean"
+        kind = "category" if parse_tick_or_boolean(present[0]) is None else "boolean"
         return _unless_constant(
             ColumnUse(name, kind), repr(present[0][:40]), len(texts) - n_rows, len(texts)
         )
-    if all(truth(text) in (0.0, 1.0) for text in set(present)):
+    if all(parse_boolean(text) in (0.0, 1.0) for text in set(present)):
         return ColumnUse(name, "boolean")
     if are_codes(set(present)):
         return _as_codes(_guess_words(name, present), min(present))
@@ -298,7 +304,7 @@ def as_text(column: Any) -> Any:
         ],
         dtype=object,
     )
-    texts[[text.casefold() in HOLES for text in texts]] = ""
+    texts[[text.casefold() in MISSING_WORDS for text in texts]] = ""
     return texts
 
 
@@ -340,7 +346,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
 
 def as_booleans(column: Any) -> Any:
     """A column as 1 and 0; NaN where it says neither."""
-    answers = (tick_or_truth(text) for text in as_text(column))
+    answers = (parse_tick_or_boolean(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
 from dm2l.io._columns import LabelNames
-from dm2l.io._words import Words
+from dm2l.io._words import LabelVocabulary
 from dm2l.labels import ConstantLabelWarning
 from dm2l.tables._groups import row_groups
 from dm2l.tables._kinds import ColumnUse
@@ -103,7 +103,7 @@ class TableModel:
     correlation: NDArray[np.float64]
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
-    words: Words = field(default_factory=Words)
+    words: LabelVocabulary = field(default_factory=LabelVocabulary)
     zero_based: bool | None = None
     sample: Any = None
 

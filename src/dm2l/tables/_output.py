@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import whole_file
+from dm2l._utils.files import atomic_write
 from dm2l.io._csv_file import TEXT
 from dm2l.io._parquet_file import PARQUET
 from dm2l.io._xlsx_file import EXCEL, write_sheet
@@ -37,7 +37,7 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
     """
     check_suffix(path)
     suffix = path.suffix.lower()
-    with whole_file(path) as partial:
+    with atomic_write(path) as partial:
         if suffix in PARQUET:
             pandas = require("pandas", "io")
             pandas.DataFrame(dict(columns)).to_parquet(partial, index=False)

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import damaged
+from dm2l._utils.files import damaged_file_error
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import check_distinct, choose_labels, fits, labels_without
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._parquet_file import PARQUET, read_frame
-from dm2l.io._unpacking import form, open_unpacked
+from dm2l.io._unpacking import open_unpacked, suffix_of
 from dm2l.io._words import listed
 from dm2l.io._xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
@@ -108,7 +108,7 @@ def read_table(
            [ 0., nan]])
     """
     path = Path(path)
-    suffix = form(path)
+    suffix = suffix_of(path)
     if features_only:
         labels, positive, cutoffs = None, None, ()
     if suffix in MATRIX_FORMATS:
@@ -147,9 +147,7 @@ def read_table(
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
-    frame = file.frame(text)
-    codes = file.codes(frame, text)
-    frame[list(codes.columns)] = codes
+    frame = file.frame(text, keep_codes=True)
     return split_columns(path, frame, names, chosen, answers, **text_form)
 
 
@@ -159,14 +157,14 @@ def read_source(path: Path, encoding: str) -> tuple[str, str]:
         with open_unpacked(path) as file:
             text = file.read().decode(encoding)
     except UnicodeDecodeError as error:
-        raise damaged(path, "a table", error) from error
+        raise damaged_file_error(path, "a table", error) from error
     return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns that are not labels, as the table's file has them, text letter by letter."""
     frame = table.frame[list(names)]
-    if form(table.path) in TEXT:
+    if suffix_of(table.path) in TEXT:
         file = CsvFile(table.path, separator=table.separator, encoding=table.encoding)
         frame = file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._columns import check_distinct, choose_labels
-from dm2l.io._words import LabelReader, Words
+from dm2l.io._words import LabelReader, LabelVocabulary
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Table:
     decimal: str = "."
     encoding: str = "utf-8"
     bunch: Any = None
-    words: Words = field(default_factory=Words)
+    words: LabelVocabulary = field(default_factory=LabelVocabulary)
 
     @property
     def n_rows(self) -> int:
@@ -136,7 +136,7 @@ def split_columns(
     if not features:
         raise DataFileError(path, "every column is a label; no features are left")
     label_names = [names[j] for j in chosen]
-    Y, words = np.empty((len(frame), 0)), Words()
+    Y, words = np.empty((len(frame), 0)), LabelVocabulary()
     if chosen:
         decimal = text.get("decimal", ".")
         reader = LabelReader(label_names, str(path), decimal=decimal, **answers)

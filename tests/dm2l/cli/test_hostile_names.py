@@ -8,15 +8,15 @@ import re
 
 import pytest
 
+from dm2l._utils.files import printable
 from dm2l.cli._commands import cli
-from dm2l.cli._table_options import printable
 from terminal import command_runner
 
 pytest.importorskip("skops", reason="skops is an extra")
 
 ESCAPE = "\x1b[2J\x1b]0;title\x07"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]")
-LABEL = f"t_{ESCAPE}=1\u202e\x9b31m"
+LABEL = f"t_{ESCAPE}=1\u202e\x9b31m\U000e0001\nline 2\ttab"
 
 
 def run(*arguments):
@@ -63,6 +63,8 @@ def test_names_are_printed_without_control_characters(command, as_json, folder, 
     if as_json:
         json.loads(result.stdout)
     else:
+        assert "\nline 2" not in result.stdout + result.stderr
+        assert "\t" not in result.stdout + result.stderr
         assert "\\u001b[2J" in result.stdout.replace("\n", "")
 
 
@@ -78,7 +80,8 @@ def test_errors_do_not_carry_control_characters(folder, tmp_path):
 
 def test_json_stays_what_it_was():
     assert json.loads(printable(json.dumps({LABEL: 1}, ensure_ascii=False))) == {LABEL: 1}
-    assert printable("plain ä ✓\ttext\n") == "plain ä ✓\ttext\n"
+    assert printable("plain ä ✓ text") == "plain ä ✓ text"
+    assert printable("a\nb\tc") == r"a\nb\tc"
 
 
 def test_safe_csv_has_no_formulas_in_what_is_generated(folder, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dm2l._utils.files import DataFileError
-from dm2l.io._xlsx_file import read_sheet
+from dm2l.io._xlsx_file import edit_sheet, read_sheet
 from dm2l.tables import FitOptions, complete_table, fit_table, read_table, write_completion
 from dm2l.tables._output import write_columns
 
@@ -77,13 +77,188 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in (members | {first: far}).items():
             archive.writestr(name, content)
-    monkeypatch.setattr("dm2l.io.xlsx_file._MOST_ROWS", 1000)
-    with pytest.raises(DataFileError, match=r"row 1001 of the sheet: more rows than Excel has"):
+    with pytest.raises(DataFileError, match=r"row 999999999999 of the sheet: more rows than Excel"):
         read_sheet(path)
     path = sheet([[None] * 16_383 + ["last"]] + [[1]] * 50)
-    monkeypatch.setattr("dm2l.io.xlsx_file.room", lambda: 2**24)
-    with pytest.raises(DataFileError, match=r"row 35 of the sheet: more than fits in memory"):
+    with pytest.raises(DataFileError, match=r"16383 of 16384 columns have no name"):
         read_sheet(path)
+    path = sheet([[f"n{j}" for j in range(1000)]] + [[1]] * 40)
+    monkeypatch.setattr("dm2l.io._xlsx_file.available_memory", lambda: 2**20)
+    with pytest.raises(DataFileError, match=r"row 34 of the sheet: more than fits in memory"):
+        read_sheet(path)
+
+
+TABLE = (
+    "<sheetData><row><c t='s'><v>0</v></c><c t='s'><v>1</v></c></row>"
+    "<row><c><v>1</v></c><c t='s'><v>2</v></c></row>{rows}</sheetData>{after}"
+)
+DOCTYPE = "<!DOCTYPE x [<!ENTITY a 'aa'>]>"
+LONG = "a" * 2_000_000
+HOSTILE = {
+    "entities in the sheet": ({"doctype": DOCTYPE}, "DOCTYPE"),
+    "entities in the texts": ({"text_doctype": DOCTYPE}, "DOCTYPE"),
+    "a text in many cells": (
+        {"texts": f"<si><t>{LONG}</t></si>", "rows": "<row><c t='s'><v>3</v></c></row>" * 50},
+        "more text than a file of its size",
+    ),
+    "many texts": ({"texts": "<si><t/></si>" * 1_500_000}, "more tags"),
+    "blank cells": ({"rows": f"<row>{'<c/>' * 4_500_000}</row>"}, "more tags"),
+    "a long comment": ({"rows": f"<!--{LONG}-->"}, "a tag or a comment"),
+    "a long attribute": ({"rows": f"<row a='{LONG}'/>"}, "a tag or a comment"),
+    "many attributes": (
+        {"rows": f"<row {' '.join(f'a{i}=' + repr('') for i in range(200_000))}/>"},
+        "a tag or a comment",
+    ),
+    "much of nothing": ({"rows": " " * 40_000_000}, "packed more tightly"),
+    "a late row": ({"rows": "<row r='1048577'><c><v>1</v></c></row>"}, "more rows than Excel has"),
+    "a row that goes back": ({"rows": "<row r='1'/>"}, "row 1 comes after row 2"),
+    "a late column": ({"rows": "<row><c r='XFE3'><v>1</v></c></row>"}, "no column XFE"),
+    "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "another row"),
+    "two cells in a place": (
+        {"rows": "<row><c r='A3'><v>1</v></c><c r='A3'><v>1</v></c></row>"},
+        "two cells in the same place",
+    ),
+    "a text that is not there": ({"rows": "<row><c t='s'><v>-1</v></c></row>"}, "text number -1"),
+    "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a number"),
+    "a long format": (
+        {"styles": f"<numFmts><numFmt numFmtId='200' formatCode='{'[' * 300}'/></numFmts>"},
+        "longer than Excel takes",
+    ),
+    "another packing": ({"packing": zipfile.ZIP_LZMA}, "packed in a way that Excel does not use"),
+}
+EDITED = {
+    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 600_000 + "</cellXfs>"}, "more tags"),
+    "merged cells": (
+        {"after": "<mergeCells><mergeCell ref='A5:XFD1048576'/></mergeCells>"},
+        "merged cells cover more",
+    ),
+    "a long formula of many cells": (
+        {
+            "rows": f"<row><c><f t='shared' si='0'>{'1+' * 5000}1</f><v>1</v></c></row>"
+            + "<row><c><f t='shared' si='0'/><v>1</v></c></row>" * 200
+        },
+        "its formulas are longer",
+    ),
+    "a long head of pages": (
+        {"after": f"<headerFooter><oddHeader>{'&amp;L' * 200}</oddHeader></headerFooter>"},
+        "a head or a foot",
+    ),
+    "entities elsewhere": ({"other": f"{DOCTYPE}<x/>"}, "DOCTYPE"),
+}
+
+
+@pytest.fixture
+def crafted(sheet):
+    """A small workbook, parts of which are something else."""
+
+    def make(
+        *, rows="", after="", texts="", styles="", other="", doctype="", text_doctype="", packing=8
+    ):
+        path = sheet([["a"], [1]])
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        main = "xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main'"
+        table = TABLE.format(rows=rows, after=after)
+        members["xl/worksheets/sheet1.xml"] = (
+            f"{doctype}<worksheet {main}>{table}</worksheet>".encode()
+        )
+        hint = "<rPh sb='0' eb='1'><t>hint</t></rPh>"
+        first = f"<si><t>a</t></si><si><t>b</t></si><si><r><t>c</t></r>{hint}</si>"
+        members["xl/sharedStrings.xml"] = f"{text_doctype}<sst {main}>{first}{texts}</sst>".encode()
+        if styles:
+            members["xl/styles.xml"] = f"<styleSheet {main}>{styles}</styleSheet>".encode()
+        members["xl/other.xml"] = other.encode()
+        links, office = "xl/_rels/workbook.xml.rels", "openxmlformats.org/officeDocument/2006"
+        named = f"<Relationship Id='t' Type='http://schemas.{office}/relationships/sharedStrings'"
+        members[links] = members[links].replace(
+            b"</Relationships>", f"{named} Target='sharedStrings.xml'/></Relationships>".encode()
+        )
+        kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+        members["[Content_Types].xml"] = members["[Content_Types].xml"].replace(
+            b"</Types>",
+            f"<Override PartName='/xl/sharedStrings.xml' ContentType='{kind}'/></Types>".encode(),
+        )
+        with zipfile.ZipFile(path, "w", packing) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize(("parts", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_a_small_file_that_costs_much_is_refused(crafted, parts, words):
+    with pytest.raises(DataFileError, match=words):
+        read_sheet(crafted(**parts))
+
+
+@pytest.mark.parametrize(("parts", "words"), EDITED.values(), ids=EDITED)
+def test_what_the_writer_would_make_much_of_is_refused_before(crafted, parts, words):
+    path = crafted(**parts)
+    read_sheet(path)
+    with pytest.raises(DataFileError, match=words):
+        edit_sheet(path)
+
+
+@pytest.mark.filterwarnings("ignore:Workbook contains no default style")
+def test_cells_say_what_they_say_in_openpyxl(crafted):
+    cells = "".join(
+        f"<row><c {more}>{value}</c></row>"
+        for more, value in (
+            ("s='1'", "<v>45000.5</v>"),
+            ("s='2'", "<v>1.5</v>"),
+            ("s='1'", "<v>-5</v>"),
+            ("t='b'", "<v>1</v>"),
+            ("t='e'", "<v>#N/A</v>"),
+            ("t='d'", "<v>2020-02-01T00:00:00</v>"),
+            ("t='str'", "<f>A1</f><v>=x</v>"),
+            ("t='inlineStr'", "<is><r><t>one</t></r><r><t xml:space='preserve'> two</t></r></is>"),
+            ("", "<v>-3</v>"),
+            ("", "<v>2.50</v>"),
+            ("", "<v>1E3</v>"),
+        )
+    )
+    styles = (
+        "<numFmts><numFmt numFmtId='170' formatCode='[h]:mm'/></numFmts>"
+        "<cellXfs><xf/><xf numFmtId='14'/><xf numFmtId='170'/></cellXfs>"
+    )
+    path = crafted(rows=cells, styles=styles)
+    found = read_sheet(path)
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    header, *rows = book.worksheets[0].iter_rows(values_only=True)
+    assert list(found.columns) == ["a", "b"] == list(header)
+    assert found["a"].tolist() == [row[0] for row in rows]
+    assert found["b"].dropna().tolist() == ["c"]
+    assert [type(v) for v in found["a"]] == [type(row[0]) for row in rows]
+
+
+def test_a_part_may_be_anywhere_and_tags_may_have_a_prefix(sheet):
+    path = sheet([["a", "b"], [1, 0.5], ["x", True]])
+    expected = read_sheet(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    text = members.pop("xl/worksheets/sheet1.xml").decode()
+    for tag in ("worksheet", "sheetData", "row", "c", "v"):
+        text = text.replace(f"<{tag} ", f"<x:{tag} ").replace(f"<{tag}>", f"<x:{tag}>")
+        text = text.replace(f"</{tag}>", f"</x:{tag}>")
+    members["elsewhere.xml"] = text.replace("xmlns=", "xmlns:x=").encode("utf-16")
+    links = members["xl/_rels/workbook.xml.rels"]
+    members["xl/_rels/workbook.xml.rels"] = links.replace(
+        b"/xl/worksheets/sheet1.xml", b"../elsewhere.xml"
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    pd.testing.assert_frame_equal(read_sheet(path), expected)
+
+
+def test_a_cell_far_below_makes_no_cells_between(sheet):
+    path = sheet([["a", "b"], [1, 2]])
+    book = openpyxl.load_workbook(path)
+    book.active["A1048576"] = 5
+    book.save(path)
+    assert read_sheet(path)["a"].tolist() == [1, 5]
+    assert edit_sheet(path)[2] == [1, 2, 1048576]
 
 
 def _half_filled(n=40):

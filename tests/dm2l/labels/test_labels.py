@@ -17,7 +17,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.labels._parsing import observed_classes, parse_labels, signs
+from dm2l.labels._matrix import parse_labels, signs
+from dm2l.labels._parsing import observed_classes
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
 # All nine ways in which two neighbours can be positive, negative or missing are in here.

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dm2l.labels._parsing import parse_labels, stored_labels
+from dm2l.labels._matrix import parse_labels, stored_labels
 from dm2l.labels._sparse import StoredLabels
 
 patient = settings(deadline=None)  # the machine may be busy with other tests

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l.labels._form import LabelForm
-from dm2l.labels._parsing import signs
+from dm2l.labels._matrix import signs
 from dm2l.outofcore import RowBlocks
 
 N, D, C = 23, 4, 3

@@ -59,7 +59,7 @@ def gap(model, other, X):
 @pytest.mark.parametrize("keep", [True, False])
 def test_workers_give_the_answer_of_one_process(client, data, strategy, keep):
     X, Y = data
-    there = uncoupled().fit(chunked(X, Y, keep=keep), strategy=strategy)
+    there = uncoupled(strategy=strategy).fit(chunked(X, Y, keep=keep))
     here = uncoupled().fit(X, Y)
     assert gap(there, here, X) < 1e-8
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
@@ -71,8 +71,8 @@ def test_labels_are_coupled_as_in_one_process(client, data, strategy, most, monk
     monkeypatch.setattr(_stream, "MOST", most)
     X, Y = data
     order = np.random.default_rng(0).permutation(len(Y))
-    there = DM2LClassifier().fit(chunked(X, Y), strategy=strategy)
-    here = DM2LClassifier().fit(RowBlocks.from_arrays(X[order], Y[order]), strategy=strategy)
+    there = DM2LClassifier(strategy=strategy).fit(chunked(X, Y))
+    here = DM2LClassifier(strategy=strategy).fit(RowBlocks.from_arrays(X[order], Y[order]))
     if most > ROWS:
         here = DM2LClassifier().fit(X, Y)
     for method in ("decision_function", "predict_proba"):
@@ -89,7 +89,7 @@ def test_few_rows_travel_for_the_sample(client, data, monkeypatch):
     for most in (0, 20_000, 50):
         monkeypatch.setattr(_stream, "MOST", most)
         source = chunked(X, Y)
-        DM2LClassifier(max_iter=1, tol=1.0).fit(source, strategy="statistics")
+        DM2LClassifier(max_iter=1, tol=1.0, strategy="statistics").fit(source)
         sizes.append(source.traffic.back)
     row = 8 * (X.shape[1] + 4 * Y.shape[1])
     assert sizes[1] > sizes[0] + ROWS * 8 * X.shape[1]
@@ -105,9 +105,9 @@ def test_randomised_features_are_those_of_the_same_blocks_here(client, data, app
     settings = {"approximation": approximation, "n_components": 40, "random_state": 0}
     model = uncoupled(kernel="rbf", **settings)
     with pytest.warns(UserWarning, match="one class"):
-        here = model.fit(RowBlocks.from_arrays(X, Y, rows=BLOCK), strategy="passes")
+        here = model.set_params(strategy="passes").fit(RowBlocks.from_arrays(X, Y, rows=BLOCK))
     with pytest.warns(UserWarning, match="one class"):
-        there = uncoupled(kernel="rbf", **settings).fit(chunked(X, Y), strategy="passes")
+        there = uncoupled(kernel="rbf", **settings, strategy="passes").fit(chunked(X, Y))
     assert gap(there, here, X) < 1e-8
 
 
@@ -142,11 +142,11 @@ def test_rows_of_labels_that_cannot_be_learnt_stay_out_whatever_a_block_shows(cl
     Y[~truth & (rng.random(Y.shape) < 0.02)] = 0
     Y[:, 0] = np.where(truth[:, 0], 1, np.nan)  # never negative
     with pytest.warns(UserWarning, match="one class"):
-        here = uncoupled().fit(X, Y, strategy="memory")
+        here = uncoupled(strategy="memory").fit(X, Y)
     for strategy in ("statistics", "passes"):
         for blocks in (chunked(X, Y, rows=100), RowBlocks.from_arrays(X, Y, rows=50)):
             with pytest.warns(UserWarning, match="one class"):
-                found = uncoupled().fit(blocks, strategy=strategy)
+                found = uncoupled(strategy=strategy).fit(blocks)
             assert gap(found, here, X) < 1e-6
 
 
@@ -165,11 +165,11 @@ def test_partitions_without_rows(client, data, approximation):
     kept = table[(table.day > 0) & (table.day != 3)]
     settings = {} if approximation is None else {"kernel": "rbf", "n_components": 30}
     model = uncoupled(approximation=approximation, random_state=0, gamma=0.1, **settings)
-    there = model.fit(DaskBlocks(frame[features], frame[labels]), strategy="passes")
+    there = model.set_params(strategy="passes").fit(DaskBlocks(frame[features], frame[labels]))
     scores = there.decision_function(kept[features])
     source = RowBlocks.from_arrays(kept[features].to_numpy(), kept[labels].to_numpy(), rows=100)
     here = uncoupled(approximation=approximation, random_state=0, gamma=0.1, **settings)
-    here.fit(source, strategy="passes")
+    here.set_params(strategy="passes").fit(source)
     assert abs(scores - here.decision_function(kept[features].to_numpy())).max() < 1e-8
 
 
@@ -202,7 +202,7 @@ def test_threads_of_a_process_get_their_blas_back(data):
     X, Y = data
     with ThreadpoolController().limit(limits=2, user_api="blas"):  # tests may have one anyway
         with distributed.Client(n_workers=2, processes=False, dashboard_address=":0") as client:
-            uncoupled().fit(chunked(X, Y, client=client), strategy="passes")
+            uncoupled(strategy="passes").fit(chunked(X, Y, client=client))
         assert blas_thread_count() == 2
 
 
@@ -315,6 +315,6 @@ def test_a_worker_killed_during_the_fit_changes_nothing(client, data, strategy, 
 
     monkeypatch.setattr(DaskBlocks, "_sum", kill_one)
     client.wait_for_workers(WORKERS, timeout=60)
-    model = uncoupled().fit(chunked(X, Y, client=client), strategy=strategy)
+    model = uncoupled(strategy=strategy).fit(chunked(X, Y, client=client))
     assert len(passes) == 1 or len(passes) > 4
     assert gap(model, uncoupled().fit(X, Y), X) < 1e-8

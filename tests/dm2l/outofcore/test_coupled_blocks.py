@@ -72,15 +72,15 @@ def test_every_strategy_couples_like_the_fit_in_memory(parameters, strategy, dat
     X, Y, _ = data
     whole = DM2LClassifier(**parameters).fit(X, Y)
     order = np.random.default_rng(1).permutation(len(Y))
-    check_same(DM2LClassifier(**parameters).fit(X, Y, strategy=strategy), whole, X, Y)
+    check_same(DM2LClassifier(**parameters, strategy=strategy).fit(X, Y), whole, X, Y)
     source = blocks_of(X, Y, 37, order)
-    check_same(DM2LClassifier(**parameters).fit(source, strategy=strategy), whole, X, Y)
+    check_same(DM2LClassifier(**parameters, strategy=strategy).fit(source), whole, X, Y)
 
 
 def test_known_labels_of_the_row_help_its_holes(data):
     X, Y, truth = data
     holes = np.isnan(Y)
-    model = DM2LClassifier().fit(blocks_of(X, Y), strategy="statistics")
+    model = DM2LClassifier(strategy="statistics").fit(blocks_of(X, Y))
     right = model.complete(X, Y)[holes] == truth[holes]
     alone = model.predict(X)[holes] == truth[holes]
     assert right.mean() > alone.mean() + 0.1
@@ -90,7 +90,7 @@ def test_known_labels_of_the_row_help_its_holes(data):
 def test_more_columns_than_rows(strategy):
     X, Y, _ = make(n=60, d=100)
     whole = DM2LClassifier(alpha=100.0).fit(X, Y)
-    parts = DM2LClassifier(alpha=100.0).fit(blocks_of(X, Y, 20), strategy=strategy)
+    parts = DM2LClassifier(alpha=100.0, strategy=strategy).fit(blocks_of(X, Y, 20))
     check_same(parts, whole, X, Y)
 
 
@@ -98,7 +98,7 @@ def test_with_very_many_features_the_first_block_has_no_say():
     X, Y, _ = make(n=80, d=1100)
     order = np.argsort(X[:, 0])  # blocks far from each other
     models = [
-        DM2LClassifier(alpha=2000.0).fit(blocks_of(X, Y, 40, rows), strategy="passes")
+        DM2LClassifier(alpha=2000.0, strategy="passes").fit(blocks_of(X, Y, 40, rows))
         for rows in (order, order[::-1])
     ]
     check_same(*models, X, Y)
@@ -107,12 +107,12 @@ def test_with_very_many_features_the_first_block_has_no_say():
 def test_a_model_that_determines_its_own_scores_is_coupled_by_folds():
     X, Y, truth = make(n=300, d=400)
     holes = np.isnan(Y)
-    model = DM2LClassifier(alpha=1e-3).fit(blocks_of(X, Y), strategy="statistics")
+    model = DM2LClassifier(alpha=1e-3, strategy="statistics").fit(blocks_of(X, Y))
     right = (model.complete(X, Y)[holes] == truth[holes]).mean()
     assert right > (model.predict(X)[holes] == truth[holes]).mean() + 0.05
     # Folds by number are of rows that are not there any more: nothing is known of their scores.
     numbered = [(np.arange(150), np.arange(150, 300))]
-    model = DM2LClassifier(alpha=1e-3, cv=numbered).fit(blocks_of(X, Y), strategy="statistics")
+    model = DM2LClassifier(alpha=1e-3, cv=numbered, strategy="statistics").fit(blocks_of(X, Y))
     model.complete(X, Y)
 
 
@@ -121,7 +121,7 @@ def test_sparse_rows(strategy, data):
     X, Y, _ = data
     X = np.where(np.abs(X) > 0.7, X + 3.0, 0.0)
     whole = DM2LClassifier().fit(X, Y)
-    sparse = DM2LClassifier().fit(blocks_of(sp.csr_matrix(X), Y), strategy=strategy)
+    sparse = DM2LClassifier(strategy=strategy).fit(blocks_of(sp.csr_matrix(X), Y))
     check_same(sparse, whole, X, Y)
 
 
@@ -140,7 +140,7 @@ def test_equal_rows_count_as_often_as_they_came(strategy, data):
     X, Y, _ = data
     X, Y = np.vstack([X, X[:40], X[:20]]), np.vstack([Y, Y[:40], Y[:20]])
     whole = DM2LClassifier().fit(X, Y)
-    check_same(DM2LClassifier().fit(blocks_of(X, Y), strategy=strategy), whole, X, Y)
+    check_same(DM2LClassifier(strategy=strategy).fit(blocks_of(X, Y)), whole, X, Y)
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
@@ -152,13 +152,13 @@ def test_labels_that_cannot_be_learnt_and_rows_of_theirs(strategy, data):
     Y[30:50] = np.nan
     with pytest.warns(ConstantLabelWarning):
         whole = DM2LClassifier().fit(X, Y)
-    check_same(DM2LClassifier().fit(blocks_of(X, Y), strategy=strategy), whole, X, Y)
+    check_same(DM2LClassifier(strategy=strategy).fit(blocks_of(X, Y)), whole, X, Y)
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 def test_one_label_has_nothing_to_couple(strategy, data):
     X, Y, _ = data
-    model = DM2LClassifier().fit(blocks_of(X, Y[:, :1]), strategy=strategy)
+    model = DM2LClassifier(strategy=strategy).fit(blocks_of(X, Y[:, :1]))
     whole = DM2LClassifier().fit(X, Y[:, :1])
     check_same(model, whole, X, Y[:, :1])
     np.testing.assert_array_equal(model.complete(X, np.full((len(X), 1), np.nan)), model.predict(X))
@@ -267,7 +267,7 @@ def test_no_rows_are_kept_where_nothing_is_coupled(parameters, data):
     y = np.nan_to_num(Y[:, 0]) if "classes" in parameters else Y
     model.partial_fit(X, y, classes=[0, 1] if "classes" in parameters else None)
     assert not any(name.startswith("sample_") for name in model._gathered if "limits" not in name)
-    model = DM2LClassifier(coupling=model.coupling).fit(X, y, strategy="statistics")
+    model = DM2LClassifier(coupling=model.coupling, strategy="statistics").fit(X, y)
     assert not any(name.startswith("sample_") for name in model._gathered if "limits" not in name)
 
 
@@ -294,7 +294,7 @@ def test_hidden_truth_changes_nothing(strategy, data):
     for hidden in (truth, 1 - truth, np.nan * truth):
         given = np.where(mask, truth, hidden)
         source = RowBlocks.from_arrays(X, given, label_mask=mask, rows=80)
-        model = DM2LClassifier().fit(source, strategy=strategy)
+        model = DM2LClassifier(strategy=strategy).fit(source)
         found.append(model.complete(X, given, label_mask=mask, method="predict_proba"))
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
@@ -310,14 +310,14 @@ def small_sample(monkeypatch):
 
 def test_a_sample_is_the_same_for_all_orders_blocks_and_ways(small_sample, data):
     X, Y, truth = data
-    whole = DM2LClassifier().fit(X, Y, strategy="statistics")
+    whole = DM2LClassifier(strategy="statistics").fit(X, Y)
     assert len(whole._gathered["sample_T"]) == 150
     stream = DM2LClassifier()
     for rows in np.array_split(np.random.default_rng(3).permutation(len(Y)), 7):
         stream.partial_fit(X[rows], Y[rows])
     check_same(stream, whole, X, Y)
     order = np.random.default_rng(4).permutation(len(Y))
-    check_same(DM2LClassifier().fit(blocks_of(X, Y, 11, order), strategy="passes"), whole, X, Y)
+    check_same(DM2LClassifier(strategy="passes").fit(blocks_of(X, Y, 11, order)), whole, X, Y)
     holes = np.isnan(Y)
     right = (whole.complete(X, Y)[holes] == truth[holes]).mean()
     assert right > (whole.predict(X)[holes] == truth[holes]).mean() + 0.1
@@ -326,8 +326,8 @@ def test_a_sample_is_the_same_for_all_orders_blocks_and_ways(small_sample, data)
 def test_a_sample_comes_near_the_coupling_of_all_rows(monkeypatch):
     monkeypatch.setattr(_stream, "MOST", 1000)
     X, Y, _ = make(n=6000)
-    some = DM2LClassifier().fit(blocks_of(X, Y, 500), strategy="statistics")
-    all_rows = DM2LClassifier().fit(X, Y, strategy="memory")
+    some = DM2LClassifier(strategy="statistics").fit(blocks_of(X, Y, 500))
+    all_rows = DM2LClassifier(strategy="memory").fit(X, Y)
     np.testing.assert_allclose(
         some.label_covariance_.matrix(), all_rows.label_covariance_.matrix(), atol=0.06
     )
@@ -346,7 +346,7 @@ def test_memory_does_not_grow_with_rows_beyond_the_sample(strategy, monkeypatch)
     for n in (1_000, 4_000, 24_000):  # the first loads and caches
         tracemalloc.start()
         source = RowBlocks.from_callable(lambda n=n: read(n))
-        DM2LClassifier(max_iter=2, tol=1.0).fit(source, strategy=strategy)
+        DM2LClassifier(max_iter=2, tol=1.0, strategy=strategy).fit(source)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < peaks[1] + 4 * 500 * 20 * 8

@@ -517,8 +517,8 @@ SETTINGS = (
 def test_every_strategy_finds_the_fit_in_memory(parameters, strategy):
     X, Y = make_data(6)
     model = uncoupled(**parameters)
-    memory = clone(model).fit(X, Y, strategy="memory")
-    other = clone(model).fit(X, Y, strategy=strategy)
+    memory = clone(model).set_params(strategy="memory").fit(X, Y)
+    other = clone(model).set_params(strategy=strategy).fit(X, Y)
     assert apart(memory, other, X) < 1e-8
     assert other.objective_ == pytest.approx(memory.objective_, rel=1e-9)
     assert hasattr(other, "statistics_") == (strategy == "statistics")
@@ -554,12 +554,12 @@ def test_a_source_is_fitted_like_its_rows(strategy, tmp_path):
     pd.concat([frame, labels], axis=1).to_parquet(tmp_path / "t.parquet", row_group_size=100)
     source = RowBlocks.from_parquet(tmp_path / "t.parquet", labels="y*", rows=90)
     whole = uncoupled().fit(frame, labels)
-    model = uncoupled().fit(source, strategy=strategy)
+    model = uncoupled(strategy=strategy).fit(source)
     assert apart(model, whole, frame) < 1e-8
     assert list(model.feature_names_in_) == list(frame.columns)
     assert list(model.label_names_) == list(labels.columns)
     np.testing.assert_array_equal(model.predict(frame), whole.predict(frame))
-    prefix = uncoupled().fit(source.head(250), strategy=strategy)
+    prefix = uncoupled(strategy=strategy).fit(source.head(250))
     assert apart(prefix, uncoupled().fit(frame[:250], labels[:250]), frame) < 1e-8
 
 
@@ -569,7 +569,7 @@ def test_sparse_rows_are_fitted_like_dense_ones(strategy):
     X[np.abs(X) < 1.0] = 0.0
     whole = uncoupled().fit(X, Y)
     source = RowBlocks.from_arrays(sp.csr_array(X), Y, rows=100)
-    assert apart(uncoupled().fit(source, strategy=strategy), whole, X) < 1e-8
+    assert apart(uncoupled(strategy=strategy).fit(source), whole, X) < 1e-8
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
@@ -579,10 +579,10 @@ def test_labels_that_cannot_be_learnt_take_their_rows_with_them(strategy, missin
     Y[:, 0] = np.where(Y[:, 0] == missing_class, np.nan, Y[:, 0])
     Y[:, 4] = np.nan
     with pytest.warns(ConstantLabelWarning):
-        whole = uncoupled().fit(X, Y, strategy="memory")
+        whole = uncoupled(strategy="memory").fit(X, Y)
     source = RowBlocks.from_arrays(X, Y, rows=70)
     with pytest.warns(ConstantLabelWarning):
-        model = uncoupled().fit(source, strategy=strategy)
+        model = uncoupled(strategy=strategy).fit(source)
     assert apart(model, whole, X) < 1e-8
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
     streamed = uncoupled()
@@ -607,14 +607,14 @@ def test_more_columns_than_rows():
     X, Y = make_data(13, n=40, d=60, c=3, observed=0.8)
     whole = uncoupled().fit(X, Y)
     for strategy in ("statistics", "passes"):
-        assert apart(uncoupled().fit(X, Y, strategy=strategy), whole, X) < 1e-7
+        assert apart(uncoupled(strategy=strategy).fit(X, Y), whole, X) < 1e-7
 
 
 def test_single_precision_rows_are_fitted_in_double():
     X, Y = make_data(14)
     X = X.astype(np.float32)
     exact = uncoupled().fit(X.astype(np.float64), Y)
-    found = uncoupled().fit(X, Y, strategy="statistics")
+    found = uncoupled(strategy="statistics").fit(X, Y)
     assert found.coef_.dtype == np.float32
     again = uncoupled().fit_statistics(found.statistics_)
     assert apart(again, exact, X.astype(np.float64)) < 1e-8
@@ -660,7 +660,7 @@ def test_blocks_may_show_nothing():
     empty = RowBlocks.from_arrays(X, np.full(Y.shape, np.nan), rows=100)
     for strategy in ("memory", "statistics", "passes"):
         with pytest.raises(ValueError, match="nothing observed in any block"):
-            uncoupled().fit(empty, strategy=strategy)
+            uncoupled(strategy=strategy).fit(empty)
 
 
 @pytest.mark.parametrize(
@@ -754,15 +754,15 @@ def test_a_warm_start_goes_on_from_the_last_block():
 
 def test_after_a_fit_in_memory_a_new_stream_begins():
     X, Y = make_data(23)
-    model = uncoupled().fit(X, Y, strategy="memory")
+    model = uncoupled(strategy="memory").fit(X, Y)
     with pytest.raises(AttributeError, match="strategy='statistics'"):
         _ = model.statistics_
     model.partial_fit(X[:300], Y[:300])
     assert apart(model, uncoupled().fit(X[:300], Y[:300]), X) < 1e-8
-    kept = uncoupled().fit(X[:300], Y[:300], strategy="statistics")
+    kept = uncoupled(strategy="statistics").fit(X[:300], Y[:300])
     kept.partial_fit(X[300:], Y[300:])
     assert apart(kept, uncoupled().fit(X, Y), X) < 1e-8
-    kept.fit(X, Y, strategy="memory")
+    kept.set_params(strategy="memory").fit(X, Y)
     assert not hasattr(kept, "statistics_")
 
 
@@ -783,7 +783,7 @@ def test_models_that_need_all_rows_say_so(reason):
     with pytest.raises(AttributeError, match=reason):
         model.partial_fit(X, Y)
     with pytest.raises(ValueError, match=reason):
-        model.fit(RowBlocks.from_arrays(X, Y, rows=30), strategy="statistics")
+        model.set_params(strategy="statistics").fit(RowBlocks.from_arrays(X, Y, rows=30))
 
 
 def test_a_source_can_still_be_calibrated_in_memory():
@@ -792,7 +792,7 @@ def test_a_source_can_still_be_calibrated_in_memory():
     model = uncoupled(calibration="sigmoid", cv=3).fit(RowBlocks.from_arrays(X, Y, rows=30))
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-8)
     # Arrays are at hand, so their statistics do not stand in the way.
-    model = uncoupled(calibration="sigmoid", cv=3).fit(X, Y, strategy="statistics")
+    model = uncoupled(calibration="sigmoid", cv=3, strategy="statistics").fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-7)
 
 
@@ -802,7 +802,7 @@ def test_arguments_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="pass no Y"):
         uncoupled().fit(source, Y)
     with pytest.raises(ValueError, match="strategy must be one of 'auto', 'memory'"):
-        uncoupled().fit(X, Y, strategy="magic")
+        uncoupled(strategy="magic").fit(X, Y)
     with pytest.raises(ValueError, match=r"missing_label=-1 here, nan in the row blocks"):
         uncoupled(missing_label=-1).fit(source)
     with pytest.raises(NotFittedError, match="no statistics"):
@@ -853,7 +853,7 @@ def test_very_many_rows_at_hand_are_fitted_by_their_statistics(monkeypatch):
     X, Y = make_data(28, n=20_000, d=8, c=6)
     model = uncoupled().fit(X, Y)
     assert hasattr(model, "statistics_")
-    assert apart(model, uncoupled().fit(X, Y, strategy="memory"), X) < 1e-8
+    assert apart(model, uncoupled(strategy="memory").fit(X, Y), X) < 1e-8
     few = uncoupled().fit(X[:500], Y[:500])
     assert not hasattr(few, "statistics_")
 
@@ -875,10 +875,10 @@ def stream(n, rows=500, d=20, c=5):
 def test_memory_does_not_grow_with_rows(strategy):
     peaks = []
     model = uncoupled(max_iter=2, tol=1.0, coupling=None)
-    model.fit(stream(1_000), strategy=strategy)  # imports and caches
+    model.set_params(strategy=strategy).fit(stream(1_000))  # imports and caches
     for n in (4_000, 40_000):
         tracemalloc.start()
-        model.fit(stream(n), strategy=strategy)
+        model.set_params(strategy=strategy).fit(stream(n))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # Threads may hold a block more or less; 72 more blocks went by.

@@ -182,7 +182,7 @@ def test_a_very_long_text_is_refused_in_a_short_message(place, tmp_path):
         "format": {"kind": "float", "value": long},
     }[place]
     write(tmp_path / "long.dm2l", estimator(cv=inside), {})
-    refused_quickly(tmp_path / "long.dm2l", "cannot have|dtype|not there|malformed|not allowed there")
+    refused_quickly(tmp_path / "long.dm2l", "unknown|cannot have|dtype|not there|malformed|not allowed there")
 
 
 def test_sparse_nodes_inside_of_each_other_cost_no_more_than_their_length(tmp_path):

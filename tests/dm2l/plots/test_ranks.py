@@ -17,7 +17,6 @@ from dm2l.plots._ranks import (
     indistinguishable_groups,
     nemenyi_critical_difference,
 )
-from dm2l_lab._statistics import pairwise_wilcoxon
 
 # Average precision in thousandths, as the DM2L paper prints it: LEML, ML-LRC, GLOCAL, LSML,
 # DM2L-l, DM2L-nl on 8 data sets at rho 1, 0.7 and 0.3 (four decimals of Recreation rounded).
@@ -111,7 +110,7 @@ def test_ranks_accept_an_infinite_loss_of_a_run_that_diverged():
     ],
 )
 def test_incomplete_tables_are_refused(values, message):
-    for function in (average_ranks, friedman, pairwise_wilcoxon):
+    for function in (average_ranks, friedman):
         with pytest.raises(ValueError, match=message):
             function(values, True)
 

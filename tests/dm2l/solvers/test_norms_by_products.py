@@ -125,7 +125,7 @@ class Replayed:
 def graphs(monkeypatch):
     monkeypatch.setattr("dm2l._solvers.nuclear._norms.is_on_cuda", lambda array: True)
     monkeypatch.setattr("dm2l._solvers.objective.is_on_cuda", lambda array: True)
-    monkeypatch.setattr("dm2l._solvers.objective.Recorded", Replayed)
+    monkeypatch.setattr("dm2l._solvers.objective.CudaGraph", Replayed)
 
 
 def test_an_evaluation_as_a_graph_follows_weight_smoothing_and_targets(graphs, monkeypatch):

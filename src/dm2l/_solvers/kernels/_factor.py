@@ -70,29 +70,6 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     A plain Cholesky factor where ``K`` is safely positive definite, else Cholesky with diagonal
     pivoting, stopped when the largest remaining diagonal entry falls below ``tol`` times the
     first one. Duplicate rows, or a linear kernel on few columns, thus cost rank, not accuracy.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric and positive semi-definite up to rounding.
-    tol : float, default=1e-12
-        Relative size of what may be left out.
-
-    Returns
-    -------
-    KernelFactor
-        ``Phi`` of shape (n, r) with ``Phi Phi' = K`` up to ``tol``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.kernels._factor import kernel_factor
-    >>> X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    >>> factor = kernel_factor(X @ X.T)
-    >>> factor.Phi.shape
-    (3, 2)
-    >>> np.allclose(factor.Phi @ factor.Phi.T, X @ X.T)
-    True
     """
     xp = namespace(K)
     # A float32 kernel matrix is positive semi-definite up to its own rounding only.

@@ -33,16 +33,6 @@ class FourierMap(FeatureMap):
     [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
     distribution of each as it is, hence the expectation, and lowers the variance [2]_.
 
-    Parameters
-    ----------
-    gamma : float
-        Of the kernel.
-    n_components : int
-        Number of features. If it is odd, the last frequency has its cosine only, which makes the
-        expectation wrong by at most ``1/m``.
-    random_state : int, RandomState or None, default=None
-        Source of the frequencies.
-
     Attributes
     ----------
     frequencies : array of shape (d, m)
@@ -58,21 +48,6 @@ class FourierMap(FeatureMap):
        the Error of Random Fourier Features", UAI 2015.
     .. [2] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal
        Random Features", NIPS 2016.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.metrics.pairwise import rbf_kernel
-    >>> from dm2l._solvers.kernels._fourier import FourierMap
-    >>> X = np.random.default_rng(0).standard_normal((500, 10))
-    >>> fourier = FourierMap(gamma=0.05, n_components=2000, random_state=0)
-    >>> Phi = fourier.fit(X)
-    >>> Phi.shape, fourier.error < 0.02
-    ((500, 2000), True)
-    >>> np.allclose(fourier.transform(X[:3]), Phi[:3])
-    True
-    >>> np.allclose(Phi @ Phi.T, rbf_kernel(X, gamma=0.05), atol=0.1)
-    True
     """
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:

@@ -15,17 +15,7 @@ from dm2l._utils.arrays import float64, is_non_numpy, namespace, to_numpy
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernel between rows as scikit-learn defines it, in float64.
-
-    Parameters
-    ----------
-    kernel : str or callable
-        A name that :func:`sklearn.metrics.pairwise.pairwise_kernels` knows, "tanimoto" (see
-        :func:`tanimoto_kernel`), "precomputed" (the first argument is the kernel matrix), or a
-        function of two arrays of rows.
-    gamma, degree, coef0 : float
-        Parameters of the kernels that have them.
-    """
+    """Kernel between rows as scikit-learn defines it, in float64."""
 
     kernel: str | Callable[..., Any]
     gamma: float
@@ -82,15 +72,6 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
     For 0/1 columns s is that of Jaccard: shared ones among all. It is positive definite, and so is
     its exponential. On Tox21 (1,024 bits, AUC of one split) the exponential has 0.845 with
     ``gamma=3``, s itself 0.832, rbf 0.840. Two rows of zeros are alike, and unlike all others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.kernels import tanimoto_kernel
-    >>> X = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
-    >>> (1 + np.log(tanimoto_kernel(X, X, 1.0))).round(3)
-    array([[1.   , 0.333],
-           [0.333, 1.   ]])
     """
     inner = A @ B.T
     if sp.issparse(A) or sp.issparse(B):

@@ -16,16 +16,7 @@ from dm2l._utils.arrays import asarray_like, float64, namespace, solve_triangula
 
 
 class LinearMap(FeatureMap):
-    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows.
-
-    Parameters
-    ----------
-    reduce : bool, default=True
-        False keeps ``Phi = X`` whatever its shape.
-    intercept : bool, default=False
-        Whether the model has an intercept. Dense rows that lie far from zero are then centred
-        before ``XX'`` is formed, and ``offset`` is what they were centred by.
-    """
+    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows."""
 
     error = 0.0
 

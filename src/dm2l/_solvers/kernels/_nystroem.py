@@ -50,31 +50,6 @@ def pivoted_cholesky(
     done by matrix products [2]_. It takes about ``n r^2`` multiplications and ``n r`` evaluations
     of the kernel; memory holds ``Phi`` and a few blocks of ``block_size`` columns.
 
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(A, B)`` gives the matrix between two sets of rows; a :class:`Kernel`
-        of "precomputed" means that ``X`` is the kernel matrix itself.
-    X : array or sparse matrix of shape (n, d)
-        Rows.
-    n_components : int
-        Most pivots taken. There are fewer when nothing is left before, because rows are
-        duplicates, or depend on others in the space of the kernel.
-    random_state : int, RandomState or None, default=None
-        Source of the draws.
-    tol : float, default=1e-12
-        Rows whose diagonal has fallen below this share of the largest one in ``K`` are left
-        alone: what remains of them is rounding.
-    block_size : int, default=256
-        Candidates drawn together: a matter of time and memory, not of the law.
-
-    Returns
-    -------
-    KernelFactor
-        In float64, exact in the rows and columns ``pivots``, which are in the order in which they
-        were drawn. What it leaves out is positive semi-definite, so its ``error`` bounds every
-        other error too: no entry of ``K`` is off by more than ``error * trace(K)``.
-
     References
     ----------
     .. [1] Y. Chen, E. N. Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky:
@@ -82,21 +57,6 @@ def pivoted_cholesky(
        Pure and Applied Mathematics, 2025 (arXiv:2207.06503).
     .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: Kernel matrix
        approximation by accelerated randomly pivoted Cholesky", 2024 (arXiv:2410.03969).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.metrics.pairwise import rbf_kernel
-    >>> from dm2l._solvers.kernels._nystroem import pivoted_cholesky
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> factor = pivoted_cholesky(rbf_kernel, X, n_components=40, random_state=0)
-    >>> factor.Phi.shape
-    (500, 40)
-    >>> factor.error < 0.01
-    True
-    >>> K = rbf_kernel(X)
-    >>> bool(np.isclose(np.trace(K - factor.Phi @ factor.Phi.T) / np.trace(K), factor.error))
-    True
     """
     _check_kernel(kernel)
     check_count("n_components", n_components)
@@ -255,37 +215,12 @@ class NystroemMap(KernelMap):
 
     Predicts through the pivot rows, as the exact :class:`dm2l._solvers.kernels.KernelMap` does.
 
-    Parameters
-    ----------
-    kernel, n_components, random_state
-        As of :func:`pivoted_cholesky`.
-
     Attributes
     ----------
     pivots : ndarray of shape (r,)
         Rows that were chosen.
     error : float
         ``trace(K - Phi Phi') / trace(K)``.
-
-    See Also
-    --------
-    pivoted_cholesky : How the rows are chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.kernels._kernel import Kernel
-    >>> from dm2l._solvers.kernels._nystroem import NystroemMap
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> kernel = Kernel("rbf", gamma=0.5, degree=3, coef0=1)
-    >>> nystroem = NystroemMap(kernel, n_components=40, random_state=0)
-    >>> Phi = nystroem.fit(X)
-    >>> Phi.shape, nystroem.error < 0.01
-    ((500, 40), True)
-    >>> W = np.ones((40, 1))
-    >>> A = nystroem.coefficients(W)
-    >>> np.allclose(kernel(X, X[nystroem.pivots]) @ A, Phi @ W)
-    True
     """
 
     def __init__(

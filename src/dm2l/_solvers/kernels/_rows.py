@@ -56,13 +56,7 @@ class _FactorMap(_RowMap):
 
 
 class KernelMap(_FactorMap):
-    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(A, B)`` gives the kernel matrix between rows; a precomputed one is ``A`` itself.
-    """
+    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
 
     def fit(self, X: Any) -> Any:
         """Return an exact factor of the kernel matrix of ``X``."""
@@ -89,19 +83,7 @@ class KernelMap(_FactorMap):
 
 
 class LandmarkMap(_FactorMap):
-    """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(A, B)`` gives the kernel matrix between rows.
-    rows : array or sparse matrix of shape (r, d)
-        The chosen rows ``P``.
-    L : array of shape (r, r)
-        Lower triangular factor of ``K(P, P)``.
-    error : float
-        How much of the kernel matrix of the rows that they were chosen from is left out.
-    """
+    """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
 
     def __init__(self, kernel: KernelFunction, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)

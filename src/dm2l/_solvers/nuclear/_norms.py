@@ -15,25 +15,7 @@ MANY = 100  # columns
 
 
 def nuclear_norm(Z: Any) -> float:
-    """Sum of the singular values of ``Z``.
-
-    Parameters
-    ----------
-    Z : array of shape (n, c)
-        Any real matrix; a matrix without rows has norm 0.
-
-    Returns
-    -------
-    float
-        The norm, from a singular value decomposition.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.nuclear._norms import nuclear_norm
-    >>> nuclear_norm(np.diag([3.0, 4.0]))
-    7.0
-    """
+    """Sum of the singular values of ``Z``."""
     xp = array_namespace(Z)
     check_finite(Z, "Scores")
     return float(xp.sum(xp.linalg.svdvals(Z))) if 0 not in Z.shape else 0.0
@@ -45,26 +27,6 @@ def subgradient(Z: Any, delta: float = 0.005) -> Any:
     ``U1 V1'`` of the singular value decomposition ``Z = U diag(s) V'``, with the columns whose
     singular value exceeds ``delta``. Its spectral norm is at most one, so
     ``||A||_* >= <U1 V1', A>`` for every ``A``; with ``delta = 0`` there is equality at ``Z``.
-
-    Parameters
-    ----------
-    Z : array of shape (n, c)
-        Where to differentiate.
-    delta : float, default=0.005
-        The paper's threshold.
-
-    Returns
-    -------
-    array of shape (n, c)
-        The subgradient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.nuclear._norms import subgradient
-    >>> subgradient(np.diag([3.0, 0.001]))
-    array([[1., 0.],
-           [0., 0.]])
     """
     return thresholded_nuclear_norm(Z, delta).gradient
 
@@ -76,33 +38,6 @@ def smooth_nuclear_norm(
 
     One Gram matrix and one ``eigh`` of size ``min(Z.shape)``, both in float64: the square root
     of an eigenvalue loses half its digits, which float32 cannot spare.
-
-    Parameters
-    ----------
-    Z : array of shape (n, c) or (k, n, c)
-        Any real matrix, or a stack of them, whose norms are summed.
-    mu : float
-        Smoothing; singular values far below it count quadratically.
-    curvature : bool, default=False
-        Whether the curvature is wanted as well. With the singular values ``s`` of ``Z``,
-        ``s_i' = (s_i^2 + mu^2)^(1/2)``, and ``V`` its right singular vectors, it is
-        ``V diag_j(sum_i 1/(s_i' + s_j')) V'``, the sum running over all rows of ``Z``: within
-        a factor of two the Hessian, averaged over the left singular vectors.
-    heights : array of shape (k,), default=None
-        Rows of each matrix of a stack that are not filling; only the curvature needs to know.
-
-    Returns
-    -------
-    NormValue
-        ``value``, ``exact``, ``gradient`` (in the dtype of ``Z``), ``curvature``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
-    >>> norm = smooth_nuclear_norm(np.diag([3.0, 4.0]), mu=1e-6)
-    >>> round(norm.value, 4), round(norm.exact, 4)
-    (7.0, 7.0)
     """
     norm = SmoothNorm(mu)(Z, curvature=curvature, heights=heights)
     return norm._replace(value=float(norm.value), exact=float(norm.exact))
@@ -154,22 +89,7 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
 
 @dataclass(frozen=True)
 class SmoothNorm:
-    """The smoothed norm at one ``mu``, of matrices or of what is known of them.
-
-    Parameters
-    ----------
-    mu : float
-        Smoothing; or a tensor of no dimension, where a graph of CUDA takes it from.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.nuclear._norms import SmoothNorm
-    >>> norm, Z = SmoothNorm(1e-6), np.diag([3.0, 4.0])
-    >>> norm_of_gram = norm.of_gram((Z.T @ Z)[None], heights=np.ones(1))
-    >>> [round(float(found.value), 4) for found in (norm(Z), norm_of_gram)]
-    [7.0, 7.0]
-    """
+    """The smoothed norm at one ``mu``, of matrices or of what is known of them."""
 
     mu: float
 
@@ -189,26 +109,7 @@ class SmoothNorm:
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> NormValue:
-        """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed.
-
-        Parameters
-        ----------
-        S : array of shape (k, c, c)
-            Gram matrices, in float64.
-        heights : array of shape (k,)
-            How many rows each ``Z`` has, or what they weigh; only the curvature needs to know.
-        ranks : array of int of shape (k,), default=None
-            Most that each ``Z`` has in singular values that are not zero. The eigenvalues beyond
-            are rounding, whose square root would be half the digits of the norm.
-        curvature
-            As of :func:`smooth_nuclear_norm`.
-
-        Returns
-        -------
-        NormValue
-            With the stack of ``(S + mu^2 I)^(-1/2)`` as ``gradient``: what each ``Z`` is multiplied
-            by to get it.
-        """
+        """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed."""
         xp = array_namespace(S)
         columns = S.shape[-1]
         eigenvalues, vectors = _spectrum(S)
@@ -256,27 +157,7 @@ def _eigh(S: Any) -> tuple[Any, Any]:
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
-    """Exact nuclear norm with the subgradient of Algorithm 2, as the paper's solver uses them.
-
-    Parameters
-    ----------
-    Z : array of shape (n, c) or (k, n, c)
-        Any real matrix, or a stack of them, whose norms are summed.
-    delta : float, default=0.005
-        Singular values up to this contribute nothing to the subgradient.
-
-    Returns
-    -------
-    NormValue
-        ``value`` equals ``exact``; ``gradient`` is :func:`subgradient`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l._solvers.nuclear._norms import thresholded_nuclear_norm
-    >>> thresholded_nuclear_norm(np.diag([3.0, 4.0])).value
-    7.0
-    """
+    """Exact nuclear norm with the subgradient of Algorithm 2, as the paper's solver uses them."""
     xp = array_namespace(Z)
     if 0 in Z.shape:
         return NormValue(0.0, 0.0, Z)

@@ -1,0 +1,227 @@
+"""How well models do beside others, as Markdown."""
+
+from __future__ import annotations
+
+import re
+from statistics import mean, stdev
+
+from experiments.tables.records import load
+
+
+def arts() -> str:
+    record = load("arts")
+    cases = list(dict.fromkeys((row["mask"], row["rho"]) for row in record["rows"]))
+    found = {(row["method"], row["mask"], row["rho"]): row["mean"] for row in record["rows"]}
+    heading = [f"{mask}, {rho:.0%}".replace("per row, 100%", "all labels") for mask, rho in cases]
+    lines = [
+        "| Rkl / Ap | " + " | ".join(heading) + " |",
+        "|---" * (len(cases) + 1) + "|",
+    ]
+    best = {
+        case: (
+            min(f"{m['ranking_loss']:.3f}" for k, m in found.items() if k[1:] == case),
+            max(f"{m['average_precision']:.3f}" for k, m in found.items() if k[1:] == case),
+        )
+        for case in cases
+    }
+    for method in dict.fromkeys(row["method"] for row in record["rows"]):
+        cells = []
+        for case in cases:
+            mean = found[method, *case]
+            texts = f"{mean['ranking_loss']:.3f}", f"{mean['average_precision']:.3f}"
+            marked = [f"**{t}**" if t == b else t for t, b in zip(texts, best[case], strict=True)]
+            cells.append(" / ".join(marked))
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def reference() -> str:
+    record = load("reference")
+    rates = (1.0, 0.7, 0.3)
+    cells: dict[str, dict[float, str]] = {}
+    for row in record["rows"]:
+        if row["mask"] != "inst" or row["n_seeds"] < 3 or "default" in row["variant"].split():
+            continue
+        pairs = [
+            f"{figures['Rkl']:.3f} / {figures['AP']:.3f}"
+            for figures in (row["found"], row["original"])
+        ]
+        mark = "**" if row["gap"] > 0.006 else ""
+        steps = ", released steps" if row["published"] else ""
+        name = f"{row['method'].split(' (')[0]}: {row['variant']}{steps}"
+        # Settings that were tuned for each rate still make one line.
+        name = re.sub(r"(tuned|small|k20l\d+).*", lambda m: m[1], name)
+        cells.setdefault(name, {})[row["rho"]] = f"{mark}{pairs[0]}{mark} | {pairs[1]}"
+    head = " | ".join(f"{rho:.0%} | original" for rho in rates)
+    lines = [f"| | {head} |", "|---" * 7 + "|"]
+    for name, found in cells.items():
+        if all(rho in found for rho in rates):
+            lines.append(f"| {name} | " + " | ".join(found[rho] for rho in rates) + " |")
+    return "\n".join(lines)
+
+
+def newcomer() -> str:
+    lines = load("newcomer")["methods"]
+    ours, *single = lines
+    scaffolds = [r for r in load("chemistry")["runs"] if r["split"] == "scaffold"]
+    new = {(r["by"], r["groups"]): r["test"]["auc"] for r in scaffolds}
+    others = ", ".join(f'{line["auc"]:.3f} of `kernel="{line["method"]}"`' for line in single)
+    return (
+        f"`dm2l fit` on Tox21's fingerprints, {ours['splits']} splits of 80 to 20: label AUC "
+        f"{ours['auc']:.3f}\n(against {others} at one setting in\nPython), at most "
+        f"{ours['slowest_fit']:.0f} s on one core; the interval held the value of the test rows in "
+        f"{ours['covered']} of {ours['splits']}\n(`python benchmarks/newcomer.py`). On new "
+        f"scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
+        f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
+        f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
+    )
+
+
+def groups() -> str:
+    """Of each table and way means over splits, and how often the interval held the test's AUC."""
+    runs = load("groups")["runs"]
+    lines = [
+        "| | counting | splits | label AUC | log-loss | estimate | held |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for table in dict.fromkeys(run["table"] for run in runs):
+        mine = [run for run in runs if run["table"] == table]
+        for way in ("rows alike", "groups"):
+            found = [run[way] for run in mine]
+            auc, loss = (mean(each[name] for each in found) for name in ("auc", "log_loss"))
+            estimate = mean(each["estimate"][0] for each in found)
+            held = sum(e["estimate"][1] <= e["auc"] <= e["estimate"][2] for e in found)
+            lines.append(
+                f"| {table.split('.')[0]} | {way} | {len(mine)} | {auc:.4f} | {loss:.4f} "
+                f"| {estimate:.3f} | {held} |"
+            )
+    gain = [run["groups"]["auc"] - run["rows alike"]["auc"] for run in runs]
+    lines.append(
+        f"\nGroups against rows: {mean(gain):+.4f} label AUC (standard deviation "
+        f"{stdev(gain):.4f}, {min(gain):+.4f}\nto {max(gain):+.4f}; `python benchmarks/groups.py`)."
+    )
+    return "\n".join(lines)
+
+
+def cells() -> str:
+    record = load("cells")
+    sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
+    return (
+        f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
+        f"best figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
+        "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
+    )
+
+
+SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
+
+
+def study() -> str:
+    """The automatic estimator against what a user would pick instead."""
+    record = load("study")
+    ranked, by = record["all"], record["by_measure"]
+    best = list(ranked["mean_ranks"])[:7]
+    worst = max(ranked["wilcoxon_holm"].values())
+    runs = record["repetitions"]
+    lines = [
+        f"{len(record['sets'])} sets at one to {len(record['by_rate'])} rates ({len(runs)} in all, "
+        f"{min(runs)} or {max(runs)} repetitions), seven measures: mean ranks of "
+        f"{len(ranked['mean_ranks'])} methods tuned by the same folds (p against "
+        f"`AutoClassifier` after Holm: at most {worst:.2g}; [all](docs/choosing.md#measured)).",
+        "",
+        "| | mean rank | " + " | ".join(SHOWN.values()) + " | seconds |",
+        "|---" * (len(SHOWN) + 3) + "|",
+    ]
+    for name in best:
+        values = (f"{by[measure]['means'][name]:.3f}" for measure in SHOWN)
+        label = "`AutoClassifier()`" if name == "auto" else name
+        lines.append(
+            f"| {label} | {ranked['mean_ranks'][name]:.1f} | "
+            + " | ".join(values)
+            + f" | {record['seconds'][name]:.0f} |"
+        )
+    pieces = (
+        f"{name} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
+        for name, g in record["gains"].items()
+    )
+    lines += ["", "What each piece brings in label AUC (95 %): " + "; ".join(pieces) + "."]
+    return "\n".join(lines)
+
+
+def ranks() -> str:
+    """Every method by every measure."""
+    record = load("study")
+    by = {"all": record["all"]} | record["by_measure"]
+    lines = ["| mean rank | " + " | ".join(by) + " | p | seconds |", "|---" * (len(by) + 3) + "|"]
+    for name in record["all"]["mean_ranks"]:
+        cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
+        p = record["all"]["wilcoxon_holm"].get(name)
+        cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lost = [row for row in record["behind"] if row["gap"] > 0]
+    words = "; ".join(f"{r['data']} {r['rate']:g} by {r['gap']:.3f} ({r['best']})" for r in lost)
+    time, told = record["times_of_a_forest"], record["estimate"]
+    lines += [
+        "",
+        f"Behind the best of the others in label AUC: {words or 'nowhere'}. Time, in forests of "
+        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval "
+        f"of `estimate_` held that of the test rows in {told['covered']} of {told['runs']} runs.",
+    ]
+    return "\n".join(lines)
+
+
+def everyone() -> str:
+    """All methods on the sets that have them."""
+    record = load("study")["everyone"]
+    what = f"{len(record['sets'])} sets, {record['rate']:.0%} of the labels"
+    lines = [
+        f"| {what} | mean rank | label AUC | p |",
+        "|---|---|---|---|",
+    ]
+    for name, rank in record["mean_ranks"].items():
+        p = record["wilcoxon_holm"].get(name)
+        cells = f"{rank:.1f}", f"{record['auc'][name]:.3f}", "" if p is None else f"{p:.2g}"
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def gains() -> str:
+    """What terms, coupling and stack bring, better is positive."""
+    found = load("study")["gains"]
+    lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
+    for name, one in found.items():
+        cells = (f"{one[m][0]:+.4f} ({one[m][1]:+.4f} to {one[m][2]:+.4f})" for m in SHOWN)
+        lines.append(f"| {name} | {one['sets']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def selection() -> str:
+    """Mean regret in the measures of the test rows, with the fewest labels."""
+    stored = load("selection")
+    found = stored["mean_regret"]
+    rate = min(found, key=float)
+    tests = [name.replace("_", " ") for name in stored["tests"]]
+    lines = [
+        f"| regret with {float(rate):.0%} of the labels, chosen by | " + " | ".join(tests) + " |",
+        "|---" * (len(tests) + 1) + "|",
+    ]
+    for name, values in found[rate].items():
+        lines.append(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+    return "\n".join(lines)
+
+
+def estimates() -> str:
+    """Of complete labels, from labels with holes."""
+    short = load("estimates")["short"]
+    lines = [
+        "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in short:
+        low, mean, high = row["covered"]
+        lines.append(
+            f"| `{row['measure']}` | {row['rate']} | {row['worst_bias']:+.3f} ({row['worst_at']}) "
+            f"| {row['mean_bias']:.3f} | {row['observed_bias']:.3f} "
+            f"| {mean:.0%} ({low:.0%} to {high:.0%}) |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,329 @@
+"""The label matrix: validated labels, in the one form in which the library holds them.
+
+Inside the library labels are *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed
+positive, ``-1`` for an observed negative and ``0`` for a missing entry. The paper writes the same
+thing as ``Y`` on ``Omega`` and zero elsewhere, its ``R_Omega(Y)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+
+from dm2l._utils.arrays import is_non_numpy, to_numpy
+from dm2l.labels._containers import check_mask, equals, is_nan, open_container
+from dm2l.labels._entries import EntryWeights, Signs, apply_weights
+from dm2l.labels._parsing import (
+    column_text,
+    is_class_column,
+    parse_classes,
+    parse_matrix,
+    refuse_null,
+)
+from dm2l.labels._sparse import StoredLabels, check_absent, read_sparse
+
+Kind = Literal["multilabel", "binary", "multiclass"]
+
+_EMPTY = (
+    "Y has nothing observed: every entry is missing. At least one label of one row is needed; "
+    "check missing_label and label_mask."
+)
+
+
+class ConstantLabelWarning(UserWarning):
+    """A label cannot be learnt because at most one of its classes was observed."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMatrix:
+    """Labels with missing entries: signs, entry weights, names and coding.
+
+    Estimators and metrics build one from the labels they are given. Build it yourself with
+    :meth:`from_array` if a missing label is marked by something other than NaN: wherever labels
+    are taken, a LabelMatrix needs no further explanation.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n, c), int8
+        ``+1`` observed positive, ``-1`` observed negative, ``0`` missing.
+    kind : {"multilabel", "binary", "multiclass"}
+        A label matrix, or a 1-D ``y`` with two or with more classes.
+    classes : ndarray or None
+        Classes of a 1-D ``y``; None for a label matrix.
+    names : ndarray of object or None
+        Column names, if the container had them.
+    negative : {0, -1}
+        Code of an observed negative in the input.
+    dtype : numpy dtype
+        Data type of predictions in the coding of the input.
+    entries : EntryWeights or None
+        Targets and weights of the entries; None if targets are the signs and all weights are one.
+    missing_as : {"missing", "unlabelled"}
+        Meaning of a zero sign: unknown; or unlabelled, in positive-unlabelled data.
+
+    Examples
+    --------
+    >>> from dm2l.labels import LabelMatrix
+    >>> labels = LabelMatrix.from_array([[1, 0], [-9, 1]], missing_label=-9)
+    >>> labels.signs
+    array([[ 1, -1],
+           [ 0,  1]], dtype=int8)
+    """
+
+    signs: Signs
+    kind: Kind
+    classes: NDArray[Any] | None
+    names: NDArray[np.object_] | None
+    negative: int
+    dtype: np.dtype[Any]
+    entries: EntryWeights | None = None
+    missing_as: Literal["missing", "unlabelled"] = "missing"
+
+    @classmethod
+    def from_array(
+        cls,
+        Y: Any,
+        *,
+        missing_label: Any = np.nan,
+        missing_as: Any = None,
+        mask: Any = None,
+        weights: Any = None,
+    ) -> LabelMatrix:
+        """Read labels from an array, a data frame, a list or a sparse matrix.
+
+        Parameters
+        ----------
+        Y : array-like, data frame or sparse matrix of shape (n, c) or (n,)
+            Labels 0/1, True/False or -1/+1; in a sparse matrix +1/-1; or a 1-D ``y`` of classes.
+        missing_label : scalar, default=nan
+            Value that marks a missing label.
+        missing_as : {None, "missing", "negative", "unlabelled"}, default=None
+            Meaning of an entry that is not stored in a sparse ``Y`` of positives only;
+            "unlabelled" also marks a dense ``Y`` as positive-unlabelled data.
+        mask : array-like of bool of the shape of Y, default=None
+            True where the entry may be used; other entries are missing, and are never read.
+        weights : array-like of the shape of Y, or of shape (n,), default=None
+            Weights >= 0 of entries, or of rows. An entry of weight zero is missing.
+
+        Returns
+        -------
+        LabelMatrix
+            Which may be missing everywhere.
+        """
+        labels = parse_labels(
+            Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
+        )
+        if weights is None:
+            return labels
+        by_row = np.ndim(weights) == 1 and labels.kind == "multilabel"
+        return labels.apply_weights(*((weights, None) if by_row else (None, weights)))
+
+    @classmethod
+    def of_signs(cls, signs: Signs, *, negative: int = 0) -> LabelMatrix:
+        """Label matrix of signs, without names, to be written as integers."""
+        return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
+
+    @classmethod
+    def of_classes(
+        cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: NDArray[np.bool_]
+    ) -> LabelMatrix:
+        """Signs of a 1-D ``y``: ``codes`` are the indices in ``classes`` of observed entries."""
+        binary = len(classes) <= 2
+        matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
+        if binary:
+            matrix[observed, 0] = np.where(codes == len(classes) - 1, 1, -1)
+        else:
+            matrix[observed] = -1
+            matrix[np.flatnonzero(observed), codes] = 1
+        kind: Kind = "binary" if binary else "multiclass"
+        return cls(matrix, kind, classes, names=None, negative=0, dtype=classes.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what was given: ``(n, c)``, or ``(n,)`` for classes."""
+        return self.signs.shape if self.kind == "multilabel" else self.signs.shape[:1]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions of what was given."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.signs)
+
+    def __getitem__(self, rows: Any) -> LabelMatrix:
+        """Return some rows, as scikit-learn's cross-validation asks for them."""
+        rows = rows[0] if isinstance(rows, tuple) else rows  # rows, ...
+        entries = None if self.entries is None else self.entries.take(rows)
+        return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of label columns."""
+        return int(self.signs.shape[1])
+
+    def learnable(self) -> NDArray[np.bool_]:
+        """Labels of which both classes were observed."""
+        return np.asarray((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0))
+
+    def without_rows(self) -> LabelMatrix:
+        """Names, classes and coding alone: what a fitted model keeps of its training labels."""
+        return replace(self, signs=self.signs[:0].copy(), entries=None)
+
+    def masked(self, mask: Any) -> LabelMatrix:
+        """Keep observed entries where ``mask`` is True."""
+        signs = np.where(mask, self.signs, 0).astype(np.int8)
+        entries = None if self.entries is None else self.entries.masked(signs)
+        return replace(self, signs=signs, entries=entries)
+
+    def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
+        """Multiply the weights of the entries; entries of weight zero become missing."""
+        if sample_weight is None and label_weight is None:
+            return self
+        T, entries = apply_weights(
+            self.signs, sample_weight, label_weight, one_dimensional=self.kind != "multilabel"
+        )
+        if self.entries is not None:
+            weights = [e.weights for e in (self.entries, entries) if e and e.weights is not None]
+            product = np.prod(weights, axis=0) if weights else None
+            entries = EntryWeights.of(T, self.entries.targets, product)
+        return replace(self, signs=T, entries=entries)
+
+    def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
+        """Write decisions in the coding the labels came in."""
+        unsigned = self.dtype.kind == "u" and self.negative < 0
+        dtype = np.dtype(np.int64) if unsigned else self.dtype
+        return np.where(positive, 1, self.negative).astype(dtype)
+
+    def warn_constant(self, stacklevel: int = 3) -> None:
+        """Warn about labels that have nothing, or only one class, observed."""
+        empty = ~(self.signs != 0).any(axis=0)
+        single = ~self.learnable() & ~empty
+        for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
+            if which.any() and self.kind == "multilabel":
+                shown = [self.describe(int(j)) for j in np.flatnonzero(which)[:5]]
+                more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
+                warnings.warn(
+                    f"{which.sum()} label(s) have {what} and get a constant score: "
+                    f"{', '.join(shown)}{more}.",
+                    ConstantLabelWarning,
+                    stacklevel=stacklevel,
+                )
+
+    def describe(self, column: int) -> str:
+        """Name of a column for messages."""
+        return column_text(column, self.names)
+
+
+def signs(
+    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, missing_as: Any = None
+) -> Signs:
+    """Sign matrix of labels; arguments as in :meth:`LabelMatrix.from_array`."""
+    return parse_labels(
+        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
+    ).signs
+
+
+def parse_labels(
+    Y: Any,
+    *,
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    missing_as: Any = None,
+    allow_empty: bool = False,
+) -> LabelMatrix:
+    """Read labels; ``allow_empty``: whether nothing at all may be observed."""
+    if Y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: "
+            "labels are needed (expected array-like of labels)."
+        )
+    check_absent(missing_as, unlabelled=True)
+    if isinstance(Y, LabelMatrix):
+        return _checked_again(Y, label_mask, missing_as, allow_empty)
+    if missing_as == "unlabelled":
+        if label_mask is not None:
+            raise ValueError(
+                "label_mask does not go with missing_as='unlabelled': what nobody ticked counts "
+                "as unlabelled, wherever it is."
+            )
+        labels = parse_labels(
+            Y, missing_label=missing_label, missing_as="missing", allow_empty=allow_empty
+        )
+        return replace(labels, missing_as="unlabelled")
+    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
+    if sp.issparse(Y):
+        stored = read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
+        return LabelMatrix.of_signs(stored.signs(), negative=stored.negative)
+    values, null, names = open_container(Y)
+    if values.ndim not in (1, 2) or 0 in values.shape[1:]:
+        raise ValueError(
+            f"Y must have one or two dimensions and a column, got shape {values.shape}."
+        )
+    mask = check_mask(label_mask, values.shape, names)
+    missing = null | equals(values, missing_label)
+    if not is_nan(missing_label):
+        refuse_null(values, null, mask, names, missing_label)
+    observed = ~missing & mask
+    if values.ndim == 1:
+        return LabelMatrix.of_classes(*parse_classes(values, observed), observed)
+    if values.shape[1] == 1 and is_class_column(values[:, 0], observed[:, 0]):
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. It holds classes rather "
+            "than 0/1 or -1/+1 labels and is read as y.ravel().",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        values, observed = values[:, 0], observed[:, 0]
+        return LabelMatrix.of_classes(*parse_classes(values, observed), observed)
+    if not allow_empty and not observed.any():
+        raise ValueError(_EMPTY)
+    signs, negative = parse_matrix(values, observed, names)
+    dtype = values.dtype if values.dtype.kind in "iub" else np.dtype(np.int64)
+    return LabelMatrix(signs, "multilabel", None, names, negative, dtype)
+
+
+def _checked_again(
+    labels: LabelMatrix, label_mask: Any, missing_as: Any, allow_empty: bool
+) -> LabelMatrix:
+    """Labels that were read before: a mask can only hide more of them."""
+    if label_mask is not None:
+        labels = labels.masked(
+            check_mask(label_mask, labels.shape, labels.names).reshape(len(labels), -1)
+        )
+    if missing_as == "unlabelled":
+        labels = replace(labels, missing_as="unlabelled")
+    if not allow_empty and not labels.signs.any():
+        raise ValueError(_EMPTY)
+    return labels
+
+
+def stored_labels(
+    Y: Any,
+    *,
+    label_mask: Any = None,
+    missing_label: Any = np.nan,
+    missing_as: Any = None,
+    allow_empty: bool = False,
+) -> StoredLabels:
+    """Read labels without making a sparse ``Y`` dense."""
+    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
+    if sp.issparse(Y):
+        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty, unlabelled=True)
+    check_absent(missing_as, unlabelled=True)
+    labels = parse_labels(
+        Y, label_mask=label_mask, missing_label=missing_label, allow_empty=allow_empty
+    )
+    if labels.kind != "multilabel":
+        raise ValueError(
+            "Y must be a label matrix of shape (n, c), one column per label; got a 1-D y. "
+            "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
+        )
+    return StoredLabels.of_signs(labels.signs)

@@ -1,1 +1,0 @@
-"""The paper: its methods, its published figures, and what is measured against them."""
