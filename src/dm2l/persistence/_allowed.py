@@ -12,7 +12,7 @@ Labelled
   threshold? calibration? coupling? cv? class_prior?: setting
   fitted
   include Data
-  _labels: Labels<c>
+  _labels: LabelMatrix<c>
   _learnable: b[c]
   _keep?: b[*]
   _constant thresholds_ _tick_rate? class_prior_? class_prior_error_?: F[c]
@@ -42,6 +42,7 @@ Linear
 DM2LClassifier dm2l._classifier : Classifier Estimator
   lambda_d alpha kernel gamma degree coef0 approximation n_components: setting
   fit_intercept local discriminant solver max_iter tol random_state warm_start verbose: setting
+  strategy max_memory: setting
   include Labelled
   fitted
   coef_?: f[c,d]
@@ -145,13 +146,15 @@ Stack dm2l._auto._stack
   centre scale slope offset weights: f[m,c]
   intercept: f[c]
 
-Labels dm2l.labels._labels
+LabelMatrix dm2l.labels._matrix
   signs: i1[*,c]
   kind: 'multilabel' | 'binary' | 'multiclass'
   classes: none | a[*]
   names: none | O[c]
   negative: -1..0
   dtype: dtype
+  entries: none
+  missing_as: 'missing' | 'unlabelled'
 
 Later dm2l.completion._later
   value: Coupling<c> | Calibrator<c>

@@ -380,7 +380,7 @@ CHECKS: dict[str, Callable[[Any], Wrong]] = {
     "MissingIndicator": _indicator,
     "ColumnTransformer": _columns,
     "Pipeline": _pipeline,
-    "Labels": _labels,
+    "LabelMatrix": _labels,
     "DM2LClassifier": _classifier,
     "MaskedRidgeClassifier": _labelled,
     "LEMLClassifier": _labelled,

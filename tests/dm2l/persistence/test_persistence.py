@@ -48,7 +48,7 @@ from dm2l.persistence import (
     load_model,
     save_model,
 )
-from dm2l.persistence._building import class_of
+from dm2l.persistence._building import STATES, class_of
 from dm2l.persistence._schema import entries
 
 
@@ -444,6 +444,18 @@ def test_every_estimator_of_the_library_is_known():
     ours = {DM2LClassifier, DM2LClassifierCV, ExtremeDM2LClassifier, AutoClassifier}
     ours |= set(available().values())
     assert ours == {class_of(entry) for entry in entries().values() if "Classifier" in entry.groups}
+
+
+OURS = [entry for entry in entries().values() if entry.module.startswith("dm2l.")]
+
+
+@pytest.mark.parametrize("entry", OURS, ids=lambda entry: entry.name)
+def test_the_table_lists_the_parameters_of_every_class(entry):
+    if entry.name not in STATES:
+        parameters = set(inspect.signature(class_of(entry)).parameters)
+        listed = entry.parameters.keys() | entry.fitted.keys()
+        assert parameters <= listed, f"add to {entry.name} in dm2l/persistence/_allowed.py"
+        assert entry.parameters.keys() - entry.optional <= parameters, f"of {entry.name}"
 
 
 @pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.name)
