@@ -35,6 +35,7 @@ Data
 Linear
   include Labelled
   fitted
+  n_features_in_: =d
   coef_: f[c,d]
   intercept_: f[c]
   correlations_?: f[c,c]
@@ -45,6 +46,7 @@ DM2LClassifier dm2l._classifier : Classifier Estimator
   strategy max_memory: setting
   include Labelled
   fitted
+  n_features_in_: =d
   coef_?: f[c,d]
   intercept_: f[c]
   dual_coef_?: f[m,c]
@@ -109,6 +111,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
   memory max_iter tol: setting
   include Labelled
   fitted
+  n_features_in_: =d
   coef_: f[r,d]
   intercept_: f[r]
   label_vectors_: f[c,r]
@@ -121,6 +124,7 @@ AutoClassifier dm2l._auto._classifier : Classifier Estimator
   n_jobs: none | -256..256
   include Labelled
   fitted
+  n_features_in_: =d
   _columns: Columns
   _features?: Features
   _parts: [(str, 'features' | 'columns' | 'dense')]

@@ -225,7 +225,7 @@ class Reader:
             "slice": self._slice,
             "float": self._float,
         }
-        if kind in forms:
+        if type(kind) is str and kind in forms:
             return forms[kind](node, form, place, sizes)
         return self._scalar(node, "biufU")
 

@@ -120,7 +120,8 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list
                 names, _, text = line.replace("setting", _SETTING).partition(":")
                 for part in names.split():
                     plain = part.rstrip("?-")
-                    marked[part[len(plain) :]].add(plain)
+                    for mark, those in marked.items():
+                        (those.add if part == plain + mark else those.discard)(plain)
                     if not part.endswith("-"):
                         parts[fitted][plain] = parse(text.strip())
 

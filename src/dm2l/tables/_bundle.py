@@ -18,7 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l.chemistry import MorganFingerprints
+from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
 from dm2l.io._words import LabelVocabulary, by_label
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
@@ -144,6 +144,8 @@ def load_bundle(path: str | Path) -> TableModel:
         _check_model(model)
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}") from error
+    if any(use.kind == "smiles" for use in model.uses or ()) and not has_rdkit():
+        raise ImportError(ABSENT)
     return model
 
 
