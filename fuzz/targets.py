@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from collections.abc import Callable
@@ -20,11 +21,12 @@ from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
 from dm2l.io._xlsx_file import edit_sheet
 from dm2l.outofcore import RowBlocks, SufficientStatistics
-from dm2l.persistence import load_model, save_model
+from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
+from fuzz.hostile_models import attack, load, models
 from fuzz.mutations import mutate, unpacked
 from fuzz.records import change_journal
 from fuzz.workbooks import craft
@@ -41,6 +43,7 @@ class Target:
     change: Callable[[bytes, random.Random], bytes] = mutate
     documented: tuple[type[Exception], ...] = FILE
     most: int = 2**30  # bytes of memory above what was in use
+    longest: float = math.inf  # seconds of processors
 
 
 def _kept(*names: str) -> Callable[[Path], list[Path]]:
@@ -171,6 +174,7 @@ TARGETS = {
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),
+    "hostile": Target(models, load, attack, (ModelFileError,), most=300 * 2**20, longest=2.0),
     "fit": Target(_numbers, fit_extreme, _draw, (ValueError,)),
     "input": Target(_numbers, fit_odd, _draw, (ValueError, TypeError)),
 }
