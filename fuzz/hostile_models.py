@@ -15,7 +15,7 @@ import random
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,10 @@ FORBIDDEN = (
     *("compile", "ctypes", "exec", "ftplib", "import", "marshal", "mmap", "open", "os", "pickle"),
     *("shutil", "socket", "sqlite3", "subprocess", "tempfile", "urllib", "webbrowser"),
 )
+# What predictions do for the first time: scikit-learn looks for plugins of data frames.
+AT_FIRST = ("compile", "exec", "import", "open", "os.listdir", "os.scandir")
 _watching: list[str] = []  # the file that may be opened, while a case runs
+_asking: list[str] = []  # while the model that it held is asked
 _seen: list[str] = []
 
 
@@ -68,22 +71,25 @@ def _harmless(event: str, arguments: tuple[Any, ...]) -> bool:
     if event == "open":
         # The traceback of an error shows lines of source files.
         path = str(arguments[0])
-        return arguments[1] in ("r", "rb") and (path == _watching[0] or path.endswith(".py"))
-    return event == "os.listdir" and "site-packages" in str(arguments[0])
+        reads = arguments[1] in ("r", "rb")
+        return reads and (bool(_asking) or path == _watching[0] or path.endswith(".py"))
+    return bool(_asking) and event in AT_FIRST
 
 
 @contextmanager
-def watched(path: Path) -> Iterator[None]:
+def watched(path: Path, *, asking: bool = False) -> Iterator[None]:
     """Raise :class:`Seen` if anything forbidden happens inside."""
     if _hook not in _installed:
         _installed.append(_hook)
         sys.addaudithook(_hook)
     _seen.clear()
     _watching.append(str(path))
+    _asking.extend([str(path)] * asking)
     try:
         yield
     finally:
         _watching.clear()
+        _asking.clear()
         if _seen:
             raise Seen(_seen[0])
 
@@ -101,10 +107,11 @@ def load(path: Path) -> None:
     rows: Any = np.zeros((ROWS, width))
     if hasattr(model, "feature_names_in_"):
         rows = pd.DataFrame(rows, columns=model.feature_names_in_)
-    with watched(path):
+    with watched(path, asking=True):
         for method in ("decision_function", "predict", "predict_proba"):
             if hasattr(model, method):
-                getattr(model, method)(rows)
+                with suppress(ValueError):  # such as labels that it does not know
+                    getattr(model, method)(rows)
 
 
 # ------------------------------------------------------------------------------------- good files

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from dm2l.persistence._reading import Record
 
 Wrong = str | None
+_METHODS = (
+    *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function"),
+    *("score", "split", "transform", "inverse_transform"),
+)
 _NODES = {
     "Tree": ("sklearn.tree._tree", "NODE_DTYPE"),
     "TreePredictor": ("sklearn.ensemble._hist_gradient_boosting.common", "PREDICTOR_RECORD_DTYPE"),
@@ -362,6 +366,15 @@ def _calibrator(record: Record) -> Wrong:
     inside[np.cumsum(lengths)[:-1]] = False
     falls = inside[1:] & (scores[1:] < scores[:-1])
     return "has a curve that is not a function" if falls.any() else None
+
+
+def check_requests(requests: dict[str, dict[str, Any]] | None) -> Wrong:
+    """What ``set_fit_request`` and its kin had asked for, by methods."""
+    for method, wanted in (requests or {}).items():
+        names = [*wanted, *(alias for alias in wanted.values() if isinstance(alias, str))]
+        if method not in _METHODS or not all(name.isidentifier() for name in names):
+            return f"asks for metadata of {method!r}"
+    return None
 
 
 CHECKS: dict[str, Callable[[Any], Wrong]] = {

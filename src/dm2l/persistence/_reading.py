@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS
-from dm2l.persistence._checks import CHECKS
+from dm2l.persistence._checks import CHECKS, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Spec, entries, parse
 from dm2l._utils.sparse_input import sparse_from_parts
 
@@ -378,6 +378,9 @@ class Reader:
             raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
         if name == "Calibrator":
             self.pay(_CURVE * record.sizes["c"])
+        wrong = check_requests(record.state.get("_metadata_request"))
+        if wrong:
+            raise ModelFileError(f"{place}, a {name}, {wrong}.")
         if name in CHECKS and self._n_trusted == before:
             wrong = CHECKS[name](record)
             if wrong:
