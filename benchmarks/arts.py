@@ -36,7 +36,13 @@ METHODS = {
     "masked kernel ridge": DM2LClassifier(lambda_d=0.0, **RBF),
     "DM2L kernel": DM2LClassifier(lambda_d=1.0, **RBF),
 }
-METRICS = ("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc")
+METRICS = (
+    "ranking_loss",
+    "label_ranking_average_precision",
+    "coverage_error",
+    "instance_auc",
+    "label_auc",
+)
 
 
 def run(model: Any, data: Any, mask: str, rho: float, seed: int) -> dict[str, float]:
@@ -73,7 +79,8 @@ def main() -> None:
             )
             print(
                 f"{name:22} {mask:8} {rho:4.1f} {mean['ranking_loss']:7.4f} "
-                f"{mean['average_precision']:7.4f} {mean['coverage']:7.4f} {mean['seconds']:8.2f}",
+                f"{mean['label_ranking_average_precision']:7.4f} "
+                f"{mean['coverage_error']:7.4f} {mean['seconds']:8.2f}",
                 flush=True,
             )
     if arguments.out:

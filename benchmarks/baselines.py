@@ -21,7 +21,14 @@ from record import write
 from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier, available
+from dm2l.baselines import (
+    GLOCALClassifier,
+    LEMLClassifier,
+    LSMLClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
+    MLLRCClassifier,
+)
 from dm2l.datasets import load_dataset
 from dm2l.simulate import simulate_per_row
 
@@ -30,12 +37,15 @@ RATES = (1.0, 0.7, 0.3)
 
 
 def contenders() -> dict[str, Any]:
-    found: dict[str, Any] = {"DM2L": DM2LClassifier()}
-    for name, method in available().items():
-        found[name] = method(Ridge()) if name == "MaskedOneVsRestClassifier" else method()
-        if "random_state" in found[name].get_params():
-            found[name].set_params(random_state=0)
-    return found
+    return {
+        "DM2L": DM2LClassifier(),
+        "MaskedRidge": MaskedRidgeClassifier(),
+        "LEML": LEMLClassifier(random_state=0),
+        "ML-LRC": MLLRCClassifier(),
+        "GLOCAL": GLOCALClassifier(random_state=0),
+        "LSML": LSMLClassifier(),
+        "MaskedOneVsRest": MaskedOneVsRestClassifier(Ridge()),
+    }
 
 
 def race(X: Any, Y: Any, repeats: int) -> dict[str, float]:

@@ -121,7 +121,7 @@ def measures(truth: Any, P: Any) -> dict[str, float]:
     columns = [(truth[known[:, k], k], P[known[:, k], k]) for k in np.flatnonzero(both)]
     y, p = truth[known], np.clip(P[known], 0.001, 0.999)
     return {
-        "auc": float(label_auc(truth, P, holes="observed")),
+        "auc": float(label_auc(truth, P, estimate=False)),
         "map": float(np.mean([average_precision_score(*column) for column in columns])),
         "logloss": float(-np.mean(np.log(np.where(y == 1, p, 1 - p)))),
         "accuracy": float(np.mean((p > 0.5) == (y == 1))),
@@ -148,8 +148,8 @@ def new_rows(cell: Cell, X: Any, Y: Any) -> Iterator[dict[str, Any]]:
             scores = scores.decision_function(X[~train])
             yield {
                 "method": f"{cell.family}, {terms}, {coupling}",
-                "auc": float(label_auc(Y[~train], scores, holes="observed")),
-                "ranking_loss": float(ranking_loss(Y[~train], scores, holes="observed")),
+                "auc": float(label_auc(Y[~train], scores, estimate=False)),
+                "ranking_loss": float(ranking_loss(Y[~train], scores, estimate=False)),
                 "seconds": clock(),
             }
 

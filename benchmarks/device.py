@@ -30,7 +30,7 @@ from record import write
 
 from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision
+from dm2l.metrics import label_ranking_average_precision
 from dm2l.simulate import simulate_per_row
 
 RHO = 0.3
@@ -131,7 +131,9 @@ def fits(clock: Clock, K: Any, K_test: Any, data: Any, alpha: float, repeats: in
         "iterations": model.n_iter_,
         "evaluations": model.n_evaluations_,
         "objective": float(model.objective_),
-        "average_precision": float(average_precision(data["Y_test"][: len(scores)], scores)),
+        "average_precision": float(
+            label_ranking_average_precision(data["Y_test"][: len(scores)], scores)
+        ),
         "further": further,
     }
 

@@ -71,7 +71,7 @@ def rates_of(mask: str, rate: float, X: Any, Y: Any, rng: Any) -> Any:
 def measures(Y: Any, S: Any, **settings: Any) -> dict[str, tuple[float, float]]:
     found = evaluate(Y, S, **settings)
     found["ndcg_at_3"] = ndcg_at_k(Y, S, 3, return_counts=True, **settings)
-    scale = {"coverage": Y.shape[1]}
+    scale = {"coverage_error": Y.shape[1]}
     return {
         name: (m.value / scale.get(name, 1), m.standard_error / scale.get(name, 1))
         for name, m in found.items()
@@ -90,7 +90,7 @@ def compute(data: str, mask: str, rate: float, seed: int) -> dict[str, Any]:
         told["rates"] = R
     elif mask == "sides":
         told["rates"] = (0.75 * rate, min(1.0, 1.25 * rate))
-    estimated, observed = measures(hidden, S, **told), measures(hidden, S, holes="observed")
+    estimated, observed = measures(hidden, S, **told), measures(hidden, S, estimate=False)
     return {
         "estimate": {name: [round(v, 5) for v in pair] for name, pair in estimated.items()},
         "observed": {name: round(pair[0], 5) for name, pair in observed.items()},

@@ -5,9 +5,9 @@
 
 Tables are those that `benchmarks/chemistry.py --prepare` writes. A fifth of the scaffolds, drawn
 anew with each seed, is the test, so that it may hold one of the largest; at most --rows of the
-other molecules are learnt from, drawn --draws times. The parts of the automatic estimator are
+other molecules are learnt from, drawn --draws times. The models of the automatic estimator are
 fitted once a split, in folds that keep scaffolds together and to all rows; then they are raced,
-calibrated and weighted twice, all rows counting alike and as it is done. Scores of the parts are
+calibrated and weighted twice, all rows counting alike and as it is done. Scores of the models are
 kept in a folder and not computed again.
 """
 
@@ -29,9 +29,9 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from dm2l import AutoClassifier
 from dm2l._auto import _classifier, _leaderboard
-from dm2l._auto._groups import says
+from dm2l._auto._base_models import rows_for
 from dm2l._auto._quality import cross_fitted, label_auc, on_new_rows
-from dm2l._auto._stack import Stack
+from dm2l._auto._stack import Stack, row_weights
 from dm2l._utils.arrays import to_numpy
 from dm2l.model_selection import MultilabelKFold
 
@@ -41,11 +41,11 @@ Run = dict[str, Any]
 
 
 class EnoughError(Exception):
-    """Raised when the parts have scores."""
+    """Raised when the models have scores."""
 
 
 def score(table: Path, seed: int, draw: int, rows: int, out: Path) -> None:
-    """Write held-out scores, and those of the test rows, of all parts on one split."""
+    """Write held-out scores, and those of the test rows, of all models on one split."""
     content = np.load(table)
     Y, scaffold = content["Y"], content["scaffold"]
     bits = np.ones(len(content["indices"])), content["indices"], content["indptr"]
@@ -58,26 +58,26 @@ def score(table: Path, seed: int, draw: int, rows: int, out: Path) -> None:
     cv = MultilabelKFold(FOLDS, groups=scaffold[train], random_state=0)
     model = AutoClassifier(cv=cv, random_state=seed)
 
-    def try_all(task: Any) -> Any:
+    def try_all(context: Any) -> Any:
         _leaderboard._helps, races = lambda *_: True, _leaderboard._helps
-        parts, scores, _ = _leaderboard.try_all(task)
+        models, scores, _ = _leaderboard.try_all(context)
         _leaderboard._helps = races
         unseen = []
-        for part in parts:
-            part.fit(task)
+        for base in models:
+            base.fit(context)
             F = model._features.transform(X[test])
-            unseen.append(to_numpy(part.model._all_scores(part.rows(X[test], F))))
+            unseen.append(to_numpy(base.model._all_scores(rows_for(base.inputs, X[test], F))))
         known = model._selection
         np.savez_compressed(
             out,
             scores=scores,
             test=np.stack(unseen),
-            T=task.T,
-            fold=task.fold,
+            T=context.T,
+            fold=context.fold,
             group=scaffold[train][known.keep],
             Yt=Y[test][:, known.learnable],
-            shares=[part.shares for part in parts],
-            names=[part.name for part in parts],
+            shares=[base.shares for base in models],
+            names=[base.name for base in models],
             largest=np.bincount(scaffold[test]).max(),
         )
         raise EnoughError
@@ -92,15 +92,18 @@ def score(table: Path, seed: int, draw: int, rows: int, out: Path) -> None:
 
 
 def stacked(found: Any, weights: Any) -> Run:
-    """The stack of parts that win their race, on the test rows and by its own estimate."""
+    """The stack of models that win their race, on the test rows and by its own estimate."""
     T, fold, Y = found["T"].astype(int), found["fold"], found["Yt"]
     scores, shares = found["scores"], found["shares"]
-    task, parts = SimpleNamespace(T=T, weights=weights), [SimpleNamespace(shares=s) for s in shares]
+    context, models = (
+        SimpleNamespace(T=T, weights=weights),
+        [SimpleNamespace(shares=s) for s in shares],
+    )
     stay = [0]
     for j in range(1, len(scores)):
         new = np.where((fold < _leaderboard.TRIAL)[:, None], scores[j], np.nan)
         held = [scores[i] for i in stay]
-        if _leaderboard._helps(task, [parts[i] for i in [*stay, j]], held, new):
+        if _leaderboard._helps(context, [models[i] for i in [*stay, j]], held, new):
             stay.append(j)
     eta = cross_fitted(scores[stay], T, shares[stay], fold, weights)
     common = Stack.fit(scores[stay], T, shares[stay], weights).common
@@ -142,7 +145,7 @@ def main() -> None:
             if not path.exists():
                 score(table, seed, draw, options.rows, path)
             found = dict(np.load(path))
-            weights = np.tile(says(found["group"])[:, None], found["T"].shape[1])
+            weights = np.tile(row_weights(found["group"])[:, None], found["T"].shape[1])
             run: Run = {"table": name, "seed": seed, "draw": draw, "rows": len(found["T"])}
             run["largest"] = int(found["largest"])
             run |= {"rows alike": stacked(found, None), "groups": stacked(found, weights)}

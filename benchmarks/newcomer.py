@@ -67,7 +67,7 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
     X, Y, X_new, Y_new = split(path, seed)
     if method in SINGLE:
         model = SINGLE[method](X.shape[1]).fit(X, Y)
-        return {"auc": float(label_auc(Y_new, model.decision_function(X_new), holes="observed"))}
+        return {"auc": float(label_auc(Y_new, model.decision_function(X_new), estimate=False))}
     with tempfile.TemporaryDirectory() as folder:
         table, new, output = (Path(folder, name) for name in ("t.csv", "new.csv", "m.dm2l"))
         write_table(table, X, Y)
@@ -81,7 +81,7 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
         inputs, _ = loaded.inputs(read_for(loaded, new, labels=False))
         scores = loaded.answer(inputs).scores
     mean, low, high = model.estimate.values["label_auc"]
-    auc = float(label_auc(Y_new, scores, holes="observed"))
+    auc = float(label_auc(Y_new, scores, estimate=False))
     found = {"auc": auc, "estimate": mean, "low": low, "high": high}
     return found | {"covered": bool(low <= auc <= high), "fit_seconds": round(seconds, 1)}
 

@@ -24,7 +24,7 @@ from record import write
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, ranking_loss
+from dm2l.metrics import label_ranking_average_precision, ranking_loss
 from dm2l.simulate import simulate_per_row
 
 RHO = 0.3
@@ -55,7 +55,7 @@ def run(model: DM2LClassifier, data: tuple[Any, Any, Any, Any]) -> dict[str, Any
     found = {
         "seconds": fitted - start,
         "predict_seconds": done - fitted,
-        "average_precision": float(average_precision(Y_test, scores)),
+        "average_precision": float(label_ranking_average_precision(Y_test, scores)),
         "ranking_loss": float(ranking_loss(Y_test, scores)),
         "iterations": model.n_iter_,
         "error": None if error is None else float(error),

@@ -35,7 +35,7 @@ from dm2l.baselines import (
     MLLRCClassifier,
 )
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, ranking_loss
+from dm2l.metrics import label_ranking_average_precision, ranking_loss
 
 Row = dict[str, Any]
 
@@ -56,16 +56,16 @@ def build(row: Row, seed: int, published: bool = False) -> Any:
     plain: dict[str, Any] = {"fit_intercept": False, "coupling": None}
     if row["method"] == "LEML":
         holes = "ignore" if "-s 0" in variant else holes
-        return LEMLClassifier(params["k"], params["lam"], holes=holes, random_state=seed, **plain)
+        return LEMLClassifier(params["k"], params["lam"], missing=holes, random_state=seed, **plain)
     if row["method"].startswith("ML-LRC"):
-        return MLLRCClassifier(*params["l"], holes=holes, **plain)
+        return MLLRCClassifier(*params["l"], missing=holes, **plain)
     if row["method"] == "GLOCAL" and params:
         *weights, k, g = params["par"]
         sizes = {"n_components": int(k), "n_groups": int(g)}
         return GLOCALClassifier(*weights, **sizes, published=published, random_state=seed, **plain)
     if row["method"] == "LSML" and "tuned" not in variant:
         rho = 8.0 if "default8" in variant else 1.0
-        return LSMLClassifier(rho=rho, holes=holes, **plain)
+        return LSMLClassifier(rho=rho, missing=holes, **plain)
     if row["method"] == "masked ridge per label":
         return MaskedRidgeClassifier(params["ridge"], **plain)
     if row["method"] == "masked kernel ridge per label":
@@ -104,7 +104,7 @@ class Arts:
             model.fit(prepare(self.X[train]), Y)
             seconds = time.perf_counter() - start
             scores = model.decision_function(prepare(self.X[test]))
-            metrics = (ranking_loss, average_precision)
+            metrics = (ranking_loss, label_ranking_average_precision)
             values = [metric(self.Y[test], scores, convention="published") for metric in metrics]
             found.append([*values, seconds])
         rkl, ap, seconds = np.mean(found, axis=0)

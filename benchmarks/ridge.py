@@ -20,7 +20,7 @@ from dm2l import ConstantLabelWarning
 from dm2l._solvers.features import column_variances, default_ridge
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, ranking_loss
+from dm2l.metrics import label_ranking_average_precision, ranking_loss
 from dm2l.simulate import simulate_uniform
 
 SETS = ("Arts", "Business", "Recreation", "Social", "Enron", "Image", "Corel16k001")
@@ -46,7 +46,9 @@ def main() -> None:
         for multiple in UNITS:
             model = MaskedRidgeClassifier(alpha=multiple * unit).fit(X, Y)
             scores, truth = model.decision_function(data.data[test]), data.target[test]
-            found.append([ranking_loss(truth, scores), average_precision(truth, scores)])
+            found.append(
+                [ranking_loss(truth, scores), label_ranking_average_precision(truth, scores)]
+            )
         rkl, ap = np.array(found).T
         row = {
             "set": name,

@@ -1,4 +1,4 @@
-"""What to choose settings by when labels have holes: what each choice gives away on test rows.
+"""What to choose settings by when labels have kind: what each choice gives away on test rows.
 
     python benchmarks/selection.py --out FILE.jsonl [--jobs 16] [--minutes 30] [--seeds 5]
                                    [--sets emotions yeast] [--rates 0.3] [--kernels rbf]
@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from dm2l import DM2LClassifierCV, metrics
 from dm2l._search._search import usual_scoring
 from dm2l.datasets import load_dataset
+from dm2l.metrics._selection import label_discrimination
 from dm2l.simulate import simulate_uniform
 from experiments import resumable
 
@@ -43,33 +44,41 @@ ROWS = 1000, 2000  # to fit and to test, at most
 
 # Of evaluate, with the sign that makes larger better.
 MEASURES = {
-    "average_precision": 1,
+    "label_ranking_average_precision": 1,
     "ranking_loss": -1,
     "label_auc": 1,
     "precision_at_1": 1,
-    "coverage": -1,
+    "coverage_error": -1,
 }
-HOLES = ("observed", "estimate")
+KINDS = ("observed", "estimate")
 CRITERIA = [
-    *(f"{name}, {holes}" for holes in HOLES for name in MEASURES),
-    *(f"average precision - ranking loss, {holes}" for holes in HOLES),
-    *(f"calibrated_log_loss, {holes}" for holes in HOLES),
-    *(f"two_way_ranking, {holes}" for holes in HOLES),
-    "label_skill",
+    *(f"{name}, {kind}" for kind in KINDS for name in MEASURES),
+    *(f"average precision - ranking loss, {kind}" for kind in KINDS),
+    *(f"calibrated_log_loss, {kind}" for kind in KINDS),
+    *(f"ranking_and_discrimination, {kind}" for kind in KINDS),
+    "label_discrimination",
 ]
-TESTS = {"average_precision": 1, "ranking_loss": -1, "label_auc": 1}
+TESTS = {"label_ranking_average_precision": 1, "ranking_loss": -1, "label_auc": 1}
 
 
 def criteria(Y: Any, scores: Any) -> list[float]:
-    found = {holes: metrics.evaluate(Y, scores, k=(1,), holes=holes) for holes in HOLES}
-    signed = {
-        holes: {name: sign * found[holes][name].value for name, sign in MEASURES.items()}
-        for holes in HOLES
+    found = {
+        kind: metrics.evaluate(Y, scores, k=(1,), estimate=kind == "estimate") for kind in KINDS
     }
-    both = [signed[holes]["average_precision"] + signed[holes]["ranking_loss"] for holes in HOLES]
-    losses = [-float(metrics.calibrated_log_loss(Y, scores, holes=holes)) for holes in HOLES]
-    skill = float(np.nan_to_num(metrics.label_skill(Y, scores)))
-    two = [(signed[holes]["average_precision"] + skill) / 2 for holes in HOLES]
+    signed = {
+        kind: {name: sign * found[kind][name].value for name, sign in MEASURES.items()}
+        for kind in KINDS
+    }
+    both = [
+        signed[kind]["label_ranking_average_precision"] + signed[kind]["ranking_loss"]
+        for kind in KINDS
+    ]
+    losses = [
+        -float(metrics.calibrated_log_loss(Y, scores, estimate=kind == "estimate"))
+        for kind in KINDS
+    ]
+    skill = float(np.nan_to_num(label_discrimination(Y, scores)))
+    two = [(signed[kind]["label_ranking_average_precision"] + skill) / 2 for kind in KINDS]
     marks = [*both, *losses, *two, skill]
     return [*signed["observed"].values(), *signed["estimate"].values(), *marks]
 
@@ -128,7 +137,7 @@ def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     picked = {name: int(np.nanargmax(chosen_by[:, k])) for k, name in enumerate(CRITERIA)}
     both = (hidden == 1).any(axis=1) & (hidden == 0).any(axis=1)
     by_row = 2 * both.sum() >= (~np.isnan(hidden)).any(axis=1).sum()
-    usual = "average_precision" if by_row else "label_auc"
+    usual = "label_ranking_average_precision" if by_row else "label_auc"
     picked["today"] = picked[f"{usual}, observed"]
     default = usual_scoring(hidden == 1, hidden == 0)
     picked["default"] = picked[default if default in picked else f"{default}, estimate"]

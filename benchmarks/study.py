@@ -33,11 +33,11 @@ from sklearn.metrics import average_precision_score
 from study_methods import METHODS, left_out
 
 from dm2l import AutoClassifier
-from dm2l._auto._features import Features
-from dm2l._auto._parts import Part
+from dm2l._auto._base_models import rows_for
+from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._stack import Stack
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, coverage, label_auc, ranking_loss
+from dm2l.metrics import coverage_error, label_auc, label_ranking_average_precision, ranking_loss
 from dm2l.model_selection import MultilabelKFold
 from dm2l.simulate import simulate_uniform
 from experiments.resumable import one_thread, side_by_side, stored
@@ -85,8 +85,8 @@ def measures(truth: Any, P: Any) -> dict[str, float]:
         "auc": float(label_auc(truth, P)),
         "map": float(np.mean([average_precision_score(*column) for column in columns])),
         "rkl": float(ranking_loss(truth[rows], P[rows])),
-        "ap": float(average_precision(truth[rows], P[rows])),
-        "cvg": float(coverage(truth[rows], P[rows])),
+        "ap": float(label_ranking_average_precision(truth[rows], P[rows])),
+        "cvg": float(coverage_error(truth[rows], P[rows])),
         "hamming": float(np.mean((p > 0.5) != (y == 1))),
         "logloss": float(-np.mean(np.log(np.where(y == 1, p, 1 - p)))),
     }
@@ -102,7 +102,7 @@ def in_folds(setting: Any) -> Any:
 
 def tuned(name: str, X: Any, Y: Any, X_test: Any) -> tuple[Any, str, float]:
     """Probabilities of the test rows by the best setting of a method, which, and its seconds."""
-    features = Features.of(X, np.zeros(X.shape[1], dtype=np.intp))
+    features = FeatureEncoder.of(X, np.zeros(X.shape[1], dtype=np.intp))
     X, X_test = features.transform(X), features.transform(X_test)
     T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1))
     share = np.array(["forest" in name or "trees" in name or name == "kNN"])
@@ -129,11 +129,11 @@ def best_part(model: AutoClassifier, X: Any) -> Any:
     """Probabilities by the part that has the least log-loss alone, or None if it is not kept."""
     board = model.leaderboard_
     loss = dict(zip(board["model"], board["log_loss"], strict=True))
-    place = int(np.argmin([loss[name] for name, _ in model._parts]))
+    place = int(np.argmin([loss[name] for name in model._inputs]))
     stack, rows = model.stack_, model._check_X(X)
-    name, inputs = model._parts[place]
-    part = Part(name, "", model.models_[name], inputs)
-    S = part.model._all_scores(part.rows(rows, model._features.transform(rows)))
+    name, inputs = list(model._inputs.items())[place]
+    F = model._features.transform(rows)
+    S = model.models_[name]._all_scores(rows_for(inputs, rows, F))
     one = {
         field: getattr(stack, field)[[place]] for field in ("centre", "scale", "slope", "offset")
     }

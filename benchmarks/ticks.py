@@ -31,8 +31,8 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import default_ridge
 from dm2l.baselines import LSMLClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, label_auc, ranking_loss
-from dm2l.simulate import simulate_missing_positives, simulate_single_positive, simulate_truncated
+from dm2l.metrics import label_auc, label_ranking_average_precision, ranking_loss
+from dm2l.simulate import simulate_missing_positives, simulate_truncated
 from experiments.resumable import options, run, stored
 
 # The cheapest first.
@@ -50,7 +50,7 @@ EXACT = 2500  # rows up to which a kernel is exact
 def hide(Y: Any, mask: str, seed: int) -> Any:
     """What is left of complete labels: 1, perhaps 0, and NaN."""
     if mask in ("single", ALL_ROWS):
-        return simulate_single_positive(Y, random_state=seed)
+        return simulate_truncated(Y, 1, random_state=seed)
     if mask == "stop after 3":
         return simulate_truncated(Y, 3, order="popularity", random_state=seed)
     rates: Any = 0.3
@@ -133,7 +133,7 @@ def fitted(method: str, X: Any, Y: Any) -> Any:
     if method == "Elkan-Noto":
         return ElkanNoto().fit(X, Y)
     if method in ("LSML", "ML-LRC"):
-        model = (LSMLClassifier if method == "LSML" else MLLRCClassifier)(holes="negative")
+        model = (LSMLClassifier if method == "LSML" else MLLRCClassifier)(missing="negative")
         return model.set_params(calibration="sigmoid").fit(X, np.nan_to_num(Y))
     labels = np.nan_to_num(Y) if method == "negative" else Y
     if len(X) > EXACT:
@@ -189,7 +189,7 @@ def compute(data: str, mask: str, seed: int, method: str) -> dict[str, Any]:
     row |= {
         "auc": float(label_auc(truth[:, both], scores[:, both])),
         "map": float(np.mean([average_precision_score(truth[:, k], scores[:, k]) for k in both])),
-        "ap": float(average_precision(truth[rows], last)),
+        "ap": float(label_ranking_average_precision(truth[rows], last)),
     }
     # Of labels with enough positives, how far the mean probability in the test is from their share.
     sure = np.clip(p[:, ticked], 0.001, 0.999)

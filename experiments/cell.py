@@ -32,8 +32,8 @@ CONVENTIONS = ("published", "default")  # of metrics, on rows where they are und
 # By the names of columns.
 RANKINGS: dict[str, Callable[..., Any]] = {
     "ranking_loss": metrics.ranking_loss,
-    "average_precision": metrics.average_precision,
-    "coverage": metrics.coverage,
+    "average_precision": metrics.label_ranking_average_precision,
+    "coverage": metrics.coverage_error,
     "instance_auc": metrics.instance_auc,
     "label_auc": metrics.label_auc,
 }

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from dm2l.model_selection import Interval, corrected_t_interval
-from dm2l.plots._ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
 from experiments.published import BY_NAME, PAPER_MEASURES, Measure, best_published
 from experiments.published import published_figures as published
+from experiments.ranks import FriedmanResult, average_ranks, friedman, nemenyi_critical_difference
 from experiments.results import Results, paired_means
 from experiments.statistics import PairedComparison, pairwise_wilcoxon
 

@@ -14,19 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dm2l.plots._diagrams import critical_difference_diagram
-from dm2l.plots._panels import (
-    COLOURS,
-    FONT,
-    RATE,
-    SMALL_FONT,
-    Frame,
-    log_axis,
-    measure_name,
-    rounded,
-    series_styles,
-)
+from dm2l.plots._canvas import COLOURS, FONT, SMALL_FONT, series_styles
 from experiments.comparisons import BlockStatistics, block_statistics
+from experiments.diagrams import critical_difference_diagram
+from experiments.panels import RATE, Frame, log_axis, measure_name, rounded
 from experiments.published import PAPER_MEASURES, Measure
 from experiments.results import Results
 

@@ -12,7 +12,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._search._staging import StagedSearch
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
@@ -22,7 +21,9 @@ from dm2l.baselines import (
     MLLRCClassifier,
     ZeroFillClassifier,
 )
-from dm2l.model_selection import MultilabelKFold, get_metric
+from dm2l.model_selection import MultilabelKFold
+from dm2l.model_selection._scorers import get_metric
+from experiments.staged import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
 
@@ -33,11 +34,11 @@ def published(kernel: str = "linear", **options: Any) -> DM2LClassifier:
 
 
 def leml_as_published() -> LEMLClassifier:
-    return LEMLClassifier(20, 1.0, holes="neutral", fit_intercept=False)
+    return LEMLClassifier(20, 1.0, missing="neutral", fit_intercept=False)
 
 
 def mllrc_as_published() -> MLLRCClassifier:
-    return MLLRCClassifier(1e-3, 1.0, 1e-3, holes="neutral", fit_intercept=False)
+    return MLLRCClassifier(1e-3, 1.0, 1e-3, missing="neutral", fit_intercept=False)
 
 
 def glocal_as_published() -> GLOCALClassifier:
@@ -45,7 +46,7 @@ def glocal_as_published() -> GLOCALClassifier:
 
 
 def lsml_as_published() -> LSMLClassifier:
-    return LSMLClassifier(rho=8.0, holes="neutral", fit_intercept=False)
+    return LSMLClassifier(rho=8.0, missing="neutral", fit_intercept=False)
 
 
 # -- tuned --------------------------------------------------------------------------------------
@@ -87,13 +88,13 @@ def _grid_search(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 def quality(Y: Any, scores: Any) -> float:
     """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised."""
-    precision = get_metric("average_precision", holes="observed")(Y, scores)
+    precision = get_metric("label_ranking_average_precision", estimate=False)(Y, scores)
     return precision + neg_ranking_loss(Y, scores)
 
 
 def neg_ranking_loss(Y: Any, scores: Any) -> float:
     """Ranking loss of the observed labels, its sign turned."""
-    return get_metric("neg_ranking_loss", holes="observed")(Y, scores)
+    return get_metric("neg_ranking_loss", estimate=False)(Y, scores)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:

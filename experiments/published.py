@@ -27,6 +27,11 @@ class Measure:
     tolerance: float = 0.02  # within which a figure counts as reproduced
     relative: bool = False  # whether that is a share of the published figure
 
+    @property
+    def column(self) -> str:
+        """Where rows of results have it, in the paper's convention."""
+        return f"published_{self.metric}"
+
     def reproduced(self, value: float, published: float) -> bool:
         """Whether a value lies within the tolerance around a published one."""
         width = self.tolerance * (abs(published) if self.relative else 1.0)

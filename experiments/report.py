@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dm2l.plots._ranks import nemenyi_critical_difference
 from experiments import studies
 from experiments.comparisons import (
     LEVEL,
@@ -25,6 +24,7 @@ from experiments.comparisons import (
 from experiments.figures import figures
 from experiments.paper_tables import markdown
 from experiments.published import PAPER_MEASURES, Measure
+from experiments.ranks import nemenyi_critical_difference
 from experiments.results import Results, paired_means
 
 # Of nine methods; the paper uses it for its six.
@@ -83,7 +83,7 @@ def _sections(results: Results) -> Iterator[str]:
     beside = reproduced(results)
     if len(beside):
         yield "## Beside the published figures of the same methods"
-        yield from _beside(beside)
+        yield from _beside(results, beside)
     if pairs := ridge_pairs(results.methods):
         yield "## DM2L beside ridge"
         yield from _against_ridge(results, pairs)
@@ -145,12 +145,15 @@ def _against_best(results: Results, variants: list[str], cells: pd.DataFrame) ->
         yield _plain(lost.drop(columns="outcome"))
 
 
-def _beside(beside: pd.DataFrame) -> Iterator[str]:
+def _beside(results: Results, beside: pd.DataFrame) -> Iterator[str]:
     tolerances = "; ".join(
         f"{m.name} within {f'{100 * m.tolerance:g} %' if m.relative else f'{m.tolerance:g}'}"
         for m in PAPER_MEASURES
     )
     yield f"{beside['within'].sum()} of {len(beside)} are as published ({tolerances})."
+    for name in filter(results.is_part, results.datasets):
+        paper = results.published_name(name)
+        yield f"{name} stands beside the published {paper}, which is the mean of more sets."
     counts = beside.groupby("method", sort=False)["within"].agg(["sum", "size"])
     rows = [(method, f"{good} of {n}") for method, (good, n) in counts.iterrows()]
     yield markdown(("method", "as published"), rows)

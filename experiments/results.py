@@ -41,7 +41,10 @@ def _read_lines(path: Path) -> pd.DataFrame:
     for row in rows:
         row |= {name: None if row[name] is None else json.dumps(row[name]) for name in _NESTED}
     columns = [*KEY, "settings", "split", "data"]
-    return pd.DataFrame(rows, columns=None if rows else columns)
+    frame = pd.DataFrame(rows, columns=None if rows else columns)
+    # Where all are None, pandas would take them for objects.
+    numbers = [name for name in frame if name.startswith(("published_", "default_", "n_"))]
+    return frame.astype(dict.fromkeys(numbers, float))
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
@@ -55,18 +58,12 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 class Results:
-    """Rows of protocols that are read as one, under one mask and one convention of the metrics.
+    """Rows of protocols that are read as one, under one mask, in the paper's convention of metrics.
 
     Rows without hidden labels belong to all masks.
     """
 
-    def __init__(
-        self,
-        rows: pd.DataFrame,
-        protocols: str,
-        mask: str | None = None,
-        convention: str = "published",
-    ) -> None:
+    def __init__(self, rows: pd.DataFrame, protocols: str, mask: str | None = None) -> None:
         self.name = protocols
         names = protocols.split("+")
         self.all_rows = rows[rows["protocol"].isin(names)]
@@ -77,7 +74,6 @@ class Results:
         found = set(self.all_rows["mask"]) - {NO_MASK}
         self.masks = _ordered(found, MASKS) or (NO_MASK,)
         self.mask = self.masks[0] if mask is None else mask
-        self.convention = convention
         self.rows = self.all_rows[self.all_rows["mask"].isin([self.mask, NO_MASK])]
         if twice := self.rows.duplicated([name for name in KEY if name != "protocol"]).sum():
             raise ValueError(f"Protocols {protocols} have {twice} cells in common.")
@@ -119,11 +115,8 @@ class Results:
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """Measures that any row has."""
-        return tuple(m for m in MEASURES if self.rows.get(self.column(m), _NOTHING).notna().any())
-
-    def column(self, measure: Measure) -> str:
-        """The column of a measure."""
-        return f"{self.convention}_{measure.metric}"
+        defined = self.rows.notna().any()
+        return tuple(m for m in MEASURES if defined.get(m.column, False))
 
     def published_name(self, dataset: str) -> str | None:
         """The paper's name of a data set of this table; None where it has no figures for it."""
@@ -145,8 +138,8 @@ class Results:
         for measure in self.measures:
             groups = rows.assign(size=sizes).groupby([*index, "method"])
             found = groups.agg(
-                mean=(self.column(measure), "mean"),
-                count=(self.column(measure), "count"),
+                mean=(measure.column, "mean"),
+                count=(measure.column, "count"),
                 size=("size", "first"),
             )
             # Of a mean of several sets: repetitions in which all have a value.
@@ -160,9 +153,6 @@ class Results:
         if table is None or (dataset, rate) not in table.index.droplevel("repetition"):
             return pd.DataFrame(columns=list(self.methods), dtype=float)
         return table.loc[(dataset, rate)]
-
-
-_NOTHING = pd.Series(dtype=float)
 
 
 def _ordered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

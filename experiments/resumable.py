@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -40,6 +41,18 @@ def one_thread() -> None:
         os.environ[name] = "1"
 
 
+def end_with_parent() -> None:
+    """Let this process end when the one that started it was killed, instead of waiting for ever."""
+
+    def wait_for_the_end() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+
+
 def side_by_side(
     compute: Callable[..., str],
     tasks: Sequence[tuple[Any, ...]],
@@ -55,7 +68,9 @@ def side_by_side(
     start, failed, waiting = time.monotonic(), 0, iter(tasks)
     running: dict[Any, Any] = {}
     context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=a_process) as pool:
+    with ProcessPoolExecutor(
+        jobs, context, initializer=end_with_parent, max_tasks_per_child=a_process
+    ) as pool:
         while True:
             passed = (time.monotonic() - start) / 60
             while passed < minutes and len(running) < jobs:
@@ -99,7 +114,7 @@ def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.N
     _end_last_line(options.out)
     context = multiprocessing.get_context("spawn")  # threads of BLAS do not survive a fork
     with (
-        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
+        ProcessPoolExecutor(options.jobs, context, initializer=end_with_parent) as pool,
         options.out.open("a") as file,
     ):
         futures = {pool.submit(_timed, compute, cell, end): cell for cell in todo}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from dm2l.plots._ranks import read_blocks
+from experiments.ranks import read_blocks
 
 # Up to here the signed-rank distribution is counted out (milliseconds); beyond, the normal
 # approximation errs by about 0.001 in p.

@@ -23,7 +23,7 @@ def agreement() -> Counter[tuple[str, str]]:
     for row in rows[rows["protocol"].isin(WIDTHS)].to_dict("records"):
         for measure in PAPER_MEASURES:
             key = printed_as[row["dataset"]], row["rate"], measure.name, "DM2L-nl"
-            value = row[f"published_{measure.metric}"]
+            value = row[measure.column]
             found[row["dataset"], row["method"]] += measure.reproduced(value, figures[key])
     return found
 

@@ -27,16 +27,16 @@ def draw_rows(
     return X[seen], T[seen]
 
 
-def read_targets(T: np.ndarray, holes: str) -> tuple[np.ndarray, np.ndarray]:
-    """Targets, and which of them count, for a way to read holes."""
-    values = {1: 1.0, -1: 0.0, 0: 0.0} if holes == "negative" else {1: 1.0, -1: -1.0, 0: 0.0}
+def read_targets(T: np.ndarray, missing: str) -> tuple[np.ndarray, np.ndarray]:
+    """Targets, and which of them count, for a way to read missing."""
+    values = {1: 1.0, -1: 0.0, 0: 0.0} if missing == "negative" else {1: 1.0, -1: -1.0, 0: 0.0}
     Y = np.array([[values[int(t)] for t in row] for row in T])
-    return Y, (T != 0) if holes == "ignore" else np.ones(T.shape, dtype=bool)
+    return Y, (T != 0) if missing == "ignore" else np.ones(T.shape, dtype=bool)
 
 
-def on_scale_of_targets(model, holes: str) -> tuple[np.ndarray, np.ndarray]:
+def on_scale_of_targets(model, missing: str) -> tuple[np.ndarray, np.ndarray]:
     """Weights (d, c) and intercepts of a fitted model before its border was moved to 0."""
-    if holes == "negative":
+    if missing == "negative":
         return model.coef_.T / 2, (model.intercept_ + 1) / 2
     return model.coef_.T, model.intercept_
 
@@ -167,15 +167,24 @@ def label_solution(name: str, Z, y, penalty: np.ndarray, C: float, start) -> np.
 
 
 def leml(
-    X, T, k: int, lam: float, *, name: str = "squared", holes: str = "ignore", tol=0.1, n_iter, seed
+    X,
+    T,
+    k: int,
+    lam: float,
+    *,
+    name: str = "squared",
+    missing: str = "ignore",
+    tol=0.1,
+    n_iter,
+    seed,
 ) -> tuple[np.ndarray, list[float]]:
     """LEML as its program runs, without a bias; ``W H'`` and the objective after each round."""
-    Y, observed = read_targets(T, holes)
+    Y, observed = read_targets(T, missing)
     C = 1.0 / lam
     random = np.random.RandomState(seed)
     W = random.uniform(size=(X.shape[1], k))
     H = random.uniform(size=(T.shape[1], k))
-    if holes != "ignore":
+    if missing != "ignore":
         eps = tol * np.count_nonzero(Y) / Y.size
     elif name == "squared":
         eps = tol

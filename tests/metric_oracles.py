@@ -131,7 +131,7 @@ def ranking_loss(Y: Any, scores: Any, convention: str = "paper", undefined: Any 
     return mean_over_units(units, undefined)
 
 
-def average_precision(
+def label_ranking_average_precision(
     Y: Any, scores: Any, convention: str = "paper", undefined: Any = None
 ) -> Expected:
     units = []
@@ -155,7 +155,9 @@ def average_precision(
     return mean_over_units(units, undefined)
 
 
-def coverage(Y: Any, scores: Any, convention: str = "paper", undefined: Any = None) -> Expected:
+def coverage_error(
+    Y: Any, scores: Any, convention: str = "paper", undefined: Any = None
+) -> Expected:
     units = []
     for pairs in observed_pairs(Y, scores):
         positives, _ = split(pairs)

@@ -1,4 +1,4 @@
-"""The metrics of observed labels alone: every function with ``holes="observed"``."""
+"""The metrics of observed labels alone: every function with ``estimate=False``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     function = getattr(metrics, name)
-    if not isinstance(function, type) and "holes" in signature(function).parameters:
-        return partial(function, holes="observed")
+    if not isinstance(function, type) and "estimate" in signature(function).parameters:
+        return partial(function, estimate=False)
     return function

@@ -107,7 +107,7 @@ class Rows:
                     "n_test": 40,
                     "device": "cpu",
                     "seconds_fit": None,
-                    **{f"published_{BY_NAME[name].metric}": v for name, v in found.items()},
+                    **{BY_NAME[name].column: v for name, v in found.items()},
                     **others,
                 }
             )
@@ -115,5 +115,5 @@ class Rows:
     def frame(self):
         return pd.DataFrame(self.rows)
 
-    def results(self, protocols="p", mask=None, **choice):
-        return Results(self.frame(), protocols, mask, **choice)
+    def results(self, protocols="p", mask=None):
+        return Results(self.frame(), protocols, mask)

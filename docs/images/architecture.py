@@ -2,7 +2,7 @@
 
     python docs/images/architecture.py        # writes architecture.svg beside it
 
-The rooms come from pyproject.toml, so that the picture shows what `make lint` checks.
+The packages come from pyproject.toml, so the picture shows what `make lint` checks.
 """
 
 from __future__ import annotations
@@ -14,44 +14,36 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 INK, LINE, FIT, TABLE = "#333f48", "#9aa7b0", "#2f6f8f", "#b4632a"
-# What the numbered steps do, by room.
+# What the numbered steps do, by package.
 FIT_STEPS = {
-    "classifier": "1 parameters, checked",
-    "base": "2 X, checked · 9 probabilities, thresholds",
-    "labels": "3 Y becomes signs: +1, -1, 0",
-    "fitting": "4 from features to weights",
-    "kernels": "5 rows of X become features",
-    "objective": "6 loss and groups of rows",
-    "nuclear": "7 norms and their gradients",
-    "solvers": "8 the minimum",
+    "_classifier": "1 parameters are checked",
+    "_base": "2 X is checked · 6 calibration, thresholds",
+    "labels": "3 y becomes a LabelMatrix",
+    "_solvers": "4 features, objective, minimum",
+    "completion": "5 label correlation, from leave-one-out scores",
 }
 TABLE_STEPS = {
-    "cli": "1 options · 8 what was found, in words",
-    "readers": "2 cells, label words",
-    "tables": "3 columns by kind · 6 estimate of quality",
-    "search": "4 lambda_d, alpha by cross-validation",
-    "classifier": "5 one fit, as on the left",
-    "persistence": "7 one file, with nothing to run",
+    "cli": "1 options · 7 results in words",
+    "io": "2 cells and label values",
+    "tables": "3 columns by type · 5 estimated quality",
+    "_auto": "4 models, tuned and combined by cross-validation",
+    "persistence": "6 one model file",
 }
-# Bands of rooms, from the top, with what they are called.
+# Groups of layers, from the top.
 BANDS = {
-    "for people": ("cli", "tables"),
-    "models": ("persistence", "baselines"),
-    "the method": ("fitting", "nuclear"),
-    "data": ("datasets", "readers"),
-    "ground": ("masks", "arrays"),
+    "interfaces": ("cli", "tables"),
+    "models": ("_auto", "_base"),
+    "the method": ("completion", "_solvers"),
+    "data": ("model_selection", "_utils"),
 }
 
 
 def layers() -> list[list[str]]:
-    """Rooms of each layer of the contract, from the top."""
+    """Packages of each layer of the contract, from the top."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     found = next(contract for contract in contracts if contract["id"] == "layers")["layers"]
-    rooms = [re.findall(r"\w+", layer) for layer in found]
-    present = {path.stem for path in (ROOT / "src" / "dm2l").iterdir()}
-    rooms = [[room for room in layer if room in present] for layer in rooms]
-    return [layer for layer in rooms if layer and layer != ["__main__"]]
+    return [[name for name in re.findall(r"\w+", layer) if name != "__main__"] for layer in found]
 
 
 def text(x: float, y: float, words: str, size: int = 12, more: str = "") -> str:
@@ -70,26 +62,27 @@ def draw() -> str:
     step, top, left, width = 30, 56, 96, 330
     height = top + step * len(rows) + 14
     parts = [
-        text(left, 24, "rooms: each imports those below it", 14),
-        text(450, 24, "one fit(X, Y)", 14, f'fill="{FIT}" font-weight="bold"'),
+        text(left, 24, "packages: each layer imports those below it", 14),
+        text(450, 24, "one fit(X, y)", 14, f'fill="{FIT}" font-weight="bold"'),
         text(745, 24, "one dm2l fit table.csv", 14, f'fill="{TABLE}" font-weight="bold"'),
     ]
     line_of = {}
-    for i, rooms in enumerate(rows):
+    for i, packages in enumerate(rows):
         y = top + step * i
-        room_width = (width - 6 * (len(rooms) - 1)) / len(rooms)
-        for j, room in enumerate(rooms):
-            line_of[room] = i
-            x = left + j * (room_width + 6)
+        box_width = (width - 6 * (len(packages) - 1)) / len(packages)
+        for j, package in enumerate(packages):
+            line_of[package] = i
+            x = left + j * (box_width + 6)
             look = f'fill="#f1f4f5" stroke="{LINE}"'
-            parts.append(box(round(x, 1), y, round(room_width, 1), 23, look))
+            parts.append(box(round(x, 1), y, round(box_width, 1), 23, look))
             middle = 'text-anchor="middle"'
-            parts.append(text(round(x + room_width / 2, 1), y + 16, room, 12, middle))
+            parts.append(text(round(x + box_width / 2, 1), y + 16, package, 12, middle))
         for steps, at, colour in ((FIT_STEPS, 450, FIT), (TABLE_STEPS, 745, TABLE)):
-            words = [steps[room] for room in rooms if room in steps]
+            words = [steps[name] for name in packages if name in steps]
             if words:
                 parts.append(text(at, y + 16, words[0], 12, f'fill="{colour}"'))
-                start = at - 24 if at > 450 and FIT_STEPS.keys() & set(rooms) else left + width + 4
+                beside = at > 450 and FIT_STEPS.keys() & set(packages)
+                start = at - 24 if beside else left + width + 4
                 parts.append(
                     f'<path d="M{start} {y + 12}H{at - 6}" stroke="{colour}" stroke-opacity="0.3"/>'
                 )

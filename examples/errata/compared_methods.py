@@ -54,22 +54,22 @@ plain: dict[str, Any] = {"fit_intercept": False}
 own_features = FunctionTransformer(unit_rows_and_ones)
 # Name: (row of the tables it is compared with, model).
 METHODS: dict[str, tuple[str, Any]] = {
-    "LEML, holes as targets": ("LEML", LEMLClassifier(20, 1.0, holes="neutral", **plain)),
+    "LEML, holes as targets": ("LEML", LEMLClassifier(20, 1.0, missing="neutral", **plain)),
     "LEML, holes left out": ("LEML", LEMLClassifier(20, 1.0, **plain)),
     "LEML, left out, lambda 100": ("LEML", LEMLClassifier(20, 100.0, **plain)),
-    "LSML, holes 0 of -1/0/+1": ("LSML", LSMLClassifier(rho=8.0, holes="neutral", **plain)),
-    "LSML, holes 0 of 0/1": ("LSML", LSMLClassifier(rho=8.0, holes="negative", **plain)),
+    "LSML, holes 0 of -1/0/+1": ("LSML", LSMLClassifier(rho=8.0, missing="neutral", **plain)),
+    "LSML, holes 0 of 0/1": ("LSML", LSMLClassifier(rho=8.0, missing="negative", **plain)),
     "LSML, 0/1, own features": (
         "LSML",
-        make_pipeline(own_features, LSMLClassifier(rho=8.0, holes="negative", **plain)),
+        make_pipeline(own_features, LSMLClassifier(rho=8.0, missing="negative", **plain)),
     ),
     "ML-LRC, lambda1 0.001, -1/0/+1": (
         "ML-LRC",
-        MLLRCClassifier(1e-3, 1.0, 1e-3, holes="neutral", **plain),
+        MLLRCClassifier(1e-3, 1.0, 1e-3, missing="neutral", **plain),
     ),
     "ML-LRC, lambda2 10, 0/1": (
         "ML-LRC",
-        MLLRCClassifier(1.0, 10.0, 1e-3, holes="negative", **plain),
+        MLLRCClassifier(1.0, 10.0, 1e-3, missing="negative", **plain),
     ),
     "masked ridge, intercept": ("DM2L-nl", MaskedRidgeClassifier(10.0)),
 }

@@ -26,7 +26,13 @@ from threadpoolctl import threadpool_limits
 
 from dm2l import ConstantLabelWarning
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, coverage, instance_auc, label_auc, ranking_loss
+from dm2l.metrics import (
+    coverage_error,
+    instance_auc,
+    label_auc,
+    label_ranking_average_precision,
+    ranking_loss,
+)
 
 Figures = dict[str, Any]
 
@@ -36,8 +42,8 @@ PUBLISHED = Path(__file__).parents[2] / "results" / "published.csv"
 METRICS: dict[str, Callable[..., Any]] = {
     "Rkl": ranking_loss,
     "Auc": instance_auc,
-    "Cvg": coverage,
-    "Ap": average_precision,
+    "Cvg": coverage_error,
+    "Ap": label_ranking_average_precision,
     "label AUC": label_auc,
 }
 OPTIONS: dict[str, dict[str, Any]] = {

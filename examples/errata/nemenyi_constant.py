@@ -13,7 +13,9 @@ import numpy as np
 from demonstration import METHODS, Figures, main, published_figures
 from scipy.stats import studentized_range
 
-from dm2l.plots._ranks import average_ranks, nemenyi_critical_difference
+sys.path.append(str(Path(__file__).parents[2]))
+
+from experiments.ranks import average_ranks, nemenyi_critical_difference
 
 QUICK: Figures = {}
 PRINTED = 3.102

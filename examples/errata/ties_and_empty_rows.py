@@ -19,7 +19,7 @@ from demonstration import METHODS, RATES, Figures, main, mean, published_figures
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, coverage
+from dm2l.metrics import coverage_error, label_ranking_average_precision
 
 QUICK = {"seeds": (1,), "sets": ("Arts", "Recreation", "Social", "Enron")}
 SETS = ("Arts", "Business", "Recreation", "Social", "Enron", "Image", "Corel16k", "Tmc2007-500")
@@ -44,7 +44,7 @@ def empty_rows(name: str) -> dict[str, float]:
 
 def tie_rules(Y: np.ndarray, F: np.ndarray) -> dict[str, float]:
     found: dict[str, Any] = {}
-    for name, metric in (("Cvg", coverage), ("Ap", average_precision)):
+    for name, metric in (("Cvg", coverage_error), ("Ap", label_ranking_average_precision)):
         found[f"{name}, later label first"] = metric(Y, F, convention="published")
         found[f"{name}, earlier label first"] = metric(
             Y[:, ::-1], F[:, ::-1], convention="published"

@@ -15,7 +15,7 @@ import numpy as np
 from dm2l import DM2LClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import ranking_loss
-from dm2l.simulate import simulate_single_positive
+from dm2l.simulate import simulate_truncated
 
 X, truth = make_missing_multilabel(
     n_samples=1200, n_labels=6, n_features=10, rho=1.0, noise=0.3, random_state=0
@@ -23,7 +23,7 @@ X, truth = make_missing_multilabel(
 some = truth.any(axis=1) & ~truth.all(axis=1)
 X, truth = X[some], truth[some]
 half = len(X) // 2
-Y = simulate_single_positive(truth[:half], random_state=0)
+Y = simulate_truncated(truth[:half], 1, random_state=0)
 print(f"{truth[:half].sum():.0f} labels are true, {np.nansum(Y):.0f} are ticked")
 
 # %%

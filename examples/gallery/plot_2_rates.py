@@ -14,7 +14,7 @@ import numpy as np
 from dm2l import DM2LClassifier
 from dm2l.baselines import ZeroFillClassifier
 from dm2l.datasets import load_digit_attributes
-from dm2l.metrics import average_precision, f1_macro
+from dm2l.metrics import f1_macro, label_ranking_average_precision
 from dm2l.simulate import simulate_uniform
 
 digits = load_digit_attributes()
@@ -34,7 +34,7 @@ for rho in rates:
     for name, method in methods.items():
         model = method.fit(digits.data[train], Y)
         scores = model.decision_function(digits.data[test])
-        ranking[name].append(average_precision(digits.target[test], scores))
+        ranking[name].append(label_ranking_average_precision(digits.target[test], scores))
         decisions[name].append(f1_macro(digits.target[test], scores > 0))
 
 # %%

@@ -50,7 +50,7 @@ print(dict(zip(topics, Y[0].tolist(), strict=True)))
 
 model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), DM2LClassifier())
 held_out = cross_val_decision(model, texts, Y, cv=5)
-for name in ("label_auc", "average_precision", "ranking_loss"):
+for name in ("label_auc", "label_ranking_average_precision", "ranking_loss"):
     estimate, actual = evaluate(Y, held_out)[name], evaluate(truth, held_out)[name]
     print(f"{name:18s} estimate {estimate.value:.3f}, truth {actual.value:.3f}")
 

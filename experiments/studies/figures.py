@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dm2l.plots._panels import (
-    COLOURS,
-    PARAMETERS,
-    Frame,
-    log_axis,
-    measure_name,
-    series_styles,
-)
+from dm2l.plots._canvas import COLOURS, series_styles
 from experiments.figures import repetitions, spread
+from experiments.panels import PARAMETERS, Frame, log_axis, measure_name
 from experiments.studies.convergence import Convergence
 from experiments.studies.label_ranks import LabelRanks
 from experiments.studies.sensitivity import METRICS, Sensitivity

@@ -40,7 +40,7 @@ def coupled() -> str:
     gains = zip(*(map(abs, one["gain"]) for one in cells), strict=True)
     by = " and ".join(f"{min(gain):.1g} to {max(gain):.1g}" for gain in gains)
     return (
-        f"Holes of {ranked['sets']} sets, filled by features *and* the labels that a row has: "
+        f"Missing labels of {ranked['sets']} sets, imputed from features *and* known labels: "
         f"average precision {means['ours, rbf']:.2f}, {figures} (p up to {worst:.2g} after Holm). "
         f'New rows: `coupling="joint"` has the better AUC on {min(auc)} to {max(auc)} of '
         f"{cells[0]['sets']} sets and the better ranking loss on {min(loss)} to {max(loss)}, by "

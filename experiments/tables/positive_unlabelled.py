@@ -21,7 +21,7 @@ def record() -> dict[str, Any]:
 
 
 def single() -> str:
-    """Ranking loss with one tick a row, all rows."""
+    """Ranking loss with one positive a row, all rows."""
     lines = [
         "| ranking loss (seeds) | asked for | ours | absent is negative |",
         "|---" * 4 + "|",
@@ -96,7 +96,7 @@ def shares() -> str:
 
 
 def rates() -> str:
-    """Error of the class prior by rules for the rate of ticks, where they were checked (chosen)."""
+    """Error of the class prior by rules for the observed rate, where checked (and chosen)."""
     rules = load("ticks_rates")["rules"]
     checked, chosen = rules["checked on"], rules["chosen on"]
     masks = list(next(iter(checked.values())))

@@ -20,7 +20,11 @@ def arts() -> str:
     best = {
         case: (
             min(f"{m['ranking_loss']:.3f}" for k, m in found.items() if k[1:] == case),
-            max(f"{m['average_precision']:.3f}" for k, m in found.items() if k[1:] == case),
+            max(
+                f"{m['label_ranking_average_precision']:.3f}"
+                for k, m in found.items()
+                if k[1:] == case
+            ),
         )
         for case in cases
     }
@@ -28,7 +32,8 @@ def arts() -> str:
         cells = []
         for case in cases:
             mean = found[method, *case]
-            texts = f"{mean['ranking_loss']:.3f}", f"{mean['average_precision']:.3f}"
+            precision = f"{mean['label_ranking_average_precision']:.3f}"
+            texts = f"{mean['ranking_loss']:.3f}", precision
             marked = [f"**{t}**" if t == b else t for t, b in zip(texts, best[case], strict=True)]
             cells.append(" / ".join(marked))
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
@@ -211,7 +216,7 @@ def selection() -> str:
 
 
 def estimates() -> str:
-    """Of complete labels, from labels with holes."""
+    """Measures of complete labels, estimated where some are missing."""
     short = load("estimates")["short"]
     lines = [
         "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",

@@ -13,8 +13,8 @@ def fit() -> str:
     lines = [
         f"Fit time on {record['data']} in one run ({machine['cores']} cores, numpy "
         f"{machine['numpy']}), relative to scikit-learn's",
-        "`Ridge` on the same `X` with the holes filled, and how far the objective then lies above",
-        "the lowest one known:",
+        "`Ridge` on the same `X` with missing labels filled in, and how far the objective then",
+        "lies above the lowest one known:",
         "",
         "| labels observed | DM2L / Ridge | cccp / DM2L | objective above the lowest |",
         "|---|---|---|---|",

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 
 from dm2l._utils.arrays import (
     asarray_like,
+    check_columns,
     check_finite,
     check_magnitude,
     checked_numbers,
@@ -530,6 +531,7 @@ class MissingLabelClassifier(ClassifierMixin, BaseEstimator):
                         raise
                     raise ValueError(found) from error
         if reset:
+            check_columns(X)
             check_magnitude(X, getattr(self, "feature_names_in_", None))
             self._home = device_name(X)
         elif device_name(X) != self._home:

@@ -1,9 +1,8 @@
-"""Hide known labels, to study what a method makes of those that are left.
+"""Hide known labels, to study methods for missing labels.
 
-Every function takes labels and ``rho``, the share that *stays observed*, and returns the labels
-with the rest hidden. An entry that was missing before stays missing and counts for nothing. Counts
-are exact, and with one seed the masks are nested: what a small ``rho`` keeps, a larger one keeps
-too, so that a curve over ``rho`` compares like with like.
+Every function takes labels and returns them with some hidden. Counts are exact, and masks of one
+seed are nested: what a small ``rho`` keeps, a larger one keeps too. An entry that was missing
+before stays missing.
 
 ==========================  ================================================================
 simulate_uniform            over all observed entries: the setting of the paper's text
@@ -11,8 +10,7 @@ simulate_per_row            within each row and class, as the code released with
 simulate_per_label          within each label and class, as the code of GLOCAL does
 simulate_missing_positives  positives only: annotators who name some of what is there
 simulate_truncated          all but the first ``k`` positives of a row: annotators who stop
-simulate_single_positive    all but one positive of a row
-read_ticked_list            not a mask: reads what the order of a list implies
+infer_skipped_negatives     not a mask: negatives implied by the order of an offered list
 ==========================  ================================================================
 """
 
@@ -30,11 +28,10 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 
 __all__ = [
-    "read_ticked_list",
+    "infer_skipped_negatives",
     "simulate_missing_positives",
     "simulate_per_label",
     "simulate_per_row",
-    "simulate_single_positive",
     "simulate_truncated",
     "simulate_uniform",
 ]
@@ -46,7 +43,6 @@ def simulate_uniform(
     Y: Any,
     rho: float,
     *,
-    missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
@@ -57,16 +53,14 @@ def simulate_uniform(
 
     Parameters
     ----------
-    Y : array-like, data frame or signed sparse matrix of shape (n, c)
-        Labels, complete or not; see :func:`dm2l.labels.parse_labels`.
+    Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
+        Labels 0/1 or -1/+1, NaN where missing.
     rho : float in [0, 1]
         Share of the observed entries that stays observed.
-    missing_label : scalar, default=nan
-        Mark of an entry of ``Y`` that was not observed.
     return_mask : bool, default=False
         Return the mask of kept entries too.
     random_state : int, RandomState instance or None, default=None
-        Seed. The choice depends on the labels and on the seed, not on the container.
+        Seed. The mask depends on the labels and on the seed, not on the container.
 
     Returns
     -------
@@ -88,7 +82,7 @@ def simulate_uniform(
     >>> bool((hidden[known] == Y[known]).all())
     True
     """
-    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    rho, T = _share(rho), _matrix_signs(Y)
     kept = _keep((T != 0).reshape(1, -1), _keys(T, random_state).reshape(1, -1), rho)
     return _hide(Y, T, kept.reshape(T.shape), return_mask)
 
@@ -97,20 +91,18 @@ def simulate_per_row(
     Y: Any,
     rho: float,
     *,
-    missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
     r"""Hide entries within each row, positives and negatives apart.
 
     A row with :math:`p` observed positives and :math:`q` observed negatives keeps exactly
-    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them. This is the rule of the
-    code released with the paper. It is milder than it looks: every row with a positive keeps one,
-    so that on Arts (1.64 labels a row) ``rho=0.3`` keeps 64 % of the positives.
+    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every row with a
+    positive keeps one. This is the rule of the code released with the paper.
 
     Parameters
     ----------
-    Y, rho, missing_label, return_mask, random_state
+    Y, rho, return_mask, random_state
         As in :func:`simulate_uniform`.
 
     Returns
@@ -129,7 +121,7 @@ def simulate_per_row(
     >>> np.isnan(hidden).sum(axis=1)
     array([1, 2])
     """
-    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    rho, T = _share(rho), _matrix_signs(Y)
     keys = _keys(T, random_state)
     return _hide(Y, T, _keep(T > 0, keys, rho) | _keep(T < 0, keys, rho), return_mask)
 
@@ -138,7 +130,6 @@ def simulate_per_label(
     Y: Any,
     rho: float,
     *,
-    missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
@@ -150,7 +141,7 @@ def simulate_per_label(
 
     Parameters
     ----------
-    Y, rho, missing_label, return_mask, random_state
+    Y, rho, return_mask, random_state
         As in :func:`simulate_uniform`.
 
     Returns
@@ -169,7 +160,7 @@ def simulate_per_label(
     >>> np.isnan(hidden).sum(axis=0)
     array([2, 1])
     """
-    rho, T = _share(rho), _matrix_signs(Y, missing_label)
+    rho, T = _share(rho), _matrix_signs(Y)
     keys = _keys(T, random_state).T
     kept = _keep(T.T > 0, keys, rho) | _keep(T.T < 0, keys, rho)
     return _hide(Y, T, kept.T, return_mask)
@@ -179,37 +170,32 @@ def simulate_missing_positives(
     Y: Any,
     rho: Any,
     *,
-    per: Literal["label", "all"] = "label",
     become: Literal["missing", "negative", "unlabelled"] = "missing",
-    missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
     r"""Hide positives only; observed negatives stay as they are, unless all become unlabelled.
 
-    Of :math:`p` observed positives exactly :math:`\lceil \rho p \rceil` are kept.
+    Of :math:`p` observed positives of a label exactly :math:`\lceil \rho p \rceil` are kept.
 
     Parameters
     ----------
-    Y, missing_label, return_mask, random_state
+    Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     rho : float in [0, 1], or array-like of shape (c,)
         Share of the observed positives that is kept; or one for every label.
-    per : {"label", "all"}, default="label"
-        Count the positives of each label, or those of all labels together.
     become : {"missing", "negative", "unlabelled"}, default="missing"
-        What a hidden positive turns into. ``"negative"`` is the tagger who stopped early, where
-        nobody can tell "not there" from "not named": the labels then contain errors, not holes.
-        With ``"unlabelled"`` negatives become missing too: what is left are ticks, for
-        ``missing_as="unlabelled"``.
+        What a hidden positive turns into. ``"negative"`` makes label errors, as annotators do who
+        stop early. With ``"unlabelled"`` negatives become missing too, which leaves
+        positive-unlabelled data.
 
     Returns
     -------
     Y_hidden : ndarray of float64 of shape (n, c)
         As in :func:`simulate_uniform`.
     mask : ndarray of bool of shape (n, c)
-        True where the entry is kept. A hidden positive is False here even if it became a
-        negative, so that the mask always tells what was done. Only with ``return_mask=True``.
+        True where the entry is kept; a hidden positive is False even if it became a negative.
+        Only with ``return_mask=True``.
 
     Examples
     --------
@@ -224,20 +210,16 @@ def simulate_missing_positives(
     >>> simulate_missing_positives(Y, 0.5, become="negative", random_state=0).sum(axis=0)
     array([2., 1.])
     """
-    if per not in ("label", "all"):
-        raise ValueError(f"per must be 'label' or 'all', got {per!r}.")
     if become not in ("missing", "negative", "unlabelled"):
         raise ValueError(f"become must be 'missing', 'negative' or 'unlabelled', got {become!r}.")
-    T = _matrix_signs(Y, missing_label)
+    T = _matrix_signs(Y)
     if np.ndim(rho) == 1:
-        if per != "label" or len(rho) != T.shape[1]:
+        if len(rho) != T.shape[1]:
             raise ValueError(f"rho must be a number, or one for each of {T.shape[1]} labels.")
         rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
     else:
         rho = _share(rho)
-    shape = T.T.shape if per == "label" else (1, T.size)
-    positive, keys = (T > 0).T.reshape(shape), _keys(T, random_state).T.reshape(shape)
-    kept = _keep(positive, keys, rho).reshape(T.T.shape).T
+    kept = _keep((T > 0).T, _keys(T, random_state).T, rho).T
     if become != "unlabelled":
         kept |= T < 0
     return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)
@@ -248,21 +230,22 @@ def simulate_truncated(
     k: int,
     *,
     order: Any = "random",
-    missing_label: Any = np.nan,
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
-    """Keep the first ``k`` positives of every row: annotators who stop. Nothing else is known.
+    """Keep the first ``k`` positives of every row, and no negatives: annotators who stop.
+
+    With ``k=1`` these are single-positive labels.
 
     Parameters
     ----------
-    Y, missing_label, return_mask, random_state
+    Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     k : int
-        Ticks of a row, at most.
+        Number of positives of a row, at most.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
         Which positives are named first: any; those of frequent labels; or those with the highest
-        of these numbers (salience). Ties are broken at random.
+        numbers (salience). Ties are broken at random.
 
     Returns
     -------
@@ -281,7 +264,7 @@ def simulate_truncated(
     """
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
-    T = _matrix_signs(Y, missing_label)
+    T = _matrix_signs(Y)
     if isinstance(order, str):
         if order not in ("random", "popularity"):
             raise ValueError(f"order must be 'random', 'popularity' or numbers, got {order!r}.")
@@ -296,64 +279,31 @@ def simulate_truncated(
     return _hide(Y, T, kept & (T > 0), return_mask)
 
 
-def simulate_single_positive(
-    Y: Any,
-    *,
-    missing_label: Any = np.nan,
-    return_mask: bool = False,
-    random_state: Any = None,
-) -> Any:
-    """Keep one positive of every row, drawn at random. Nothing else is known.
+def infer_skipped_negatives(Y: Any, order: Any) -> Any:
+    """Negatives implied by an ordered list of labels: those above the last positive of a row.
 
     Parameters
     ----------
-    Y, missing_label, return_mask, random_state
-        As in :func:`simulate_uniform`.
-
-    Returns
-    -------
-    Y_hidden, mask : ndarray of shape (n, c)
-        As in :func:`simulate_uniform`; there are no negatives left.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.simulate import simulate_single_positive
-    >>> Y = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1]])
-    >>> np.nansum(simulate_single_positive(Y, random_state=0), axis=1)
-    array([1., 1., 1.])
-    """
-    return simulate_truncated(
-        Y, 1, missing_label=missing_label, return_mask=return_mask, random_state=random_state
-    )
-
-
-def read_ticked_list(Y: Any, order: Any, *, missing_label: Any = np.nan) -> Any:
-    """What ticks say where labels were offered as a list: above the last tick, absence is a no.
-
-    Parameters
-    ----------
-    Y : array-like, data frame or signed sparse matrix of shape (n, c)
-        Ticks; whatever else it holds above the last tick becomes a negative, and missing below.
+    Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
+        Observed positives. Other entries become negative above the last positive of their row,
+        and missing below.
     order : array-like of int of shape (c,) or (n, c)
         Labels from the top of the list to its end; or of every row's own list.
-    missing_label : scalar, default=nan
-        Mark of an entry that was not observed.
 
     Returns
     -------
     ndarray of float64 of shape (n, c)
-        With 1, 0 and NaN; containers as in :func:`simulate_uniform`.
+        Labels with 1, 0 and NaN (missing); containers as in :func:`simulate_uniform`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.simulate import read_ticked_list
-    >>> read_ticked_list(np.array([[0, 1, 0], [0, 0, 0]]), [2, 1, 0])
+    >>> from dm2l.simulate import infer_skipped_negatives
+    >>> infer_skipped_negatives(np.array([[0, 1, 0], [0, 0, 0]]), [2, 1, 0])
     array([[nan,  1.,  0.],
            [nan, nan, nan]])
     """
-    T = _matrix_signs(Y, missing_label)
+    T = _matrix_signs(Y)
     listed = np.broadcast_to(np.asarray(order), T.shape)
     if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
         raise ValueError(f"order must name each of {T.shape[1]} labels once.")
@@ -363,8 +313,8 @@ def read_ticked_list(Y: Any, order: Any, *, missing_label: Any = np.nan) -> Any:
     return _hide(Y, signs, signs != 0, return_mask=False)
 
 
-def _matrix_signs(Y: Any, missing_label: Any) -> Signs:
-    labels = parse_labels(Y, missing_label=missing_label)
+def _matrix_signs(Y: Any) -> Signs:
+    labels = parse_labels(Y)
     if labels.kind != "multilabel":
         raise ValueError(
             "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1; a 1-D y of "

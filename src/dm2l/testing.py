@@ -1,10 +1,9 @@
-"""Checks of the label contract, for the library's estimators and for a user's own.
+"""Checks of estimators that learn from missing labels, your own included.
 
-An estimator needs ``fit(X, Y)`` and ``predict(X)``, has to be clonable, and takes NaN for a label
-that was not observed; it need not derive from anything of this library. What it has beyond that
-(``decision_function``, ``predict_proba``, ``complete``, ``label_mask``, sparse ``X``) is checked
-too; a check of what it lacks is reported as skipped. Checks work on clones with every
-``random_state`` set to 0.
+An estimator needs ``fit(X, Y)`` and ``predict(X)``, has to be clonable, and takes NaN for a missing
+label; it need not derive from a class of this library. Its ``decision_function``,
+``predict_proba``, ``complete``, ``label_mask`` and sparse ``X`` are checked too if it has them, and
+reported as skipped otherwise. Checks work on clones with every ``random_state`` set to 0.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ from dm2l.simulate import simulate_uniform
 
 __all__ = [
     "CheckResult",
-    "MissingLabelCheck",
     "check_missing_label_estimator",
-    "missing_label_checks",
     "parametrize_with_missing_label_checks",
 ]
 
@@ -47,22 +44,16 @@ _CHECKS: list[MissingLabelCheck] = []
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What became of one check.
+    """Result of one check.
 
     Attributes
     ----------
     name : str
         Name of the check.
     status : {"passed", "skipped", "failed"}
-        "skipped" when the estimator lacks what the check is about.
+        "skipped" if the estimator lacks what the check is about.
     reason : str
-        Why it was skipped or failed; empty when it passed.
-
-    Examples
-    --------
-    >>> from dm2l.testing import CheckResult
-    >>> CheckResult("check_complete", "skipped", "the estimator has no complete").status
-    'skipped'
+        Reason for skipping or failing; empty if the check passed.
     """
 
     name: str
@@ -72,28 +63,14 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class MissingLabelCheck:
-    """One promise of the label contract; call it on an estimator.
+    """One requirement on estimators; call it on one.
 
-    The call raises AssertionError if the promise is broken, and :class:`unittest.SkipTest`, which
-    pytest reports as a skip, if the estimator lacks what the check is about.
-
-    Attributes
-    ----------
-    name, promise : str
-        What the check is called, and what must hold.
-
-    Examples
-    --------
-    >>> from dm2l.baselines import MaskedRidgeClassifier
-    >>> from dm2l.testing import missing_label_checks
-    >>> check = missing_label_checks()[0]
-    >>> check.name, check.promise
-    ('check_fit', 'Fitting takes NaN among the labels and returns the estimator.')
-    >>> check(MaskedRidgeClassifier())
+    It raises AssertionError if the estimator breaks it, and SkipTest if the estimator lacks what it
+    is about.
     """
 
     name: str
-    promise: str
+    requirement: str
     _run: Callable[[_Trial], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
@@ -104,60 +81,36 @@ class MissingLabelCheck:
             self._run(_Trial(estimator))
         except SkipTest:
             raise
-        # Whatever else a foreign estimator raises breaks the promise too: it is reported with its
-        # type, and the original stays attached.
+        # Any other exception of a foreign estimator breaks the requirement too.
         except Exception as error:
-            kind = (
-                "" if isinstance(error, AssertionError) else f"Unexpected {type(error).__name__}: "
-            )
-            raise AssertionError(f"{self.name}: {self.promise} {kind}{error}") from error
-
-
-def missing_label_checks() -> tuple[MissingLabelCheck, ...]:
-    """All checks, in the order in which they run.
-
-    Returns
-    -------
-    tuple of MissingLabelCheck
-        Callables of one argument, the estimator.
-
-    Examples
-    --------
-    >>> from dm2l.testing import missing_label_checks
-    >>> [check.name for check in missing_label_checks() if "hidden" in check.name]
-    ['check_hidden_labels_are_not_read']
-    """
-    return tuple(_CHECKS)
+            unexpected = not isinstance(error, AssertionError)
+            kind = f"Unexpected {type(error).__name__}: " if unexpected else ""
+            raise AssertionError(f"{self.name}: {self.requirement} {kind}{error}") from error
 
 
 def check_missing_label_estimator(
     estimator: Any, *, on_fail: Literal["raise", "return"] = "raise"
 ) -> list[CheckResult]:
-    """Check that an estimator keeps the label contract and reads no hidden label.
+    """Check that an estimator handles missing labels and reads no hidden label.
 
     Parameters
     ----------
     estimator : estimator
         Anything clonable with ``fit(X, Y)`` and ``predict(X)``. It is not fitted itself.
     on_fail : {"raise", "return"}, default="raise"
-        Stop at the first check that fails, or run them all and report.
+        Raise AssertionError at the first check that fails, with the expected and the actual value;
+        or run all checks and report.
 
     Returns
     -------
     list of CheckResult
         One for each check.
 
-    Raises
-    ------
-    AssertionError
-        With ``on_fail="raise"``: names the check, what was expected and what came.
-
     Notes
     -----
-    A method that learns from rows without any label (semi-supervised) breaks
-    ``check_unlabelled_rows_change_nothing`` on purpose, and so does a pipeline that scales by
-    such rows or a search whose folds they move. ``X`` holds features throughout, so a
-    model of precomputed kernels cannot be checked. Warnings of the estimator go to the caller.
+    A semi-supervised method breaks ``check_unlabelled_rows_change_nothing`` on purpose; so does a
+    pipeline that scales by rows without labels, or a search whose folds they change. Models of
+    precomputed kernels cannot be checked. Warnings of the estimator go to the caller.
 
     Examples
     --------
@@ -207,27 +160,19 @@ def parametrize_with_missing_label_checks(estimators: Iterable[Any]) -> Any:
     """
     # By name: pytest is absent where the library only runs, and where its types are checked.
     pytest: Any = import_module("pytest")
-    cases = [
-        pytest.param(estimator, check, id=f"{_identify(estimator)}-{check.name}")
-        for estimator in estimators
-        for check in _CHECKS
-    ]
+    cases = []
+    for estimator in estimators:
+        # Addresses of functions and objects among the parameters differ between processes.
+        name = re.sub(r" at 0x[0-9A-Fa-f]+", "", " ".join(repr(estimator).split()))
+        cases += [pytest.param(estimator, check, id=f"{name}-{check.name}") for check in _CHECKS]
     return pytest.mark.parametrize(("estimator", "check"), cases)
-
-
-def _identify(estimator: Any) -> str:
-    # The address of a function or object among the parameters differs between processes.
-    return re.sub(r" at 0x[0-9A-Fa-f]+", "", " ".join(repr(estimator).split()))
-
-
-# --------------------------------------------------------------------- what checks are made of
 
 
 def _problem(n_features: int = 6, n_labels: int = 5, seed: int = 0) -> tuple[NDArray[Any], ...]:
     """Features, labels with NaN in 30 % of the entries, and complete labels.
 
-    Labels are half-spaces of three factors with 40 % positives each. Rare ones, such as those of
-    ``make_missing_multilabel``, a sound method may well never predict.
+    Labels are half-spaces of three factors with 40 % positives each: a sound method may never
+    predict rare labels.
     """
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((80, 3))
@@ -238,7 +183,7 @@ def _problem(n_features: int = 6, n_labels: int = 5, seed: int = 0) -> tuple[NDA
 
 
 class _Trial:
-    """An estimator and the problem it is put to."""
+    """An estimator and a problem to fit."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -259,7 +204,7 @@ class _Trial:
         return model
 
     def outputs(self, Y: Any = None, *, X: Any = None, **masks: Any) -> dict[str, NDArray[Any]]:
-        """What a model fitted to ``X`` and ``Y`` says about the features of the problem."""
+        """Outputs of a model fitted to ``X`` and ``Y``, for the features of the problem."""
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
     def need(self, model: Any, method: str) -> Any:
@@ -278,7 +223,7 @@ def _check(run: Callable[[_Trial], None]) -> Callable[[_Trial], None]:
 
 
 def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
-    """All that a fitted model says about ``X``, the finest first."""
+    """Outputs of a fitted model, scores first."""
     methods = ("decision_function", "predict_proba", "predict")
     # Each gets a copy: one that writes into X must not spoil what is checked next.
     found = {name: getattr(model, name)(X.copy()) for name in methods if hasattr(model, name)}
@@ -308,7 +253,7 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) -> None:
-    """Raise with the first entry that is not good: where, what was expected, what came."""
+    """Raise with the first bad entry: its place, the expected and the actual value."""
     if not good.all():
         at = tuple(np.argwhere(~good)[0].tolist())
         wanted = expected if isinstance(expected, str) else expected[at]
@@ -319,14 +264,13 @@ def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) 
         )
 
 
-def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
-    _require(found.shape == shape, f"{what}: expected shape {shape}, got {found.shape}.")
-
-
 def _require_same(found: Any, expected: Any, what: str, tolerance: float = 0.0) -> None:
-    """Equal entries, up to ``tolerance`` times the largest; NaN is another check's business."""
+    """Raise unless entries are equal, up to ``tolerance`` times the largest."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-    _require_shape(found, expected.shape, what)
+    _require(
+        found.shape == expected.shape,
+        f"{what}: expected shape {expected.shape}, got {found.shape}.",
+    )
     atol = tolerance * np.nanmax(np.abs(expected), initial=1.0)
     good = np.isclose(found, expected, rtol=0, atol=atol, equal_nan=True)
     _require_all(good, found, expected, what)
@@ -338,7 +282,7 @@ def _require_same_outputs(found: Any, expected: Any, what: str, tolerance: float
 
 
 def _require_valid(found: NDArray[Any], method: str, shape: tuple[int, ...], what: str) -> None:
-    _require_shape(found, shape, what)
+    _require(found.shape == shape, f"{what}: expected shape {shape}, got {found.shape}.")
     if method == "predict":
         _require_all(np.isin(found, (0, 1)), found, "0 or 1", what)
     elif method == "predict_proba":
@@ -353,9 +297,6 @@ def _require_kept(call: Callable[..., Any], X: Any, Y: Any, **masks: Any) -> Non
     call(X, Y, **masks)
     for name, value in before.items():
         _require_same(arguments[name], value, f"{name} after the call")
-
-
-# ---------------------------------------------------------------------------------- the output
 
 
 @_check
@@ -397,13 +338,10 @@ def _check_better_than_chance(trial: _Trial) -> None:
 
 @_check
 def _check_rows_stand_alone(trial: _Trial) -> None:
-    """What is said of a row does not depend on the rows beside it."""
+    """The outputs of a row do not depend on other rows."""
     model = trial.fitted()
     everything = {name: values[:7] for name, values in _outputs(model, trial.X).items()}
     _require_same_outputs(_outputs(model, trial.X[:7]), everything, "of seven rows alone", _CLOSE)
-
-
-# ------------------------------------------------------------------ what carries no information
 
 
 @_check
@@ -458,11 +396,8 @@ def _check_label_with_nothing_observed(trial: _Trial) -> None:
 @_check
 def _check_label_with_one_class_observed(trial: _Trial) -> None:
     """A label with one class observed is warned about and predicted so; the others are learnt."""
-    _require_constant(trial, 1.0, "only positives observed")
-    _require_constant(trial, 0.0, "only negatives observed")
-
-
-# ------------------------------------------------------------------------------ what is refused
+    for value, what in ((1.0, "only positives observed"), (0.0, "only negatives observed")):
+        _require_constant(trial, value, what)
 
 
 def _require_refusal(trial: _Trial, Y: Any, named: str = "") -> None:
@@ -488,9 +423,6 @@ def _check_other_values_are_refused(trial: _Trial) -> None:
     for value in (3.25, np.inf):
         trial.Y[3, 1] = value
         _require_refusal(trial, trial.Y, str(value))
-
-
-# -------------------------------------------------------------------------- containers, codings
 
 
 def _require_coding(trial: _Trial, recode: Callable[[Any], Any], negative: int) -> None:
@@ -542,12 +474,9 @@ def _check_sparse_features(trial: _Trial) -> None:
     _require_same(found[method], values, f"{method} of a sparse X", _SPARSE)
 
 
-# --------------------------------------------------------------------------------------- leaks
-
-
 @_check
 def _check_hidden_labels_are_not_read(trial: _Trial) -> None:
-    """What stands where label_mask is False changes no bit of any output."""
+    """Labels where label_mask is False change no bit of any output."""
     trial.need_mask()
     expected = trial.outputs()
     under: dict[str, Any] = {
@@ -586,9 +515,6 @@ def _check_fit_keeps_its_arguments(trial: _Trial) -> None:
         _require_kept(trial.unfitted().fit, trial.X, trial.Y, **mask)
 
 
-# ------------------------------------------------------------------------------------ complete
-
-
 def _require_completed(trial: _Trial, filled: Any) -> None:
     filled = np.asarray(filled)
     _require_valid(filled, "predict", trial.Y.shape, "complete")
@@ -598,7 +524,7 @@ def _require_completed(trial: _Trial, filled: Any) -> None:
 
 @_check
 def _check_complete(trial: _Trial) -> None:
-    """Completion fills every hole and keeps every observed label."""
+    """Completion fills every missing label and keeps every observed one."""
     _require_completed(trial, trial.need(trial.fitted(), "complete")(trial.X, trial.Y.copy()))
 
 
@@ -610,7 +536,7 @@ def _check_complete_keeps_its_arguments(trial: _Trial) -> None:
 
 @_check
 def _check_complete_reads_label_mask(trial: _Trial) -> None:
-    """Completion takes what stands where label_mask is False for holes."""
+    """Completion takes labels where label_mask is False as missing."""
     complete = trial.need(trial.fitted(), "complete")
     parameters = signature(complete).parameters.values()
     if not any(p.name == "label_mask" or p.kind is p.VAR_KEYWORD for p in parameters):
@@ -630,9 +556,6 @@ def _check_complete_of_frame(trial: _Trial) -> None:
         found, expected = (list(getattr(table, axis)) for table in (filled, frame))
         _require(found == expected, f"Expected {axis} {expected}, got {found}.")
     _require_completed(trial, filled)
-
-
-# ------------------------------------------------------------------------------- repeated use
 
 
 @_check

@@ -147,7 +147,7 @@ def test_joblib_processes_give_what_one_process_gives(data):
         assert not hasattr(model, "coef_")  # fitted elsewhere
         np.testing.assert_allclose(came_back.coef_, model.fit(X, Y).coef_, atol=1e-12)
     folds = list(MultilabelKFold(3, random_state=0).split(X, Y))
-    scoring = get_scorer("average_precision")
+    scoring = get_scorer("label_ranking_average_precision")
     one, two = (
         cross_validate(DM2LClassifier(), X, Y, cv=folds, scoring=scoring, n_jobs=n)["test_score"]
         for n in (1, 2)

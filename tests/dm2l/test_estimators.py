@@ -616,7 +616,7 @@ def test_label_mask_is_routed_through_a_pipeline(estimator, data):
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("scoring", [None, "average_precision"])
+@pytest.mark.parametrize("scoring", [None, "label_ranking_average_precision"])
 @pytest.mark.parametrize("in_pipeline", [False, True])
 def test_label_mask_is_routed_through_a_grid_search(estimator, data, scoring, in_pipeline):
     if (
@@ -653,7 +653,7 @@ def test_grid_search_takes_nan_with_our_splitter_and_scorer(estimator, data):
     search = GridSearchCV(
         estimator,
         {"alpha": [0.1, 100.0]},
-        scoring=get_scorer("average_precision"),
+        scoring=get_scorer("label_ranking_average_precision"),
         cv=MultilabelKFold(3, random_state=0),
         error_score="raise",
     ).fit(X, Y)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from all_estimators import ESTIMATORS
-from dm2l import DM2LClassifier
+from dm2l import AutoClassifier, DM2LClassifier
 from dm2l._utils.arrays import LARGEST, check_magnitude
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
@@ -147,3 +147,15 @@ def test_every_block_of_rows_is_looked_at():
     X[4, 2] = 1e120
     with pytest.raises(ValueError, match="Column 2 of X"):
         model.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, AutoClassifier()], ids=lambda e: str(e)[:50])
+def test_columns_that_no_memory_has_space_for_are_refused_at_once(estimator):
+    n, d = 24, 2**31 - 1
+    places = np.arange(n), np.arange(n) * (d // n - 1)
+    X = sp.csr_array((np.ones(n), places), shape=(n, d))
+    Y = np.random.default_rng(0).integers(0, 2, (n, 3))
+    if not estimator.__sklearn_tags__().input_tags.sparse:
+        return
+    with pytest.raises(ValueError, match=r"2147483647 columns, of which 24 hold an entry.*GiB"):
+        clone(estimator).fit(X, Y)

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning, DM2LClassifier, metrics
 from dm2l.baselines import LEMLClassifier, MaskedOneVsRestClassifier, MaskedRidgeClassifier
+from dm2l.labels import LabelMatrix
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.
 ONE_DEVICE = np.lib.NumpyVersion(np.__version__) < "2.0.0"
@@ -695,7 +696,14 @@ def test_baselines_take_other_arrays_and_answer_in_numpy(baseline, place):
     assert model.score(there, labels) == expected.score(X, Y)
 
 
-METRICS = ["average_precision", "coverage", "f1_macro", "f1_micro", "hamming_loss", "instance_auc"]
+METRICS = [
+    "label_ranking_average_precision",
+    "coverage_error",
+    "f1_macro",
+    "f1_micro",
+    "hamming_loss",
+    "instance_auc",
+]
 METRICS += ["label_auc", "one_error", "ranking_loss", "precision_at_k"]
 
 
@@ -716,7 +724,7 @@ def test_metrics_take_scores_and_labels_of_other_libraries(name, labels, place):
 def test_metrics_of_one_label_take_vectors_of_other_libraries(place):
     X, Y = tall()
     scores, y, mask = X[:, 0], np.nan_to_num(Y[:, 0]), np.arange(40) % 4 > 0
-    expected = metrics.label_auc(y, scores, label_mask=mask)
-    assert metrics.label_auc(put(y, place), put(scores, place), label_mask=mask) == expected
-    there = metrics.label_auc(put(y, place), put(scores, place), label_mask=put(mask, place))
-    assert there == expected
+    expected = metrics.label_auc(np.where(mask, y, np.nan), scores)
+    assert metrics.label_auc(put(np.where(mask, y, np.nan), place), put(scores, place)) == expected
+    there = LabelMatrix.from_array(put(y[:, None], place), mask=put(mask[:, None], place))
+    assert metrics.label_auc(there, put(scores, place)) == expected

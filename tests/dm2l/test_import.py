@@ -27,7 +27,7 @@ STEPS = {
     "fit": "import numpy; "
     "dm2l.DM2LClassifier().fit(numpy.eye(4), [[0, 1], [1, 0], [1, 1], [0, 0]])",
     "search": "dm2l.DM2LClassifierCV",
-    "tools": "import dm2l.plots, dm2l.plots._diagrams, dm2l.testing",
+    "tools": "import dm2l.plots, dm2l.plots._canvas, dm2l.testing",
 }
 
 
@@ -65,7 +65,7 @@ def test_the_search_is_loaded_when_it_is_asked_for(loaded):
 
 
 def test_nothing_loads_matplotlib_before_something_is_drawn(loaded):
-    assert "dm2l.plots._diagrams" in loaded["tools"]
+    assert "dm2l.plots._canvas" in loaded["tools"]
     assert not {name for name in loaded["tools"] if name.partition(".")[0] == "matplotlib"}
 
 

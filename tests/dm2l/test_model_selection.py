@@ -29,6 +29,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels._matrix import signs
+from dm2l.metrics._selection import label_discrimination, ranking_and_discrimination
 from dm2l.model_selection import (
     MultilabelKFold,
     MultilabelShuffleSplit,
@@ -458,7 +459,9 @@ def test_a_mask_travels_to_splitter_estimator_and_scorer_and_hides_the_truth():
             MaskedRidge().set_fit_request(label_mask=True),
             {"alpha": [0.1, 10.0]},
             cv=MultilabelKFold(3, random_state=0),
-            scoring=get_scorer("average_precision").set_score_request(label_mask=True),
+            scoring=get_scorer("label_ranking_average_precision").set_score_request(
+                label_mask=True
+            ),
         ).fit(X, Y, **fit_params)
 
     with sklearn.config_context(enable_metadata_routing=True):
@@ -486,7 +489,8 @@ def test_a_scorer_is_its_metric_with_a_sign(name, data):
     if "_at_" in name:
         expected = getattr(metrics, f"{name[:-1]}k")(Y, output, k=int(name[-1]))
     else:
-        metric = getattr(metrics, name.removeprefix("neg_"))
+        private = {f.__name__: f for f in (label_discrimination, ranking_and_discrimination)}
+        metric = private.get(name) or getattr(metrics, name.removeprefix("neg_"))
         expected = metric(Y, output) * (-1 if name.startswith("neg_") else 1)
     scorer = get_scorer(name)
     assert scorer(model, X, Y) == expected
@@ -496,8 +500,8 @@ def test_a_scorer_is_its_metric_with_a_sign(name, data):
 def test_every_metric_has_a_scorer():
     # What evaluates many metrics at once, and the record a metric can return, are not metrics;
     # those with propensities need these.
-    others = {"MetricValue", "check_propensities", "evaluate", "label_table", "propensities"}
-    others |= {"evaluate_ticks", "observation_weights", "signs_and_scores"}
+    others = {"MetricValue", "evaluate", "label_table", "propensities"}
+    others |= {"evaluate_positive_unlabelled", "observation_weights"}
     single = {n for n in metrics.__all__ if n not in others and not n.startswith("propensity_")}
     names = {name.removeprefix("neg_") for name in get_scorer_names()}
     assert {name.removesuffix("_at_k") for name in single} <= {n.split("_at_")[0] for n in names}
@@ -709,7 +713,7 @@ def test_groups_stay_in_one_fold_and_every_row_is_tested_once(seed, k):
         assert len(test)
         assert not set(groups[train]) & set(groups[test])
     words = [f"g{g}" for g in groups]
-    same = MultilabelKFold(k, random_state=0).split(np.zeros((n, 1)), Y, words)
+    same = MultilabelKFold(k, groups=words, random_state=0).split(np.zeros((n, 1)), Y)
     assert [len(test) for _, test in same]
 
 
@@ -731,5 +735,7 @@ def test_groups_that_make_no_sense_are_refused():
         next(MultilabelKFold(2, groups="rows").split(Y, Y))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         next(MultilabelKFold(2, groups=[1, 2]).split(Y, Y))
+    with pytest.raises(ValueError, match=r"MultilabelKFold\(groups=...\)"):
+        next(MultilabelKFold(2).split(Y, Y, groups=np.arange(10)))
     with pytest.raises(ValueError, match="3 folds need as many groups of rows; there are 2"):
         next(MultilabelKFold(3, groups="duplicates").split(Y, Y))

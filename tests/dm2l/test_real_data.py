@@ -12,7 +12,12 @@ import scipy.sparse as sp
 from dm2l import DM2LClassifier
 from dm2l.baselines import LSMLClassifier, MaskedRidgeClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
-from dm2l.metrics import average_precision, coverage, instance_auc, ranking_loss
+from dm2l.metrics import (
+    coverage_error,
+    instance_auc,
+    label_ranking_average_precision,
+    ranking_loss,
+)
 from dm2l.simulate import simulate_per_row, simulate_uniform
 
 FOLDER = os.environ.get("DM2L_DATA")
@@ -49,7 +54,7 @@ def mean_over_seeds(model, arts, rho, seeds=5):
     return np.mean(results, axis=0)
 
 
-METRICS = (ranking_loss, average_precision)
+METRICS = (ranking_loss, label_ranking_average_precision)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +94,7 @@ def test_kernel_model_beats_every_published_ranking_loss_on_arts_with_30_percent
 
 def test_reference_split_gives_the_figures_of_the_original_code(published):
     """Seed 1 to 3, complete labels: the released code's Rkl, Cvg and Ap, not only near them."""
-    metrics = (ranking_loss, instance_auc, coverage, average_precision)
+    metrics = (ranking_loss, instance_auc, coverage_error, label_ranking_average_precision)
     found = [
         [metric(*published[seed], convention="published") for metric in metrics]
         for seed in (1, 2, 3)
@@ -113,7 +118,9 @@ def test_defaults_beat_label_frequencies_on_every_data_set(name):
     model = DM2LClassifier(tol=1e-4, coupling=None).fit(data.data[train], Y)
     scores = model.decision_function(data.data[test])
     assert ranking_loss(truth, scores) < ranking_loss(truth, plain)
-    assert average_precision(truth, scores) > average_precision(truth, plain)
+    assert label_ranking_average_precision(truth, scores) > label_ranking_average_precision(
+        truth, plain
+    )
 
 
 @pytest.mark.parametrize("name", ["Arts", "Enron", "yeast"])
@@ -208,7 +215,7 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
         if rounds in (200, 2000):
             scores = reference.X[test] @ A @ S
             found[rounds] = ranking_loss(reference.Y[test], scores, convention="published")
-    model = MLLRCClassifier(lambda1, lambda2, lambda3, holes="neutral", fit_intercept=False)
+    model = MLLRCClassifier(lambda1, lambda2, lambda3, missing="neutral", fit_intercept=False)
     scores = model.fit(X, Y).decision_function(reference.X[test])
     ours = ranking_loss(reference.Y[test], scores, convention="published")
     assert found[2000] == pytest.approx(ours, abs=5e-4)
@@ -234,7 +241,7 @@ def test_constant_labels_are_what_moves_figures_of_signed_targets_under_a_unifor
         and row["variant"] == "labels {-1,0,1}, raw X, default8"
         and (row["rho"], row["mask"]) == (0.3, "unif")
     ]
-    model = EveryLabel(rho=8.0, holes="neutral", fit_intercept=False)
+    model = EveryLabel(rho=8.0, missing="neutral", fit_intercept=False)
     found = []
     for seed in (1, 2, 3):
         train, test, Y = reference.split(seed, 0.3, "unif")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dm2l.labels import LabelMatrix
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,
@@ -92,17 +93,8 @@ def test_positives_keeps_the_share_of_each_label_and_every_negative(Y, rho, seed
 
 @no_deadline
 @given(Y=labels, rho=shares, seed=seeds)
-def test_positives_of_all_labels_together(Y, rho, seed):
-    hidden = simulate_missing_positives(Y, rho, per="all", random_state=seed)
-    assert (hidden == 1).sum() == ceil_share(rho, (Y == 1).sum())[0]
-    np.testing.assert_array_equal(hidden == 0, Y == 0)
-
-
-@pytest.mark.parametrize("per", ["label", "all"])
-@no_deadline
-@given(Y=labels, rho=shares, seed=seeds)
-def test_a_tagger_who_stopped_records_negatives_instead_of_holes(per, Y, rho, seed):
-    options = {"per": per, "random_state": seed, "return_mask": True}
+def test_a_tagger_who_stopped_records_negatives_instead_of_missing_entries(Y, rho, seed):
+    options = {"random_state": seed, "return_mask": True}
     missing, kept = simulate_missing_positives(Y, rho, **options)
     negative, kept_too = simulate_missing_positives(Y, rho, become="negative", **options)
     np.testing.assert_array_equal(kept, kept_too)
@@ -233,9 +225,8 @@ def test_signed_csr_comes_back_as_signed_csr(hide, csr):
 def test_another_mark_can_mean_missing(hide):
     Y = random_labels()
     marked = np.where(np.isnan(Y), -9, Y)
-    np.testing.assert_array_equal(
-        hide(marked, 0.5, missing_label=-9, random_state=1), hide(Y, 0.5, random_state=1)
-    )
+    labels = LabelMatrix.from_array(marked, missing_label=-9)
+    np.testing.assert_array_equal(hide(labels, 0.5, random_state=1), hide(Y, 0.5, random_state=1))
 
 
 # ----------------------------------------------------------------------------------------- errors
@@ -254,10 +245,9 @@ def test_classes_are_not_a_label_matrix(hide):
         hide(["cat", "dog", "bird"], 0.5)
 
 
-@pytest.mark.parametrize("option", [{"per": "row"}, {"become": "unknown"}])
-def test_unknown_options_of_hide_positives_are_refused(option):
-    with pytest.raises(ValueError, match=f"got '{next(iter(option.values()))}'"):
-        simulate_missing_positives(np.ones((2, 2)), 0.5, **option)
+def test_unknown_options_of_missing_positives_are_refused():
+    with pytest.raises(ValueError, match="got 'unknown'"):
+        simulate_missing_positives(np.ones((2, 2)), 0.5, become="unknown")
 
 
 # -------------------------------------------------------------------------------------- real data

@@ -21,9 +21,9 @@ from dm2l import AutoClassifier
 from dm2l._base import MissingLabelClassifier
 from dm2l.labels._matrix import parse_labels
 from dm2l.testing import (
+    _CHECKS,
     CheckResult,
     check_missing_label_estimator,
-    missing_label_checks,
     parametrize_with_missing_label_checks,
 )
 
@@ -100,11 +100,11 @@ class DenseCentroids(Centroids, BaseEstimator):
     """The same with scikit-learn's tags, which declare no sparse input."""
 
 
-NAMES = [check.name for check in missing_label_checks()]
+NAMES = [check.name for check in _CHECKS]
 
 
 def named(name):
-    return missing_label_checks()[NAMES.index(name)]
+    return _CHECKS[NAMES.index(name)]
 
 
 def outcome(estimator):
@@ -610,9 +610,9 @@ def test_an_unknown_way_to_fail_is_refused():
         check_missing_label_estimator(Sound(), on_fail="warn")
 
 
-def test_names_are_unique_and_promises_are_sentences():
+def test_names_are_unique_and_requirements_are_sentences():
     assert len(set(NAMES)) == len(NAMES)
-    assert all(re.fullmatch(r"[A-Z].*\.", check.promise) for check in missing_label_checks())
+    assert all(re.fullmatch(r"[A-Z].*\.", check.requirement) for check in _CHECKS)
 
 
 def case_ids(estimators):

@@ -381,7 +381,14 @@ def test_statistics_of_weights_are_those_of_repeated_rows():
 # ----------------------------------------------------------------------------------------- metrics
 
 BY_SCORES = (
-    *("ranking_loss", "average_precision", "coverage", "instance_auc", "label_auc", "one_error"),
+    *(
+        "ranking_loss",
+        "label_ranking_average_precision",
+        "coverage_error",
+        "instance_auc",
+        "label_auc",
+        "one_error",
+    ),
     *("precision_at_k", "ndcg_at_k"),
 )
 
@@ -395,8 +402,8 @@ def test_a_metric_of_weighted_rows_is_that_of_repeated_rows(name, observed):
     S = S if name in BY_SCORES else (S > 0).astype(float)
     times = rng.integers(0, 4, 50)
     metric = getattr(metrics, name)
-    found = metric(Y, S, holes="observed", sample_weight=times)
-    expected = metric(Y.repeat(times, 0), S.repeat(times, 0), holes="observed")
+    found = metric(Y, S, estimate=False, sample_weight=times)
+    expected = metric(Y.repeat(times, 0), S.repeat(times, 0), estimate=False)
     assert found == pytest.approx(expected, abs=1e-12)
     ones = metric(Y, S, sample_weight=np.ones(50))
     assert ones == pytest.approx(metric(Y, S), abs=1e-12)
@@ -425,8 +432,8 @@ def test_evaluate_drops_rows_of_weight_zero():
     rng = np.random.default_rng(13)
     Y, S = rng.integers(0, 2, (30, 4)), rng.standard_normal((30, 4))
     weights = (np.arange(30) < 20).astype(float)
-    found = metrics.evaluate(Y, S, predictions=S > 0, sample_weight=weights)
-    assert found == metrics.evaluate(Y[:20], S[:20], predictions=S[:20] > 0)
+    found = metrics.evaluate(Y, S, y_pred=S > 0, sample_weight=weights)
+    assert found == metrics.evaluate(Y[:20], S[:20], y_pred=S[:20] > 0)
 
 
 # ------------------------------------------------------------------------------- observation rates

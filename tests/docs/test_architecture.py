@@ -1,4 +1,4 @@
-"""The picture of the rooms shows the import contract as it is."""
+"""The picture of the packages shows the import contract as it is."""
 
 import runpy
 from pathlib import Path
@@ -11,7 +11,7 @@ def test_picture_is_that_of_the_contract():
     assert drawn == (IMAGES / "architecture.svg").read_text(encoding="utf-8")
 
 
-def test_every_step_belongs_to_a_room():
+def test_every_step_belongs_to_a_package():
     script = runpy.run_path(str(IMAGES / "architecture.py"))
-    rooms = {room for layer in script["layers"]() for room in layer}
-    assert (script["FIT_STEPS"].keys() | script["TABLE_STEPS"].keys()) <= rooms
+    packages = {package for layer in script["layers"]() for package in layer}
+    assert (script["FIT_STEPS"].keys() | script["TABLE_STEPS"].keys()) <= packages

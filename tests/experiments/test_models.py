@@ -13,7 +13,7 @@ from dm2l.baselines import MaskedRidgeClassifier, ZeroFillClassifier
 from dm2l.datasets import catalogue, make_missing_multilabel
 from experiments.models import UnitVarianceScaler, neg_ranking_loss, quality, score
 from experiments.protocols import PROTOCOLS
-from observed_metrics import average_precision, ranking_loss
+from observed_metrics import label_ranking_average_precision, ranking_loss
 
 
 @parametrize_with_checks([UnitVarianceScaler()])
@@ -57,7 +57,9 @@ def test_quality_uses_observed_labels_only():
     X, T = oracle.draw_problem(0, 40, 5, 4)
     Y = np.where(T == 0, np.nan, T > 0)
     scores = np.random.default_rng(1).standard_normal(Y.shape)
-    assert quality(Y, scores) == average_precision(Y, scores) - ranking_loss(Y, scores)
+    assert quality(Y, scores) == label_ranking_average_precision(Y, scores) - ranking_loss(
+        Y, scores
+    )
     model = MaskedRidgeClassifier().fit(X, Y)
     assert score(model, X, Y) == quality(Y, model.decision_function(X))
 

@@ -72,6 +72,14 @@ def test_protocols_are_pages_of_their_own_or_one(tmp_path):
     assert "Arts" in path.read_text()
 
 
+def test_a_part_of_the_ten_sets_says_so(tmp_path):
+    rows = Rows()
+    for name in ("Corel16k001", "Corel16k002"):
+        rows.add(name, "LSML", [0.15])
+    text = report(rows.frame(), tmp_path)[0].read_text()
+    assert "Corel16k (2 of 10) stands beside the published Corel16k, which is the mean" in text
+
+
 def test_a_study_is_a_page_of_four_figures(studied, tmp_path):
     path = study_page(studied, tmp_path)
     shown = re.findall(r"\(([^)]+\.svg)\)", path.read_text())

@@ -16,7 +16,8 @@ import pytest
 
 from dm2l.datasets import make_missing_multilabel
 from experiments import resumable
-from experiments.cell import run_cell
+from experiments.__main__ import main
+from experiments.cell import _load_from, run_cell
 from experiments.results import read, write
 from experiments.run import run
 from small_experiments import BROKEN, RIDGE, archive, lasting, tiny
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 class InThisProcess(ThreadPoolExecutor):
     """Instead of a pool of processes, which take seconds to begin."""
 
-    def __init__(self, jobs, mp_context):
+    def __init__(self, jobs, mp_context, initializer):
         super().__init__(1)
 
 
@@ -100,12 +101,29 @@ def test_results_of_another_split_other_settings_or_other_data_are_not_mixed(
     with pytest.raises(ValueError, match=r"another settings of 'ridge': .*1\.0.*instead of.*2\.0"):
         run(replace(protocol, methods=(other,)), out)
     archive(data, "one", 5)
+    _load_from.cache_clear()  # as in another process
     with pytest.raises(ValueError, match="another contents of one"):
         run(protocol, out)
     assert len(resumable.stored(out)) == 2
 
 
 # -- kills --------------------------------------------------------------------------------------
+
+
+def children_of(pid):
+    """Processes that this one started, where the system shows them."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return path.read_text().split() if path.exists() else []
+
+
+def ended(pids):
+    end = time.monotonic() + 60
+    while alive := [pid for pid in pids if Path("/proc", pid).exists()]:
+        if time.monotonic() > end:
+            return not alive
+        time.sleep(0.05)
+    return True
+
 
 PROGRAM = """
 import sys
@@ -115,28 +133,29 @@ from experiments.run import run
 from small_experiments import tiny
 
 if __name__ == "__main__":
-    run(tiny(repetitions=5), Path(sys.argv[1]), jobs=int(sys.argv[2]))
+    run(tiny(repetitions=5), Path(sys.argv[1]), jobs=2)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, jobs):
+def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path):
     program, out = tmp_path / "program.py", tmp_path / "killed.jsonl"
     program.write_text(PROGRAM)
     paths = os.pathsep.join([str(ROOT), *sys.path])
     options = {"env": os.environ | {"PYTHONPATH": paths}, "stdout": subprocess.DEVNULL}
-    command = [sys.executable, str(program), str(out), str(jobs)]
-    rng, counts = random.Random(jobs), [0]
-    for more in (1, 9) if jobs == 1 else (8,):
+    command = [sys.executable, str(program), str(out)]
+    rng, counts = random.Random(1), [0]
+    for more in (1, 9):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **options)
         while len(resumable.stored(out)) < counts[-1] + more and process.poll() is None:
-            time.sleep(0.005)
+            time.sleep(0.02)
         time.sleep(rng.uniform(0, 0.05))
+        workers = children_of(process.pid)
         process.kill()
         assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
         counts.append(len(resumable.stored(out)))
+        assert ended(workers), "workers are left"
     assert counts == sorted(counts)
     assert 0 < counts[1] <= counts[-1] < 40
 
@@ -166,35 +185,35 @@ def test_a_line_that_was_cut_off_is_left_out_and_the_next_one_is_whole(tmp_path,
 # -- the command line ---------------------------------------------------------------------------
 
 
-def experiments(*arguments):
-    command = [sys.executable, "-m", "experiments", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+@pytest.fixture
+def experiments(monkeypatch):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["experiments", *map(str, arguments)])
+        main()
+
+    return call
 
 
-@pytest.mark.slow
-def test_commands_run_report_and_export(data, tmp_path):
+def test_commands_run_report_and_export(data, tmp_path, capfd, in_this_process, experiments):
     pytest.importorskip("matplotlib", reason="figures need the extra plot")
     X, Y = make_missing_multilabel(60, 8, 5, rho=1.0, random_state=0)
     archive(data, "Image", X=X, Y=Y)
     out = tmp_path / "rows.jsonl"
     chosen = ["--datasets", "Image", "--methods", "LEML", "DM2L-Lo", "--repetitions", 2]
-    ran = experiments("run", "as_published_quick", "-o", out, *chosen)
-    assert ran.returncode == 0, ran.stderr
+    experiments("run", "as_published_quick", "-o", out, *chosen)
     assert len(resumable.stored(out)) == 12
-    ran = experiments("report", out, "-o", tmp_path / "report")
-    assert ran.returncode == 0, ran.stderr
+    capfd.readouterr()
+    experiments("report", out, "-o", tmp_path / "report")
     page = tmp_path / "report" / "as_published_quick-per_row.md"
-    assert ran.stdout.split() == [str(page)]
+    assert capfd.readouterr().out.split() == [str(page)]
     assert "## Ranking loss (Rkl)" in page.read_text()
-    ran = experiments("export", out, "-o", tmp_path / "rows.parquet")
-    assert ran.stdout.startswith("12 rows")
+    experiments("export", out, "-o", tmp_path / "rows.parquet")
+    assert capfd.readouterr().out.startswith("12 rows")
     assert len(read(tmp_path / "rows.parquet")) == 12
 
 
-def test_mistakes_end_with_a_sentence(tmp_path):
-    ran = experiments("run", "as_published_quick", "-o", tmp_path / "x", "--methods", "other")
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("run: Protocol 'as_published_quick' has no methods ['other']")
-    ran = experiments("report", tmp_path / "absent.parquet", "-o", tmp_path)
-    assert ran.returncode == 1
-    assert "absent.parquet" in ran.stderr
+def test_mistakes_end_with_a_sentence(tmp_path, experiments):
+    with pytest.raises(SystemExit, match=r"run: Protocol 'as_published_quick' has no methods"):
+        experiments("run", "as_published_quick", "-o", tmp_path / "x", "--methods", "other")
+    with pytest.raises(SystemExit, match=r"report: .*absent\.parquet"):
+        experiments("report", tmp_path / "absent.parquet", "-o", tmp_path)

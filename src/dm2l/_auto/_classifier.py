@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,40 +16,39 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._columns import Columns
-from dm2l._auto._effort import EFFORTS, TimeBudget, bytes_free, to_stderr
-from dm2l._auto._features import Features
-from dm2l._auto._groups import says
+from dm2l._auto._base_models import EnsembleContext, rows_for
+from dm2l._auto._columns import CategoryEncoder
+from dm2l._auto._effort import EFFORTS, Report, TimeBudget, memory_budget, to_stderr
+from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._leaderboard import add_gains, try_all
-from dm2l._auto._parts import EnsembleContext, Part
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
-from dm2l._auto._stack import Stack
-from dm2l._base import MissingLabelClassifier
-from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l._auto._stack import Stack, row_weights
+from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
 
 Floats = NDArray[np.float64]
 
-# Share of the weights below which a part is left out of the stack.
+# Share of the weights below which a base model is left out of the stack.
 NEGLIGIBLE = 0.02
-# Seconds of one core for an observed entry of the stack, and for labels cubed where they couple
-# (benchmarks/wide_table.py: 617 labels).
-WEIGHED, COUPLED = 1.6e-5, 2.3e-7
-# Rows below which nothing can be held out: the linear model at its usual settings answers alone.
+# Seconds of one core for an observed entry of the stack, and for the correlations of labels times
+# their number cubed (benchmarks/wide_table.py).
+STACKING, CORRELATING = 1.6e-5, 2.3e-7
+# With fewer rows nothing is held out: there is the linear model with default hyperparameters only.
 FEWEST_ROWS = 6
 
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(MissingLabelClassifier):
-    r"""The library's models, tried, weighted and combined within a given time.
+    r"""Ensemble of the library's models, chosen and weighted within a given time.
 
-    Linear and kernel DM2L (rbf, Laplacian; Tanimoto for 0/1 columns; Nystroem where rows are
-    many), forests and boosted trees on the observed rows of each label are fitted in folds. Their
-    held-out scores are calibrated label by label and added with weights that are not negative
-    ; what the stack leaves unexplained is coupled between the labels of a
-    row. So :meth:`predict_proba` is calibrated, and :meth:`complete` goes by the known labels.
+    Linear and kernel DM2L (rbf, Laplacian; Tanimoto for 0/1 columns; Nystroem for many rows),
+    forests and boosted trees on the observed rows of each label are fitted in folds. Their held-out
+    scores are calibrated label by label and added with weights that are not negative. The residuals
+    of this stack give the label correlations. So :meth:`predict_proba` is calibrated, and
+    :meth:`complete` uses the known labels of a row.
 
     Parameters
     ----------
@@ -56,67 +56,66 @@ class AutoClassifier(MissingLabelClassifier):
         "quick" has the linear model and one kernel; "normal" adds trees and takes about as long as
         a few forests of 500 trees a label; "best" tries more kernels, rows and trees.
     time_limit : float, default=None
-        Seconds. Parts that would not be done in time are left out, the first (the linear model)
-        never. Without a limit that binds, the same ``random_state`` gives the same model.
-    memory : float, default=None
-        Bytes to count on, which decide whether a kernel matrix is exact; None: three quarters of
-        what is free.
+        Seconds. Models that would not be done in time are left out, the linear model never. Unless
+        the limit binds, the same ``random_state`` gives the same model.
+    max_memory : float, default=None
+        Bytes to use, which decide whether kernel matrices are exact; None: three quarters of the
+        free memory.
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers. Columns of text and of pandas'
         categories always are.
     coupling : {"residual", None}, default="residual"
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`.
+        Whether :meth:`complete` uses the known labels of a row, see :doc:`/coupling`.
     threshold : None, float or "f1", default=None
-        Where :meth:`predict` draws the line; scores are ``2 p - 1``.
+        Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5. Rows that belong together stay
-        together with ``MultilabelKFold(5, groups="duplicates", random_state=0)``; large groups then
-        count for less in the weights and curves of the stack, for new ones are asked about.
+        Folds of the held-out scores; None: 3 for "quick", else 5. With
+        ``MultilabelKFold(5, groups="duplicates", random_state=0)`` related rows stay in one fold;
+        rows of large groups then have smaller weights in the stack.
     n_jobs : int, default=None
         Processes that fit forests, a label each, as joblib counts them; boosting and BLAS have
         threads of their own.
     missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`.
     random_state : int, RandomState or None, default=None
-        Of trees, samples and landmarks.
+        For trees, samples and landmarks.
     verbose : int, default=0
         Print progress, time and remaining time to standard error.
 
     Attributes
     ----------
     leaderboard_ : dict of list
-        A row for each part and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
-        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, how much the stack
-        gains by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
+        A row for each model and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
+        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, what the stack gains
+        by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
     estimate_ : dict of Interval
-        ``label_auc``, ``log_loss`` and ``brier`` of the stack on rows that neither its models nor
-        its weights and curves have seen, and where the value of as many new rows as a fold has
-        lies (95 %). Folds learn from fewer rows than the model that is left, and settings of the
-        parts were chosen on a sample of all rows; one makes up for the other, about.
+        ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
+        prediction interval for as many new rows as a fold has. Folds learn from fewer rows than the
+        final model, while hyperparameters were chosen on a sample of all rows; the two biases
+        nearly cancel.
     label_quality_ : dict
-        Of each label counts, AUC with an interval for its expectation (95 %), average precision
-        and log-loss.
+        For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
     held_out_ : ndarray of shape (n_rows, n_labels)
-        The probabilities that this rests on; NaN where there are none.
+        Held-out probabilities; NaN where there are none.
     held_out_folds_ : ndarray of shape (n_rows,)
         The fold of each row, -1 for rows that have none.
     models_ : dict
-        The fitted parts that have a weight, by name; and the linear one.
+        The fitted models that have a weight, by name; and the linear one.
     stack_ : Stack
-        Their curves and weights.
+        Their calibration and weights.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
     --------
-    dm2l.DM2LClassifierCV : One kind of model, its settings chosen on a grid.
+    dm2l.DM2LClassifierCV : One kind of model, its hyperparameters chosen on a grid.
 
     Notes
     -----
-    NaN in ``X`` is taken as missing: an indicator and the median for the linear and the kernel
-    parts, and as it is for trees. Columns of 0 and 1 stay as they are, others are standardised;
-    those of a sparse ``X`` are divided by their largest value, so that zeros stay zeros, which
-    gives another model than the same ``X`` stored densely.
+    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator, trees
+    the NaN. Columns of 0 and 1 stay as they are, others are standardised; those of a sparse ``X``
+    are divided by their largest value to stay sparse, which gives another model than the same ``X``
+    stored densely.
 
     Examples
     --------
@@ -130,13 +129,10 @@ class AutoClassifier(MissingLabelClassifier):
     True
     """
 
-    # Stays None unless a caller wants lines of progress for itself.
-    _tell: Any = field(default=None, init=False)
-
     effort: str = "normal"
     _: KW_ONLY
     time_limit: float | None = None
-    memory: float | None = None
+    max_memory: float | None = None
     categorical_features: Any = None
     coupling: str | None = "residual"
     threshold: Any = None
@@ -158,7 +154,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("effort", self.effort, *EFFORTS)
-        for name in ("time_limit", "memory"):
+        for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
                 self._check_numbers(name, positive=True)
 
@@ -180,8 +176,9 @@ class AutoClassifier(MissingLabelClassifier):
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)
         if reset:
+            check_columns(X)
             self._home = "numpy"
-            self._columns = Columns.of(X, self.categorical_features)
+            self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)
         if coded is not X:
             coded = check_array(coded, **finite)
@@ -204,7 +201,7 @@ class AutoClassifier(MissingLabelClassifier):
         groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is None:
             return weights
-        of_rows = np.broadcast_to(says(groups)[:, None], T.shape)
+        of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
         return of_rows if weights is None else of_rows * weights
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -228,12 +225,32 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
+        """Fit, and pass lines of progress to ``report``."""
+        budget = TimeBudget(self.time_limit, report)
+        return self._fit(X, y, None, partial(self._learn, budget=budget))
+
+    def _learn(
+        self,
+        X: Any,
+        T: Signs,
+        entries: EntryWeights | None = None,
+        budget: TimeBudget | None = None,
+    ) -> None:
+        selection = LearnableMask.of(T)
+        self._keep_selection(selection)
+        if not selection.learnable.any():
+            self.models_: dict[str, Any] = {}
+            self._inputs: dict[str, str] = {}
+            self.leaderboard_: dict[str, list[Any]] = {"model": []}
+            return
+        if budget is None:
+            budget = TimeBudget(self.time_limit, to_stderr if self.verbose else None)
+        X, T, entries = selection.rows(X), selection.signs(T), selection.entries(entries)
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
-        self._features = Features.of(X, levels.astype(np.intp))
-        tell = self.__dict__.pop("_tell", None) or (to_stderr if self.verbose else None)
-        task = EnsembleContext(
+        self._features = FeatureEncoder.of(X, levels.astype(np.intp))
+        context = EnsembleContext(
             X=X,
             F=self._features.transform(X),
             bits=self._features.bits,
@@ -242,22 +259,23 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=self._entry_weights(X, T, entries),
             effort=effort,
-            clock=TimeBudget(self.time_limit, tell),
-            memory=bytes_free(self.memory),
+            budget=budget,
+            max_memory=memory_budget(self.max_memory),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._clock = task.clock
-        weighing, coupling = WEIGHED * np.count_nonzero(T), COUPLED * T.shape[1] ** 3
-        task.clock.plan(weighing + coupling)
-        task.clock.owed = weighing + coupling
-        parts, scores, board = try_all(task)
-        shares = np.array([part.shares for part in parts])
-        fold = task.fold
-        task.clock.say("weighing the parts")
+        self._fit_ensemble(context)
+
+    def _fit_ensemble(self, context: EnsembleContext) -> None:
+        T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
+        stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
+        budget.plan(stacking + correlating)
+        budget.reserved = stacking + correlating
+        tried, scores, board = try_all(context)
+        shares = np.array([model.shares for model in tried])
+        budget.report("weighting the models")
         eta = np.full(T.shape, np.nan)
-        if len(task.folds) > 1:
-            weights = task.weights
+        if len(context.folds) > 1:
             eta = cross_fitted(scores, T, shares, fold, weights)
             stack = Stack.fit(scores, T, shares, weights)
             add_gains(board, scores, T, shares, fold, eta, weights)
@@ -270,24 +288,26 @@ class AutoClassifier(MissingLabelClassifier):
             board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
-        # The linear model stays whatever its weight: it says which way a column pulls.
-        kept = [part for part, stays in zip(parts, keep, strict=True) if stays]
-        models = list(dict.fromkeys([parts[0], *kept]))
-        task.clock.begin(weighing)
-        task.clock.tick()
-        task.clock.begin((task.clock.ahead - coupling) / len(models))
-        for part in models:
+        stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
+        # The linear model stays whatever its weight: it explains predictions by columns.
+        kept = list(dict.fromkeys([tried[0], *stacked]))
+        budget.begin(stacking)
+        budget.advance()
+        budget.begin((budget.ahead - correlating) / len(kept))
+        for model in kept:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                part.fit(task)
-            task.clock.tick()
+                model.fit(context)
+            budget.advance()
         self.stack_ = stack
-        self._parts = [(part.name, part.inputs) for part in kept]
-        self.models_ = {part.name: part.model for part in models}
+        self._inputs = {model.name: model.inputs for model in stacked}
+        self.models_ = {model.name: model.model for model in kept}
         self.leaderboard_ = board
-        self._report(eta, T, fold)
+        self._keep_quality(eta, T, fold)
+        if self.coupling is not None:
+            budget.report("learning label correlations")
 
-    def _report(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
+    def _keep_quality(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
         selection = self._selection
         names = self.label_names_[selection.learnable]
         folds = int(fold.max()) + 1
@@ -303,33 +323,14 @@ class AutoClassifier(MissingLabelClassifier):
         self.held_out_folds_[selection.keep] = fold
         self._honest = selection.spread(2 * p - 1)
 
-    def features(self, X: Any) -> Any:
-        """Rows as the linear and the kernel parts see them.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray or CSR of shape (n_samples, n_prepared)
-            Without holes; see :class:`dm2l._auto.Features`.
-        """
+    def _features_of(self, X: Any) -> Any:
+        """Features of rows, as the linear and the kernel models take them."""
         return self._features.transform(self._check_X(X))
 
-    def column_weights(self, X: Any) -> Floats:
-        """What a step of one standard deviation in a column is worth to the linear part.
+    def _column_weights(self, X: Any) -> Floats:
+        """Signed effect (c, d) of one standard deviation of each column in the linear model.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows whose spread is meant; a category counts by its strongest value.
-
-        Returns
-        -------
-        ndarray of shape (n_labels, n_features)
-            Signed, 0 for labels that could not be learnt.
+        A category counts by its strongest value; labels that could not be learnt have 0.
         """
         X = self._check_X(X)
         F = self._features.transform(X)
@@ -344,9 +345,6 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _fit_nothing(self, X: Any) -> None:
-        self.models_, self._parts, self.leaderboard_ = {}, [], {"model": []}
-
     def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Floats:
         held: Floats | None = self.__dict__.get("_honest_now")
         if held is not None:
@@ -358,9 +356,6 @@ class AutoClassifier(MissingLabelClassifier):
 
     def _fit_decisions(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         self._honest_now = self.__dict__.get("_honest")
-        clock = self.__dict__.pop("_clock", None)
-        if clock is not None and self.coupling is not None:
-            clock.say("coupling the labels")
         try:
             super()._fit_decisions(X, T, entries)
         finally:
@@ -378,9 +373,9 @@ class AutoClassifier(MissingLabelClassifier):
     def _log_odds(self, X: Any) -> Floats:
         F = self._features.transform(X)
         scores = []
-        for name, inputs in self._parts:
-            part = Part(name, "", self.models_[name], inputs)
-            scores.append(to_numpy(part.model._all_scores(part.rows(X, F))))
+        for name, inputs in self._inputs.items():
+            model = self.models_[name]
+            scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
         return self.stack_.log_odds(np.stack(scores))
 
 

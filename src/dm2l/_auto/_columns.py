@@ -1,4 +1,4 @@
-"""From what a user hands over to one matrix of numbers: categories become codes, NaN stays."""
+"""The columns of a data frame or matrix as numbers: categories become codes, NaN stays."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ MOST_VALUES = 200
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the columns of a table hold.
+class CategoryEncoder:
+    """Codes of the categories in each column."""
 
-    Parameters
-    ----------
-    categories : list
-        For every column None if it holds numbers, else the list of its values: code j stands for
-        value j, NaN for what is missing or was not seen.
-    """
-
+    # For each column None if it holds numbers, else its values: code j stands for value j, NaN for
+    # a missing value or one that was not seen.
     categories: list[list[Any] | None]
 
     @classmethod
     def of(cls, X: Any, chosen: Any = None) -> Self:
-        """Read the columns of a data frame or a matrix; ``chosen`` ones are categories."""
+        """Learn from a data frame or a matrix; ``chosen`` columns are categories."""
         frame = hasattr(X, "iloc")
         names = list(X.columns) if frame else list(range(X.shape[1]))
         wanted = _places(chosen, names)
@@ -100,7 +95,7 @@ def _is_numeric(column: Any, name: Any) -> bool:
 
 
 def _warn_of_texts(counts: dict[Any, int], name: Any) -> None:
-    """Tell of a column that says little as a category: sentences, or numbers among other signs."""
+    """Warn about a column of text with too many values for a category."""
     rows = sum(counts.values())
     if len(counts) > max(MOST_VALUES, rows // 2):
         first = str(next(iter(counts)))[:40]
@@ -115,7 +110,7 @@ def _warn_of_texts(counts: dict[Any, int], name: Any) -> None:
 
 
 def _plain(column: Any) -> NDArray[Any]:
-    """Values as objects; what is missing is None."""
+    """Values as objects, None where missing."""
     values = column.to_numpy(dtype=object)
     result: NDArray[Any] = values.copy()
     result[column.isna().to_numpy()] = None
@@ -123,7 +118,7 @@ def _plain(column: Any) -> NDArray[Any]:
 
 
 def _key(value: Any) -> Any:
-    """A value as JSON has it, so that it is the same after a file."""
+    """A value as JSON stores it, so that a model file keeps it."""
     if value is None or value != value:
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -134,7 +129,7 @@ def _key(value: Any) -> Any:
 
 
 def _counts(column: NDArray[Any]) -> dict[Any, int]:
-    """How often each value occurs, in the order in which they do."""
+    """Number of rows of each value, in order of appearance."""
     counts: dict[Any, int] = {}
     for value in column:
         key = _key(value)

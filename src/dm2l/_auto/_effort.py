@@ -1,4 +1,4 @@
-"""How much may be tried: three efforts, a clock, and the bytes that are free."""
+"""How much may be tried: three efforts, a time budget, and the free memory."""
 
 from __future__ import annotations
 
@@ -9,60 +9,36 @@ from dataclasses import dataclass
 
 from dm2l._utils.memory import available_memory
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
-# Seconds without a word while labels are fitted one by one.
+# Seconds between two reports while labels are fitted one by one.
 SILENCE = 5.0
 
 
 class OutOfTimeError(Exception):
-    """Raised inside a part that the time limit does not leave room for."""
+    """The time limit leaves no time for the base model that is being fitted."""
 
 
-class NoGainError(Exception):
-    """Raised inside a part that brings the stack nothing."""
+class EarlyDiscardError(Exception):
+    """A base model gains nothing for the ensemble."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What is spent.
-
-    Parameters
-    ----------
-    folds : int
-        Folds of the held-out scores.
-    sample : int
-        Rows on which settings are chosen.
-    kernels : int
-        Kernels that get into the stack.
-    exact, components : int
-        Rows up to which a kernel is exact, and columns that stand for it beyond.
-    trees, fold_trees : int
-        Trees of a forest and a label, in the end and in a fold.
-    rounds : int
-        Of boosting.
-    most_trees : int
-        Of all forests and labels together, which bounds the file as well.
-    work : float
-        Seconds of one core, roughly, that trees may take.
-    labels : int
-        With more of them there are no nuclear terms, which cost their square.
-    thorough : bool
-        Whether to try what seldom helps.
-    """
+    """What may be spent."""
 
     folds: int
-    sample: int
-    kernels: int
-    exact: int
-    components: int
-    trees: int
-    fold_trees: int
-    rounds: int
-    most_trees: int
-    work: float
-    labels: int
-    thorough: bool = False
+    sample: int  # rows on which hyperparameters are chosen
+    kernels: int  # in the ensemble
+    exact: int  # rows up to which a kernel is exact
+    components: int  # columns that approximate it beyond
+    trees: int  # of a forest and a label
+    fold_trees: int  # the same in a fold
+    rounds: int  # of boosting
+    most_trees: int  # of all forests and labels, which bounds the model file
+    work: float  # seconds of one core that trees may take, roughly
+    labels: int  # with more there are no nuclear norms, which cost their square
+    thorough: bool = False  # whether to try what seldom helps
 
 
 EFFORTS = {
@@ -73,32 +49,17 @@ EFFORTS = {
 
 
 class TimeBudget:
-    """Progress, time that has passed and time that is left.
+    """Progress, and the time that has passed and is left; ``report`` gets a line for each step."""
 
-    Parameters
-    ----------
-    limit : float or None
-        Seconds that may pass.
-    tell : callable or None
-        Gets a line about each step.
-
-    Attributes
-    ----------
-    binding : bool
-        Whether the limit stops what is being done.
-    owed : float
-        Estimated seconds of what has to be done after the parts were tried: the stack, and those
-        that have a say fitted to all rows. Trees that end at the limit would end the fit beyond it.
-    """
-
-    def __init__(self, limit: float | None, tell: Tell | None) -> None:
+    def __init__(self, limit: float | None, report: Report | None) -> None:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
-        self._tell = tell
+        self._report = report
         self._planned = self._done = self._step = 0.0
-        self._shown: tuple[float, float] | None = None  # when, and how much was left
-        self.binding = False
-        self.owed = 0.0
+        self.binding = False  # whether the limit stops the current base model
+        # Estimated seconds of what follows the last candidate: the ensemble, and the fits to all
+        # rows. Candidates that ended at the limit would end the fit beyond it.
+        self.reserved = 0.0
 
     @property
     def passed(self) -> float:
@@ -106,59 +67,45 @@ class TimeBudget:
         return time.monotonic() - self.start
 
     def plan(self, seconds: float) -> None:
-        """Announce work, or take it back; ``seconds`` is a rough estimate."""
+        """Add work to the plan, by a rough estimate; negative seconds cancel it."""
         self._planned += seconds
 
     @property
     def ahead(self) -> float:
-        """Estimated seconds of what was announced and not done."""
+        """Estimated seconds of the work that is planned and not done."""
         return self._planned - self._done
 
     def begin(self, step: float) -> None:
-        """Begin work of which every :meth:`tick` reports so many of the estimated seconds."""
+        """Set how many of the estimated seconds each :meth:`advance` completes."""
         self._step = step
 
-    def tick(self) -> None:
-        """Report a step as done."""
+    def advance(self) -> None:
+        """Count a step as done."""
         self._done += self._step
 
-    def room(self, seconds: float) -> bool:
-        """Whether work that was estimated so can be done in time, and what is owed after it."""
-        return self.passed + (seconds + self.owed) * self._pace() <= self.limit
+    def allows(self, seconds: float) -> bool:
+        """Whether work of so many estimated seconds leaves the time that is reserved."""
+        return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
 
     def check(self) -> None:
-        """Stop a part that leaves no time for what is owed, unless it is the first."""
-        if self.binding and not self.room(0.0):
+        """Stop a base model, unless it is the first, that would use reserved time."""
+        if self.binding and not self.allows(0.0):
             raise OutOfTimeError
 
     def _pace(self) -> float:
-        """Seconds for an estimated one, by what has been done so far.
+        """Seconds that an estimated second takes, by the work done so far.
 
-        The first part is a small one and says little of the others: estimates count for a tenth.
+        The first candidate is small and tells little of the others: the plan counts for a tenth.
         """
         known = 0.1 * self._planned
         return (self.passed + known) / (self._done + known) if known else 1.0
 
-    def say(self, line: str) -> None:
-        """Tell what is being done, how long it has taken and what is left."""
-        if self._tell is None:
-            return
-        left = self._smooth(max(self.ahead * self._pace(), 0.0))
-        left = min(left, max(self.limit - self.passed, 0.0))
-        self._tell(f"{line} ({self.passed:.0f} s, about {left:.0f} s left)")
-
-    def _smooth(self, left: float) -> float:
-        """What to show: it falls, at once by half of a surprise, and rises only if it doubles."""
-        now = self.passed
-        if self._shown is not None:
-            then, told = self._shown
-            due = max(told - (now - then), 0.0)
-            if left < due:
-                left = (left + due) / 2
-            elif left < 2 * told:
-                left = min(left, told)
-        self._shown = now, left
-        return left
+    def report(self, line: str) -> None:
+        """Report a step, with the time that it took so far and the time that is left."""
+        if self._report is not None:
+            passed = self.passed
+            left = min(max(self.ahead * self._pace(), 0.0), max(self.limit - passed, 0.0))
+            self._report(f"{line} ({passed:.0f} s, about {left:.0f} s left)")
 
 
 def to_stderr(line: str) -> None:
@@ -166,34 +113,24 @@ def to_stderr(line: str) -> None:
     sys.stderr.write(f"[DM2L auto] {line}\n")
 
 
-def bytes_free(memory: float | None) -> float:
-    """Bytes to count on: those given, or three quarters of what is free."""
-    return 0.75 * available_memory(2**31) if memory is None else float(memory)
+def memory_budget(max_memory: float | None) -> float:
+    """Bytes to use: those given, or three quarters of the free ones."""
+    return 0.75 * available_memory(2**31) if max_memory is None else float(max_memory)
 
 
-class LabelByLabel:
-    """Tells from time to time how many labels are fitted, and stops where the limit comes.
+class LabelProgress:
+    """Reports from time to time how many labels are fitted, and stops at the time limit."""
 
-    Parameters
-    ----------
-    clock : Clock
-        Of the fit.
-    line : str
-        What is being done.
-    stops : bool, default=True
-        Whether the fit may be given up.
-    """
-
-    def __init__(self, clock: TimeBudget, line: str, *, stops: bool = True) -> None:
-        self._clock, self._line, self._stops = clock, line, stops
-        self._next = clock.passed + SILENCE
+    def __init__(self, budget: TimeBudget, line: str, *, stops: bool = True) -> None:
+        self._budget, self._line, self._stops = budget, line, stops
+        self._next = budget.passed + SILENCE
 
     def __call__(self, done: int, of: int) -> None:
-        """Hear how many labels of how many are done."""
+        """Count labels that are done."""
         if done == of:
             return
-        if self._clock.passed >= self._next:
-            self._clock.say(f"{self._line}, label {done} of {of}")
-            self._next = self._clock.passed + SILENCE
+        if self._budget.passed >= self._next:
+            self._budget.report(f"{self._line}, label {done} of {of}")
+            self._next = self._budget.passed + SILENCE
         if self._stops:
-            self._clock.check()
+            self._budget.check()

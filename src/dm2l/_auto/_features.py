@@ -1,4 +1,4 @@
-"""Features for the linear and the kernel parts: no holes, comparable columns, bits as they are."""
+"""Features of the linear and kernel models: no missing values, columns on one scale."""
 
 from __future__ import annotations
 
@@ -11,43 +11,32 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Standard deviations beyond which a value says no more: one slip of a decimal point must not
-# decide the distances of a row.
+# Standard deviations at which values are clipped: one slip of a decimal point must not decide the
+# distances of a row.
 FARTHEST = 10.0
-# Share of columns that must hold nothing but 0 and 1 for a set to count as one of bits.
+# Share of columns that hold nothing but 0 and 1 in data that count as binary.
 MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
-class Features:
-    """Median and indicator where values are missing; standardised numbers; one column a category.
+class FeatureEncoder:
+    """Imputed and standardised numbers, missing-value indicators, one column for a category.
 
-    Columns of 0 and 1 stay 0 and 1: with unit variance a rare bit would outweigh all others (rbf
-    on fingerprints of Tox21 falls from 0.828 to 0.812 AUC). Columns of a sparse matrix that hold
-    other numbers are divided by their largest, so that it stays sparse.
-
-    Parameters
-    ----------
-    median, centre, scale : ndarray of shape (d,)
-        What stands for a missing value, and what numbers are reduced by.
-    holes : ndarray of shape (h,)
-        Columns that have an indicator.
-    levels : ndarray of shape (d,)
-        Number of values of a category, 0 for numbers.
-    bits : bool
-        Whether nearly all columns hold 0 and 1 only.
+    Columns of 0 and 1 stay as they are: with unit variance a rare bit would outweigh all others
+    (benchmarks/study.py, Tox21). Columns of a sparse matrix are divided by their largest value,
+    so that they stay sparse.
     """
 
-    median: Floats
+    median: Floats  # replaces a missing value
     centre: Floats
     scale: Floats
-    holes: NDArray[np.intp]
-    levels: NDArray[np.intp]
-    bits: bool
+    gaps: NDArray[np.intp]  # columns that have an indicator
+    levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
+    bits: bool  # whether nearly all columns hold 0 and 1 only
 
     @classmethod
     def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
-        """Learn from the rows of ``X``, as :class:`Columns` has encoded them."""
+        """Learn from rows whose categories are codes."""
         d = X.shape[1]
         zero, one = np.zeros(d), np.ones(d)
         if sp.issparse(X):
@@ -74,9 +63,9 @@ class Features:
                 whole = np.where(missing[:, j], median[j], X[:, j])
                 centre[j], spread = whole.mean(), whole.std()
                 scale[j] = spread if spread > 0 else 1.0
-        holes = np.flatnonzero(numbers & missing.any(axis=0))
+        gaps = np.flatnonzero(numbers & missing.any(axis=0))
         most = bool(bit.sum() >= MOSTLY * d)
-        return cls(median, centre, scale, holes, levels, most)
+        return cls(median, centre, scale, gaps, levels, most)
 
     def transform(self, X: Any) -> Any:
         """Features of rows: dense float64, or CSR for CSR."""
@@ -86,23 +75,23 @@ class Features:
             return sp.csr_array(X @ sp.diags_array(1 / self.scale))
         numbers = self.levels == 0
         plain = numbers.all() and (self.scale == 1).all() and not self.centre.any()
-        if plain and not len(self.holes) and not np.isnan(X).any():
+        if plain and not len(self.gaps) and not np.isnan(X).any():
             return X
         missing = np.isnan(X)
         columns = np.where(missing, self.median, X)[:, numbers]
         columns = (columns - self.centre[numbers]) / self.scale[numbers]
         if not self.bits:
             columns = np.clip(columns, -FARTHEST, FARTHEST)
-        parts = [columns, missing[:, self.holes].astype(np.float64)]
-        parts += [
+        blocks = [columns, missing[:, self.gaps].astype(np.float64)]
+        blocks += [
             (X[:, [j]] == np.arange(self.levels[j])).astype(np.float64)
             for j in np.flatnonzero(~numbers)
         ]
-        return np.hstack(parts)
+        return np.hstack(blocks)
 
     def sources(self) -> NDArray[np.intp]:
         """The column that each feature comes from."""
         numbers = self.levels == 0
-        parts = [np.flatnonzero(numbers), self.holes]
-        parts += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]
-        return np.concatenate(parts)
+        columns = [np.flatnonzero(numbers), self.gaps]
+        columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]
+        return np.concatenate(columns)

@@ -1,4 +1,4 @@
-"""What was tried: parts in turn, and a table of what became of each."""
+"""Trying the candidates in turn, and the leaderboard of the results."""
 
 from __future__ import annotations
 
@@ -8,99 +8,124 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._auto._effort import NoGainError, OutOfTimeError
-from dm2l._auto._parts import TRIAL, EnsembleContext, Part, candidates
+from dm2l._auto._base_models import TRIAL, BaseModel, Candidate, EnsembleContext, candidates
+from dm2l._auto._effort import EarlyDiscardError, OutOfTimeError
 from dm2l._auto._quality import cross_fitted, label_auc, log_loss
 from dm2l._auto._stack import MOST_ENTRIES, Stack
 from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
+Board = dict[str, list[Any]]
 
-# Share of the log-odds after a few folds below which a part is not worth the rest: on scene three
-# quarters of the time went into trees that brought 0.0002 AUC.
+COLUMNS = (
+    *("model", "settings", "label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain"),
+    *("seconds", "note"),
+)
+# Share of the log-odds after a few folds below which a base model is not worth the rest
+# (benchmarks/study.py, scene).
 WORTHWHILE = 0.1
-GAINLESS = f"given up: hardly any say after {TRIAL} folds"
+DISCARDED = f"dropped: negligible weight after {TRIAL} folds"
 
 
-def try_all(task: EnsembleContext) -> tuple[list[Part], Floats, dict[str, list[Any]]]:
-    """Parts in the order tried, their held-out scores, and a table of what happened."""
-    parts: list[Part] = []
-    scores: list[Floats] = []
-    board: dict[str, list[Any]] = {
-        name: []
-        for name in (
-            *("model", "settings", "label_auc", "log_loss", "weight", "auc_gain"),
-            *("log_loss_gain", "seconds", "note"),
-        )
-    }
-    few = not task.folds
-    wanted = list(candidates(task))[: 1 if few else None]
-    for candidate in wanted:
-        task.clock.plan(candidate.seconds)
-    skipped: list[tuple[str, str, str]] = []
-    fits = len(task.folds) + 1
-    race = len(task.folds) >= 2 * TRIAL
-    for number, candidate in enumerate(wanted):
-        start = task.clock.passed
-        found: list[Part] = []
-        owed = task.clock.owed
-        if number and not task.clock.room(candidate.seconds):
-            skipped.append((candidate.name, "", "no time left"))
-        else:
-            task.clock.begin(candidate.choosing)
-            task.clock.binding = number > 0
-            try:
-                found = candidate.make()
-                task.clock.tick()
-                a_fit = (candidate.seconds - candidate.choosing) / fits
-                task.clock.begin(a_fit / max(len(found), 1))
-                for part in found:
-                    helps = partial(_helps, task, [*parts, part], scores)
-                    task.clock.owed = owed + a_fit / len(found)  # its last fit, if it stays
-                    try:
-                        held = part.held_out(task, helps if race and parts else None)
-                    except NoGainError:
-                        task.clock.owed = owed
-                        skipped.append((part.name, part.settings, GAINLESS))
-                        task.clock.plan(-a_fit * (fits - TRIAL) / len(found))
-                        continue
-                    parts, scores = [*parts, part], [*scores, held]
-                    owed = task.clock.owed
-                    _add(board, part.name, part.settings, seconds=task.clock.passed - start)
-                    start = task.clock.passed
-                if not found:
-                    skipped.append((candidate.name, "", "too many labels and rows for trees"))
-            except OutOfTimeError:
-                task.clock.owed = owed
-                found = [part for part in found if part in parts]
-                skipped.append((candidate.name, "", "the time limit came first"))
-        if not found:
-            task.clock.plan(-candidate.seconds)
-    _add(board, "stack", "", weight=1.0)
-    for name, settings, note in skipped:
-        _add(board, name, settings, note=note)
-    return parts, np.stack(scores) if scores else np.zeros((0, *task.T.shape)), board
+def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
+    """Base models in the order tried, their held-out scores, and the leaderboard."""
+    trials = _Trials(context)
+    trials.run()
+    return trials.models, np.stack(trials.scores), trials.board
 
 
-def _helps(task: EnsembleContext, parts: list[Part], scores: list[Floats], new: Floats) -> bool:
-    """Whether the last part would have a say in the stack, by the rows that have its scores."""
+class _Trials:
+    """What was tried so far."""
+
+    def __init__(self, context: EnsembleContext) -> None:
+        self.models: list[BaseModel] = []
+        self.scores: list[Floats] = []
+        self.board: Board = {name: [] for name in COLUMNS}
+        self._context, self._budget = context, context.budget
+        self._skipped: list[tuple[str, str, str]] = []
+
+    def run(self) -> None:
+        """Try all candidates, or the linear model alone where nothing can be held out."""
+        wanted = list(candidates(self._context))[: None if self._context.folds else 1]
+        for candidate in wanted:
+            self._budget.plan(candidate.seconds)
+        for candidate in wanted:
+            if candidate is not wanted[0] and not self._budget.allows(candidate.seconds):
+                self._skip(candidate, "no time left")
+                continue
+            self._budget.binding = candidate is not wanted[0]
+            self._try(candidate)
+        _add(self.board, "stack", "", weight=1.0)
+        for name, settings, note in self._skipped:
+            _add(self.board, name, settings, note=note)
+
+    def _try(self, candidate: Candidate) -> None:
+        start, reserved = self._budget.passed, self._budget.reserved
+        found: list[BaseModel] = []
+        self._budget.begin(candidate.choosing)
+        try:
+            found = candidate.make()
+            self._budget.advance()
+            if not found:
+                self._skip(candidate, "too many labels and rows for trees")
+                return
+            a_fit = (candidate.seconds - candidate.choosing) / (len(self._context.folds) + 1)
+            a_fit /= len(found)
+            self._budget.begin(a_fit)
+            for model in found:
+                self._budget.reserved = reserved + a_fit  # the last fit, if the model stays
+                if self._hold_out(model, a_fit):
+                    reserved = self._budget.reserved
+                    seconds = self._budget.passed - start
+                    _add(self.board, model.name, model.settings, seconds=seconds)
+                    start = self._budget.passed
+        except OutOfTimeError:
+            if any(model in self.models for model in found):
+                self._skipped.append((candidate.name, "", "the time limit came first"))
+            else:
+                self._skip(candidate, "the time limit came first")
+        self._budget.reserved = reserved
+
+    def _hold_out(self, model: BaseModel, a_fit: float) -> bool:
+        """Get its held-out scores, unless it gains nothing in the first folds."""
+        folds = len(self._context.folds)
+        race = folds >= 2 * TRIAL and bool(self.models)
+        helps = partial(_helps, self._context, [*self.models, model], self.scores)
+        try:
+            self.scores.append(model.held_out(self._context, helps if race else None))
+        except EarlyDiscardError:
+            self._skipped.append((model.name, model.settings, DISCARDED))
+            self._budget.plan(-a_fit * (folds + 1 - TRIAL))
+            return False
+        self.models.append(model)
+        return True
+
+    def _skip(self, candidate: Candidate, note: str) -> None:
+        self._skipped.append((candidate.name, "", note))
+        self._budget.plan(-candidate.seconds)
+
+
+def _helps(
+    context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
+) -> bool:
+    """Whether the last model gets a relevant weight, by the rows that have its scores."""
     rows = np.isfinite(new).any(axis=1)
-    weights = None if task.weights is None else task.weights[rows]
-    shares = np.array([part.shares for part in parts])
+    weights = None if context.weights is None else context.weights[rows]
+    shares = np.array([model.shares for model in models])
     both = np.stack([*scores, new])[:, rows]
-    stack = Stack.fit(both, task.T[rows], shares, weights)
-    says = (stack.weights * stack.slope).mean(axis=1)  # of scores that have one spread
-    return bool(says[-1] >= WORTHWHILE * says.sum())
+    stack = Stack.fit(both, context.T[rows], shares, weights)
+    share = (stack.weights * stack.slope).mean(axis=1)  # of scores that have one spread
+    return bool(share[-1] >= WORTHWHILE * share.sum())
 
 
-def _add(board: dict[str, list[Any]], name: str, settings: str, **values: Any) -> None:
+def _add(board: Board, name: str, settings: str, **values: Any) -> None:
     row = {"model": name, "settings": settings, "note": ""} | values
     for key, column in board.items():
         column.append(row.get(key, float("nan")))
 
 
 def add_gains(
-    board: dict[str, list[Any]],
+    board: Board,
     scores: Floats,
     T: Signs,
     shares: NDArray[np.bool_],
@@ -108,9 +133,9 @@ def add_gains(
     eta: Floats,
     weights: Floats | None = None,
 ) -> None:
-    """What each part and the stack have, and what it loses without each part.
+    """Quality of each base model and the stack, and what the stack loses without each model.
 
-    The last only where a stack is fitted in no time, for there are many to fit.
+    The loss only where fitting that many stacks takes no time.
     """
     m = len(scores)
     for j in range(m):

@@ -1,12 +1,12 @@
-r"""Logistic regressions of many labels at once, held to one that all share, by Newton's method.
+r"""Logistic regressions of many labels, shrunk to one that all share, by Newton's method.
 
 With weights :math:`w_k \ge 0` and intercept :math:`b_k` of label k, two problems in turn:
 
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
 
-for weights that all labels share, and the same with :math:`w_k` held to that :math:`w`. Sums of
-observed entries by label are all that either needs: a step solves a small system a label.
+for weights that all labels share, and the same with :math:`w_k` shrunk to that :math:`w`. Both need
+only sums of observed entries by label: a step solves a small system for each label.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Of the log-likelihood: what a step gains at least, for another to be taken.
+# Least gain in log-likelihood of a step that another one follows.
 TOLERANCE = 1e-9
 MOST_STEPS = 50
 SHORTEST = 1e-6  # of a full step
 
 
-class Held(NamedTuple):
-    """How firmly: common weights to ``prior``, those of labels to these, intercepts to ``rate``."""
+class Shrinkage(NamedTuple):
+    """Targets of the common weights and the intercepts, and the strength of each penalty."""
 
-    prior: Floats
-    rate: Floats
+    prior: Floats  # of the common weights
+    rate: Floats  # of the intercepts
     common: float
-    own: float
+    own: float  # of the weights of a label, whose target is the common weights
     intercept: float
 
 
-class Pieces(NamedTuple):
+class LossTerms(NamedTuple):
     """Log-loss by label (c,), its gradient (c, m + 1) and its second derivatives."""
 
     loss: Floats
@@ -42,30 +42,27 @@ class Pieces(NamedTuple):
     curvature: Floats
 
 
-class Entries:
-    """Observed entries, those of a label together: ``Z`` (m, N), ``t`` (N,) and their numbers.
-
-    ``says`` (N,) is how much each counts.
-    """
+class ObservedEntries:
+    """Observed entries, grouped by label: ``Z`` (m, N), ``t`` (N,) and their numbers by label."""
 
     def __init__(
-        self, Z: Floats, t: Floats, count: NDArray[np.intp], says: Floats | None = None
+        self, Z: Floats, t: Floats, count: NDArray[np.intp], weights: Floats | None = None
     ) -> None:
         self._rows = [*Z, np.ones(len(t))]  # the last is the intercept's
         self._t, self._count = t, count
-        self._says = np.ones(len(t)) if says is None else says
+        self._weights = np.ones(len(t)) if weights is None else weights
         self._label = np.repeat(np.arange(len(count)), count)
 
-    def pieces(self, theta: Floats) -> Pieces:
+    def terms(self, theta: Floats) -> LossTerms:
         """At weights and intercepts (c, m + 1)."""
         eta = np.zeros(len(self._t))
         for row, own in zip(self._rows, theta.T, strict=True):
             eta += row * np.repeat(own, self._count)
         margin = self._t * eta
         small = np.exp(-np.abs(margin))
-        loss = self._says * (np.log1p(small) + np.maximum(-margin, 0.0))
+        loss = self._weights * (np.log1p(small) + np.maximum(-margin, 0.0))
         wrong = np.where(margin > 0, small, 1.0) / (1.0 + small)
-        slope, bend = -self._t * wrong * self._says, wrong * (1.0 - wrong) * self._says
+        slope, bend = -self._t * wrong * self._weights, wrong * (1.0 - wrong) * self._weights
         c, size = theta.shape
         gradient, curvature = np.empty((c, size)), np.empty((c, size, size))
         for a, row in enumerate(self._rows):
@@ -73,38 +70,38 @@ class Entries:
             bent = row * bend
             for b in range(a + 1):
                 curvature[:, a, b] = curvature[:, b, a] = self._sum(bent * self._rows[b])
-        return Pieces(self._sum(loss), gradient, curvature)
+        return LossTerms(self._sum(loss), gradient, curvature)
 
     def _sum(self, values: Floats) -> Floats:
         return np.bincount(self._label, values, len(self._count)).astype(np.float64)
 
 
-def fit_held(entries: Entries, held: Held) -> tuple[Floats, Floats, Floats]:
+def fit_logistic(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats, Floats]:
     """Weights (m, c), intercepts (c,) and common weights (m,)."""
-    common, b = _fit_shared(entries, held)
+    common, b = _fit_shared(entries, shrinkage)
     theta = np.column_stack([np.tile(common, (len(b), 1)), b])
     if len(b) > 1:
-        theta = _fit_own(entries, held, theta)
+        theta = _fit_own(entries, shrinkage, theta)
     return theta[:, :-1].T.copy(), theta[:, -1].copy(), common
 
 
-def _fit_shared(entries: Entries, held: Held) -> tuple[Floats, Floats]:
-    m, c = len(held.prior), len(held.rate)
+def _fit_shared(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats]:
+    m, c = len(shrinkage.prior), len(shrinkage.rate)
 
-    def at(w: Floats, b: Floats) -> tuple[float, Pieces]:
-        found = entries.pieces(np.column_stack([np.tile(w, (c, 1)), b]))
-        apart = held.common * np.sum((w - held.prior) ** 2)
-        apart += held.intercept * np.sum((b - held.rate) ** 2)
+    def at(w: Floats, b: Floats) -> tuple[float, LossTerms]:
+        found = entries.terms(np.column_stack([np.tile(w, (c, 1)), b]))
+        apart = shrinkage.common * np.sum((w - shrinkage.prior) ** 2)
+        apart += shrinkage.intercept * np.sum((b - shrinkage.rate) ** 2)
         return float(found.loss.sum() + apart / 2), found
 
-    w, b = held.prior, held.rate
+    w, b = shrinkage.prior, shrinkage.rate
     value, found = at(w, b)
     for _ in range(MOST_STEPS):
-        gw = found.gradient[:, :m].sum(axis=0) + held.common * (w - held.prior)
-        gb = found.gradient[:, m] + held.intercept * (b - held.rate)
+        gw = found.gradient[:, :m].sum(axis=0) + shrinkage.common * (w - shrinkage.prior)
+        gb = found.gradient[:, m] + shrinkage.intercept * (b - shrinkage.rate)
         # Intercepts of different labels do not meet: they are eliminated one by one.
-        own, across = found.curvature[:, m, m] + held.intercept, found.curvature[:, :m, m]
-        H = found.curvature[:, :m, :m].sum(axis=0) + held.common * np.eye(m)
+        own, across = found.curvature[:, m, m] + shrinkage.intercept, found.curvature[:, :m, m]
+        H = found.curvature[:, :m, :m].sum(axis=0) + shrinkage.common * np.eye(m)
         H -= (across / own[:, None]).T @ across
         free = (w > 0) | (gw < 0)
         dw = np.zeros(m)
@@ -123,13 +120,13 @@ def _fit_shared(entries: Entries, held: Held) -> tuple[Floats, Floats]:
     return w, b
 
 
-def _fit_own(entries: Entries, held: Held, theta: Floats) -> Floats:
-    m = len(held.prior)
-    goal = np.column_stack([theta[:, :m], held.rate])
-    firm = np.append(np.full(m, held.own), held.intercept)
+def _fit_own(entries: ObservedEntries, shrinkage: Shrinkage, theta: Floats) -> Floats:
+    m = len(shrinkage.prior)
+    goal = np.column_stack([theta[:, :m], shrinkage.rate])
+    firm = np.append(np.full(m, shrinkage.own), shrinkage.intercept)
 
-    def at(theta: Floats) -> tuple[Floats, Pieces]:
-        found = entries.pieces(theta)
+    def at(theta: Floats) -> tuple[Floats, LossTerms]:
+        found = entries.terms(theta)
         return found.loss + (firm * (theta - goal) ** 2).sum(axis=1) / 2, found
 
     value, found = at(theta)

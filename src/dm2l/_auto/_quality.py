@@ -1,4 +1,4 @@
-"""How good held-out probabilities are, and how sure that is."""
+"""Quality of held-out probabilities, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cross_fitted(
     fold: NDArray[np.intp],
     weights: Floats | None = None,
 ) -> Floats:
-    """Log-odds of a stack of held-out scores, its weights and curves from the other folds."""
+    """Log-odds of a stack of held-out scores that was fitted to the other folds."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -41,7 +41,7 @@ def log_loss(eta: Floats, T: Signs) -> Interval:
 
 
 def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
-    """Which entries are known and have a probability, and their log-loss, 0 elsewhere."""
+    """Observed entries that have a probability, and their log-loss, 0 elsewhere."""
     known = (T != 0) & np.isfinite(eta)
     return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
@@ -49,11 +49,10 @@ def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
 def label_auc(
     eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
 ) -> tuple[Interval, Floats, Floats]:
-    """Mean over labels with an interval by rows, and value and standard error of each label.
+    """Mean over labels with a confidence interval, and AUC and standard error of each label.
 
-    The error is that of DeLong, DeLong and Clarke-Pearson (1988): how far the pairs that a row is
-    in depart from the mean; over labels, rows bring what they bring to all of theirs. With ``fold``
-    rows are paired with those of their fold, for models of other folds have other levels.
+    Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units of
+    all labels together. Rows are paired within their ``fold``: models of folds differ in level.
     """
     n, c = T.shape
     value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
@@ -81,14 +80,14 @@ def label_auc(
 
 
 def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """Share of pairs with the other class that are in order; NaN where there is none."""
+    """Share of each row's pairs with the other class that are in order, NaN without pairs."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
     wins = np.empty(len(s))
     for side, sign in ((positive, 1.0), (~positive, -1.0)):
         mine, others = sign * s[side], np.sort(sign * s[~side])
         below = np.searchsorted(others, mine), np.searchsorted(others, mine, side="right")
-        wins[side] = (below[0] + below[1]) / (2 * len(others))  # what is equal counts half
+        wins[side] = (below[0] + below[1]) / (2 * len(others))  # ties count half
     return wins
 
 
@@ -131,11 +130,11 @@ def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    r"""Where the value of as many new rows as one of K folds has lies, by an interval of the mean.
+    r"""Prediction interval for as many new rows as one of K folds has.
 
-    A test set has noise of its own, which an interval for the mean leaves out: with the variance v
-    of the latter the difference has :math:`v (1 + K + K / (K - 1))`, the last for training rows
-    that folds share (Nadeau and Bengio).
+    With the variance v of the mean, a value of new rows differs from it with the variance
+    :math:`v (1 + K + K / (K - 1))`; the last term is for training rows that folds share (Nadeau
+    and Bengio).
     """
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))

@@ -1,74 +1,66 @@
-"""Settings of the DM2L parts, found on a sample of the rows.
+"""Hyperparameters of the DM2L models, chosen on a sample of the rows.
 
-Ridge, kernel width and weight of the norms belong to the labels' noise and the features' scale,
-not to the number of rows, so a sample tells them. Masked ridge, which costs little, chooses kernel
-and ridge; then two paths choose the weight of the norms.
+Ridge, kernel width and weight of the norms depend on the noise of the labels and the scale of the
+features rather than on the number of rows.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._search._search import DM2LClassifierCV
+from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
-from dm2l.metrics import label_skill
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.metrics._selection import label_discrimination
 
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
 
-class Setting(NamedTuple):
-    """Settings of a DM2L model, and how well it tells labels."""
+def skill(labels: Any, scores: NDArray[np.float64]) -> float:
+    """Label discrimination, 0 where no label shows both answers.
 
-    kernel: str
-    gamma: float | None
-    alpha: float
-    lambda_d: float
-    skill: float
-
-    def parameters(self) -> dict[str, Any]:
-        """Arguments of :class:`dm2l.DM2LClassifier`."""
-        found: dict[str, Any] = {"alpha": self.alpha, "lambda_d": self.lambda_d}
-        if self.gamma is not None:
-            found["gamma"] = self.gamma
-        return found | {"kernel": self.kernel}
-
-    def in_words(self) -> str:
-        """For people."""
-        gamma = "" if self.gamma is None else f", gamma {self.gamma:.3g}"
-        return f"lambda_d {self.lambda_d:g}, alpha {self.alpha:.3g}{gamma}"
-
-
-def skill(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
-    """:func:`dm2l.metrics.label_skill`, 0 where no label shows both answers.
-
-    On Tox21 correlations alone choose kernels that are too wide and norms that are too weak.
+    Correlations alone choose kernels that are too wide and norms that are too weak
+    (benchmarks/study.py, Tox21).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value: Any = label_skill(Y, scores)
+        value: Any = label_discrimination(labels, scores)
         return float(np.nan_to_num(value))
 
 
-class Sample(NamedTuple):
-    """Rows to choose by: features, signs, and the fold of each in what comes after.
+class _SkillSearch(DM2LClassifierCV):
+    def _metric(self, T: Signs) -> Callable[..., float]:
+        return skill
 
-    Folds keep together what belongs together, so a search has the same, merged to a few.
+
+class Sample(NamedTuple):
+    """Rows to choose by: features, signs, and the fold of each in the ensemble.
+
+    The folds of a search are those of the ensemble, merged to a few, so that groups of rows stay
+    together.
     """
 
     X: Any
     T: Signs
     fold: NDArray[np.intp]
 
-    def cut(self, rows: NDArray[np.intp], labels: NDArray[np.intp]) -> Sample:
-        """Some rows and labels."""
-        return Sample(take_rows(self.X, rows), self.T[np.ix_(rows, labels)], self.fold[rows])
+    @property
+    def labels(self) -> LabelMatrix:
+        """The signs, as estimators take them."""
+        return LabelMatrix.of_signs(self.T)
+
+    def informative(self) -> Sample:
+        """Labels with both classes, and rows with one of them observed."""
+        both = np.flatnonzero((self.T > 0).any(axis=0) & (self.T < 0).any(axis=0))
+        rows = np.flatnonzero((self.T[:, both] != 0).any(axis=1))
+        return Sample(take_rows(self.X, rows), self.T[np.ix_(rows, both)], self.fold[rows])
 
     def splits(self, most: int = 3) -> Any:
         """Training and test rows of each merged fold, or how many to make where there are none."""
@@ -79,45 +71,41 @@ class Sample(NamedTuple):
         return held if len(held) > 1 else min(most, len(self.T))
 
 
-def ridge_settings(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> Setting:
+def choose_ridge(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> DM2LClassifierCV:
     """The best ridge and width of a kernel without nuclear norms."""
-    return _search(sample, kernel, gammas, None, (0.0,))
+    sample = sample.informative()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of labels with one class in a fold
+        return search_ridge(_search(sample, kernel, gammas), sample.X, sample.labels)
 
 
-def with_norms(sample: Sample, found: Setting) -> Setting:
+def choose_norms(sample: Sample, ridge: DM2LClassifierCV) -> DM2LClassifierCV:
     """The best weight of the norms with this kernel, and whether a larger ridge goes with it.
 
-    Where norms help, more shrinkage does as a rule: on Social and Tox21 the two together have 0.005
-    more label AUC than one after the other. A smaller ridge gains nothing more and takes many more
-    steps (SIDER: 11 seconds a fit, not 2).
+    Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes many
+    more steps (benchmarks/study.py: Social, Tox21, SIDER).
     """
-    gammas = None if found.gamma is None else [found.gamma]
-    return _search(sample, found.kernel, gammas, [found.alpha, 3 * found.alpha], LAMBDAS)
+    sample = sample.informative()
+    search = _search(sample, ridge.kernel, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        near = (ridge.alpha_, 3 * ridge.alpha_)
+        return search_norms(search, sample.X, sample.labels, ridge, near)
 
 
-def _search(
-    sample: Sample,
-    kernel: str,
-    gammas: Sequence[float] | None,
-    alphas: Sequence[float] | None,
-    lambdas: Sequence[float],
-) -> Setting:
-    T = sample.T
-    both = (T > 0).any(axis=0) & (T < 0).any(axis=0)
-    rows = np.flatnonzero((T[:, both] != 0).any(axis=1))
-    sample = sample.cut(rows, np.flatnonzero(both))
-    search = DM2LClassifierCV(
-        lambdas,
-        alphas,
+def _search(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> DM2LClassifierCV:
+    return _SkillSearch(
+        LAMBDAS,
+        None,
         gammas,
         kernel=kernel,
-        scoring=skill,
         cv=sample.splits(),
         refit=False,
         coupling=None,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of labels that a sample shows one class of
-        search.fit(sample.X, np.where(sample.T == 0, np.nan, sample.T > 0))
-    gamma = None if search.gamma_ is None else float(search.gamma_)
-    return Setting(kernel, gamma, search.alpha_, search.lambda_d_, search.best_score_)
+
+
+def in_words(found: DM2LClassifierCV) -> str:
+    """The chosen hyperparameters, for the leaderboard."""
+    gamma = "" if found.gamma_ is None else f", gamma {found.gamma_:.3g}"
+    return f"lambda_d {found.lambda_d_:g}, alpha {found.alpha_:.3g}{gamma}"

@@ -1,4 +1,4 @@
-"""All settings on the rows of one fold: shared features, one path over ``lambda_d`` a ridge."""
+"""All hyperparameters on one fold: shared features, one path over ``lambda_d`` for each ridge."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._scores import above_zero
 
-# What this smoothing adds to the objective is no more than the usual tolerance of a search.
+# Smoothing adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2
 # Gradient of ridge at the end, in roots of the tolerance, which is that of objectives.
 PRECISE = 0.1
@@ -76,11 +77,11 @@ def score_paths(
     """
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
-    part = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
-    visible = np.where(T_test == 0, np.nan, T_test > 0)
+    result = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
+    labels = LabelMatrix.of_signs(T_test)
     selection = LearnableMask.of(T)
     if not selection.learnable.any():
-        return part
+        return result
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
     X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
     with fitting.blas_threads(X):
@@ -103,12 +104,12 @@ def score_paths(
                 scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
                 for setting in batch:
                     if setting.W is not last:
-                        mark, last = judge(metric, visible, next(scores)), setting.W
+                        mark, last = judge(metric, labels, next(scores)), setting.W
                     judged.append((setting._replace(W=None), mark))  # of many, weights are much
         for setting, mark in judged:
-            part.scores[setting.alpha, setting.place] = mark.result()
-            part.seconds[setting.alpha, setting.place] = setting.seconds
-    return part
+            result.scores[setting.alpha, setting.place] = mark.result()
+            result.seconds[setting.alpha, setting.place] = setting.seconds
+    return result
 
 
 def _scores(
@@ -119,10 +120,7 @@ def _scores(
     selection: LearnableMask,
     weights: list[Any],
 ) -> list[NDArray[np.float64]]:
-    """Test scores of several weights, as those of one model with so many times the labels.
-
-    One product with a kernel matrix takes half as long as one for each.
-    """
+    """Test scores of several weights, by one product with the features of the test rows."""
     if not weights:
         return []
     k = len(weights)
@@ -142,13 +140,13 @@ def _scores(
 
 
 def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
-    """A score, with the errors of floating point treated as the caller treats them."""
+    """A score, with the floating-point error handling of the caller's thread."""
     with np.errstate(**errors):
         return metric(*given)
 
 
 class _Judged:
-    """A score that is there at once."""
+    """A score that is computed at once, with the interface of a future."""
 
     def __init__(self, metric: Callable[..., float], *given: Any) -> None:
         self._score = metric(*given)
@@ -158,7 +156,7 @@ class _Judged:
 
 
 class _Setting(NamedTuple):
-    """Weights of one setting: the places of its ridge and its ``lambda_d``, and seconds."""
+    """Weights, the indices of their ``alpha`` and ``lambda_d``, and seconds."""
 
     alpha: int
     place: int
@@ -169,7 +167,7 @@ class _Setting(NamedTuple):
 def _paths(
     fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Setting]]:
-    """Weights of all settings, one ridge after the other, and some of them at a time."""
+    """Weights of all hyperparameters, one ridge after the other, in batches."""
     if not isinstance(prepared.features, KernelOperator):
         for a, alpha in enumerate(alphas):
             factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
@@ -206,7 +204,7 @@ def _paths(
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
-    """Places of ridges that one factor serves, from the largest on."""
+    """Indices of ridges that share a factor, from the largest on."""
     groups: list[list[int]] = []
     for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
         if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
@@ -233,12 +231,12 @@ def _together(
     alphas: dict[int, float],
     lambdas: list[float],
 ) -> list[_Setting]:
-    """The paths of several ridges in threads, for the sake of the systems that they solve."""
+    """The paths of several ridges in threads, which solve their systems together."""
 
     def one(member: SharedFactor, a: int, alpha: float) -> list[_Setting]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
-            # What the caller ignores, other threads do not.
+            # Threads do not inherit the caller's error handling.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
@@ -260,12 +258,11 @@ def _path(
     alpha: float,
     lambdas: list[float],
 ) -> Iterator[_Setting]:
-    """Weights along rising ``lambda_d``, with the place of each in ``lambdas``.
+    """Weights along rising ``lambda_d``, with their indices in ``lambdas``.
 
-    The objective rises with ``lambda_d``, and where it is smallest, by no more than the difference
-    of the weights times the bracket there: where that is within the tolerance the weights are kept,
-    the very same object, and so they are where the first look at them finds them good enough. That
-    look costs no evaluation: what the norms had a part in at the last ``lambda_d`` is reweighed.
+    A solution is kept, as the same object, for larger ``lambda_d`` up to which it is within the
+    tolerance of the minimum. Whether it is costs no evaluation: the norms of the last ``lambda_d``
+    are reweighted.
     """
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
@@ -317,7 +314,7 @@ def _path(
 
 
 def _steps(lambda_d: float, last: float) -> int:
-    """How many steps of a usual path lead from the last ``lambda_d`` that was solved for."""
+    """Number of usual steps of a path since the last ``lambda_d`` that was solved for."""
     ratio = lambda_d / max(last, FIRST / STEP)
     return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
@@ -26,7 +28,9 @@ from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import is_number
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.model_selection import check_tick_scoring, get_judge, get_scorer_names
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.model_selection import get_scorer_names
+from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -40,10 +44,10 @@ Rows = NDArray[np.intp]
 class DM2LClassifierCV(MissingLabelClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    All settings on the same rows share their features: a kernel matrix is computed once a
-    ``gamma``, its factor and ``Phi'Phi`` once a fold, one Cholesky factor serves a path over all
-    ``lambda_d``, and each fit of a path starts where the one before ended. Hidden labels are
-    hidden from the folds and from the metric too, which estimates what they would give.
+    All hyperparameters on the same rows share their features: a kernel matrix is computed once for
+    each ``gamma``, its factor and ``Phi'Phi`` once for each fold, one Cholesky factor serves a path
+    over all ``lambda_d``, and each fit of a path starts from the previous one. Folds and metric use
+    observed labels only.
 
     Parameters
     ----------
@@ -57,24 +61,25 @@ class DM2LClassifierCV(MissingLabelClassifier):
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
         As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
     search_tol : float, default=1e-3
-        Relative tolerance of the objective during the search: a choice of settings needs no more.
+        Relative tolerance of the objective during the search, which needs less than a final fit.
     search_iter : int, default=5
-        Most iterations a setting of the search gets on top of those of the settings before it;
-        where ``lambda_d`` rises by more than ten times, so many for each such factor.
+        Most iterations of each fit in the search, which starts from the previous one; where
+        ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        not observed) and scores that is larger for better scores. None is "two_way_ranking", by
-        labels of a row and rows of a label, or "label_skill", the latter alone, where complete rows
-        would have less than one positive on average, or less than one negative.
-        With ``missing_as="unlabelled"`` ticks are judged against everything else, which orders
-        settings as complete labels would for a few measures only; None is "neg_ranking_loss".
+        missing) and scores that is larger for better scores. None is
+        "ranking_and_discrimination", of the labels of a row and the rows of a label; or
+        "label_discrimination", the latter alone, if complete rows would have less than one
+        positive, or less than one negative, on average. With ``missing_as="unlabelled"``
+        positives are compared with all other entries, which orders models as complete labels
+        would for a few measures only; None is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
         Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
     refit : bool, default=True
-        Whether to fit the best setting to all rows; without, only ``cv_results_`` and what was
-        best are there.
+        Whether to fit the best hyperparameters to all rows; if not, there is no model to predict
+        with.
     threshold, calibration, coupling, missing_label, missing_as, class_prior
         As in :class:`DM2LClassifier`.
     random_state, verbose
@@ -83,21 +88,21 @@ class DM2LClassifierCV(MissingLabelClassifier):
     Attributes
     ----------
     lambda_d_, alpha_, gamma_ : float
-        The best setting; ``gamma_`` is None where there is no such parameter.
+        The best hyperparameters; ``gamma_`` is None for kernels without it.
     best_params_, best_index_, best_score_
         The same as a dictionary, its index in ``cv_results_`` and its mean score.
     best_estimator_ : DM2LClassifier
-        The best setting, fitted to all rows.
+        The model with the best hyperparameters, fitted to all rows.
     cv_results_ : dict of ndarray
-        For every setting: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, and ``mean_fit_time``, to which what settings
-        share is not counted.
+        For all hyperparameters: ``params``, ``param_*``, ``split*_test_score``,
+        ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and ``mean_fit_time`` without
+        the work that fits share.
     n_splits_ : int
         Number of folds.
 
     See Also
     --------
-    DM2LClassifier : One setting.
+    DM2LClassifier : The model with given hyperparameters.
 
     Examples
     --------
@@ -171,7 +176,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"got {self.scoring!r}."
             )
         if self._unlabelled and isinstance(self.scoring, str):
-            check_tick_scoring(self.scoring)
+            check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
@@ -193,13 +198,13 @@ class DM2LClassifierCV(MissingLabelClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Search, then fit the best setting to all rows.
+        """Search, then fit the best model to all rows.
 
         Parameters
         ----------
         X, y, label_mask, sample_weight, label_weight
-            As of :meth:`DM2LClassifier.fit`; rows and labels have to be at hand. Weights count
-            where settings are fitted, and those of rows where they are scored.
+            As in :meth:`DM2LClassifier.fit`, in memory. Weights of rows also count where models
+            are scored.
 
         Returns
         -------
@@ -207,22 +212,19 @@ class DM2LClassifierCV(MissingLabelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        before = self.__dict__.pop("best_estimator_", None)
-        if before is not None:
-            # Files of old have the state of the best estimator twice: nothing of it may stay.
-            for name in vars(before).keys() - self.get_params(deep=False).keys():
-                self.__dict__.pop(name, None)
-        checked, labels = self._read(X, y, label_mask)
-        labels = self._weigh(labels, sample_weight, label_weight)
+        if hasattr(self, "best_estimator_"):
+            del self.best_estimator_
+        checked, given = self._read(X, y, label_mask)
+        labels = self._weigh(given, sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, labels.entries)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
-            given = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
-            again = {"cv": folds} if given else {}
+            once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            again = {"cv": folds} if once else {}
             weights = {"sample_weight": sample_weight, "label_weight": label_weight}
             best = self._model(self.best_params_, **again)
-            self.best_estimator_ = best.fit(X, y, label_mask=label_mask, **weights)
+            self.best_estimator_: Any = best.fit(X, given, **weights)
         else:
             labels.warn_constant()
         return self
@@ -242,15 +244,15 @@ class DM2LClassifierCV(MissingLabelClassifier):
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        parts = self._parts(X, T, entries, folds, grid, alphas, lambdas)
-        for done, (place, part) in enumerate(parts, 1):
-            scores[place[0], :, :, place[1]] = part.scores
-            seconds[place[0], :, :, place[1]] = part.seconds
+        paths = self._paths(X, T, entries, folds, grid, alphas, lambdas)
+        for done, ((g, fold), found) in enumerate(paths, 1):
+            scores[g, :, :, fold] = found.scores
+            seconds[g, :, :, fold] = found.seconds
             if self.verbose:
                 passed = time.perf_counter() - start
                 left = passed / done * (len(grid) * len(folds) - done)
                 sys.stderr.write(
-                    f"[DM2L search] {done} of {len(grid) * len(folds)} parts, "
+                    f"[DM2L search] {done} of {len(grid) * len(folds)} folds, "
                     f"{passed:.1f} s, about {left:.0f} s left\n"
                 )
         self.n_splits_ = len(folds)
@@ -269,7 +271,17 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return [None]
         return ["scale"] if self.gammas is None else list(self.gammas)
 
-    def _parts(
+    def _metric(self, T: Signs) -> Callable[..., float]:
+        """Score of a LabelMatrix and scores, larger for better ones."""
+        scoring = self.scoring
+        if callable(scoring):
+            return _on_arrays(scoring)
+        if scoring is None:
+            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
+            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
+        return get_selection_metric(scoring)
+
+    def _paths(
         self,
         X: Any,
         T: Signs,
@@ -279,12 +291,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
         alphas: list[float],
         lambdas: list[float],
     ) -> Iterator[tuple[tuple[int, int], PathScores]]:
-        """Scores of every fold and gamma, as they come."""
-        scoring = self.scoring
-        if scoring is None:
-            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
-        metric = scoring if callable(scoring) else get_judge(scoring)
+        """Scores of every gamma and fold, as they come."""
+        metric = self._metric(T)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
@@ -297,11 +305,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 # Once for all folds.
                 inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
-            # Features of a linear model cost little: rather prepare them twice than let a process
-            # wait for the last fold.
+            # Features of a linear model are cheap: preparing them twice beats an idle process.
             jobs_at_once = effective_n_jobs(jobs)
             if fitting.pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
-                # One fold after the other, in the same memory: new pages cost more than copies.
+                # Folds share memory: new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
             shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
@@ -322,8 +329,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
             )
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
             for fold, _ in enumerate(folds):
-                parts = list(itertools.islice(results, len(shares)))
-                yield (g, fold), PathScores(*map(np.concatenate, zip(*parts, strict=True)))
+                found = list(itertools.islice(results, len(shares)))
+                yield (g, fold), PathScores(*map(np.concatenate, zip(*found, strict=True)))
 
     def _report_results(
         self,
@@ -387,10 +394,10 @@ class DM2LClassifierCV(MissingLabelClassifier):
         return super()._check_X(X, reset=reset)
 
     def __getattr__(self, name: str) -> Any:
-        """What a fit leaves behind, the best estimator has; a search adds its own to it."""
-        best = vars(self).get("best_estimator_")
-        if best is not None and "_" in (name[0], name[-1]) and name in vars(best):
-            return vars(best)[name]
+        """Fitted attributes of the best estimator."""
+        fitted = "_" in (name[0], name[-1]) and not name.startswith("__")
+        if fitted and name != "best_estimator_" and hasattr(self, "best_estimator_"):
+            return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _cross_fit(
@@ -399,23 +406,48 @@ class DM2LClassifierCV(MissingLabelClassifier):
         return self.best_estimator_._cross_fit(X, T, *weighed(entries))
 
     def _score_labels(self, X: Any) -> Any:
-        best = self.best_estimator_
-        return SolverConfig.of(best).scores(X, vars(best), best._selection)
+        return self.best_estimator_._score_labels(X)
+
+
+def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
+    """A user's function, which takes labels as an array with NaN where they are missing."""
+
+    @wraps(metric)
+    def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
+        T = labels.signs
+        return metric(np.where(T == 0, np.nan, T > 0), *given, **options)
+
+    return on_arrays
+
+
+def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
+    """First of two stages: ``alpha`` and ``gamma`` of masked ridge, which costs little."""
+    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
+
+
+def search_norms(
+    search: DM2LClassifierCV,
+    X: Any,
+    Y: Any,
+    ridge: DM2LClassifierCV,
+    alphas: Sequence[float] | None,
+) -> DM2LClassifierCV:
+    """Second of two stages: all ``lambda_ds``, at some ``alphas`` and the first's ``gamma``."""
+    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
+    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
+    return clone(search).set_params(**near).fit(X, Y)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """What to maximise if nobody says: how rows are told apart, and labels if rows have two.
-
-    That is, if a complete row has a positive and a negative on average, by the shares of labels.
-    """
+    """Default metric: "label_skill" unless complete rows have both classes on average."""
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
-    return "two_way_ranking" if in_rows else "label_skill"
+    return "ranking_and_discrimination" if in_rows else "label_discrimination"
 
 
 def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
-    """As many shares of the ridges as let all processes end together, one if they do anyway."""
+    """Fewest shares of the ridges with which all processes end together."""
     for count in range(1, len(alphas) + 1):
         if n_folds * count % jobs == 0:
             borders = np.linspace(0, len(alphas), count + 1).astype(int)

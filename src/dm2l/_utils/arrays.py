@@ -25,6 +25,7 @@ __all__ = [
     "CudaGraph",
     "add_diagonal",
     "asarray_like",
+    "check_columns",
     "check_finite",
     "check_magnitude",
     "checked_numbers",
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 # Sums of very many squares of such values are finite, and in float64 products of two such sums.
+# Columns of a sparse X from which on memory is looked at, and what one takes with three labels.
+WIDE, BYTES_PER_COLUMN = 2**22, 200
 LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
@@ -203,6 +206,23 @@ def check_magnitude(X: Any, names: Any = None) -> None:
         f"Column {name} of X holds {value:g}; values beyond {limit:g} have products that overflow. "
         "Scale the column, for instance with StandardScaler, or take its logarithm."
     )
+
+
+def check_columns(X: Any) -> None:
+    """Refuse a sparse matrix with more columns than memory has space for their weights."""
+    n_columns = X.shape[1]
+    if not sp.issparse(X) or n_columns <= WIDE:
+        return
+    from dm2l._utils.memory import available_memory  # most fits do not need it
+
+    needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
+    if needed > free:
+        used = len(np.unique(X.indices))
+        raise ValueError(
+            f"X has {n_columns} columns, of which {used} hold an entry. Weights for all of them "
+            f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
+            "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
+        )
 
 
 def check_finite(A: Any, what: str) -> None:

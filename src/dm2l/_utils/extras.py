@@ -1,41 +1,13 @@
-"""Optional packages: imported when needed, or named with the extra that brings them."""
+"""Optional packages, imported when they are needed."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["require"]
-
 
 def require(module: str, extra: str) -> Any:
-    """Import an optional module, or say which extra brings it.
-
-    Parameters
-    ----------
-    module : str
-        Its name, such as ``"pyarrow.parquet"``.
-    extra : str
-        The extra of this package that it belongs to.
-
-    Returns
-    -------
-    module
-        The module.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-
-    Examples
-    --------
-    >>> from dm2l._utils.extras import require
-    >>> require("nowhere", "io")
-    Traceback (most recent call last):
-        ...
-    ImportError: This needs nowhere, which is not installed: pip install 'dm2l[io]'
-    """
+    """Import an optional module; the ImportError names the extra of this package to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Files from outside and files of ours: what is wrong with one, and writing one whole or not."""
+"""Error reporting for input files, and atomic writes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,9 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-__all__ = [
-    "FAULTS",
-    "DataFileError",
-    "atomic_write",
-    "check_regular",
-    "damaged_file_error",
-    "printable",
-    "translate_errors",
-]
-
 
 class DataFileError(ValueError):
-    """A file that cannot be read: which one, where in it, why, and what to do.
+    """A file that cannot be read: its name, the place in it, the reason and a hint.
 
     Every reader raises it for what a file holds. A file that is not there, or may not be opened,
     is an :class:`OSError` as everywhere.

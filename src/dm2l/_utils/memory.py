@@ -1,4 +1,4 @@
-"""Free memory, and refusing what would not fit before it is made."""
+"""Free memory, and refusing data that do not fit before they are made."""
 
 from __future__ import annotations
 

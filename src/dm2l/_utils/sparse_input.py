@@ -1,4 +1,4 @@
-"""The one door for sparse matrices from outside: checked before compiled code sees them."""
+"""Sparse matrices of untrusted parts, checked before compiled code sees them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-
-__all__ = ["sparse_from_parts"]
 
 _LIMIT = 2**63 - 1
 

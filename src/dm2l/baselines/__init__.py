@@ -1,6 +1,5 @@
 """Methods that DM2L is compared with."""
 
-from dm2l._base import MissingLabelClassifier
 from dm2l.baselines._filling import ZeroFillClassifier
 from dm2l.baselines._glocal import GLOCALClassifier
 from dm2l.baselines._leml import LEMLClassifier
@@ -18,15 +17,3 @@ __all__ = [
     "MaskedRidgeClassifier",
     "ZeroFillClassifier",
 ]
-
-
-def available() -> dict[str, type[MissingLabelClassifier]]:
-    """Return the compared methods by name."""
-    return {
-        "MaskedRidge": MaskedRidgeClassifier,
-        "LEML": LEMLClassifier,
-        "ML-LRC": MLLRCClassifier,
-        "GLOCAL": GLOCALClassifier,
-        "LSML": LSMLClassifier,
-        "MaskedOneVsRest": MaskedOneVsRestClassifier,
-    }

@@ -1,4 +1,4 @@
-"""The careless way with missing labels, to measure what it costs."""
+"""Missing labels read as negatives, to measure what that costs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Fill every missing label with "no" and fit an estimator to what results.
+    """Read every missing label as a negative, and fit an estimator.
 
-    What gradient boosters do with a missing label without saying so.
+    Gradient boosting libraries may do this without a warning.
 
     Parameters
     ----------
     estimator : estimator
-        Cloned, then fitted to labels without holes.
+        Cloned, then fitted to the complete labels.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Fill the holes and fit.
+        """Fill in the missing labels and fit.
 
         Parameters
         ----------

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l.baselines._linear import Holes, ImputedTargets, Inputs, IterativeBaseline, weighted_grams
+from dm2l.baselines._linear import (
+    ImputedTargets,
+    Inputs,
+    IterativeBaseline,
+    Missing,
+    weighted_grams,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 Array = NDArray[np.float64]
@@ -244,10 +250,10 @@ class LEMLClassifier(IterativeBaseline):
         Regularisation, the ``lambda`` of the original; far more decisive than the rank.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
-    holes : {"ignore", "neutral", "negative"}, default="ignore"
-        "ignore" is the method. "neutral" (a hole is a target of 0 between -1 and +1) and
-        "negative" (targets 0/1, a hole is 0) are how it runs where its mode for complete labels
-        is fed with incomplete ones; they need the squared loss.
+    missing : {"ignore", "neutral", "negative"}, default="ignore"
+        Target of a missing label: none; 0, with targets -1/+1; or 0, with targets 0/1. "ignore" is
+        the method. The others, which need the squared loss, are its mode for complete labels with
+        incomplete ones.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised. The original has none.
     max_iter : int, default=10
@@ -256,11 +262,9 @@ class LEMLClassifier(IterativeBaseline):
         How far a ``W`` step shrinks the gradient, in at most five Newton steps.
     random_state : int, RandomState or None, default=None
         For the uniform start.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`.
+    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models.
 
     Attributes
     ----------
@@ -291,7 +295,7 @@ class LEMLClassifier(IterativeBaseline):
     alpha: float = 30.0
     _: KW_ONLY
     loss: str = "squared"
-    holes: Holes = "ignore"
+    missing: Missing = "ignore"
     fit_intercept: bool = True
     max_iter: int = 10
     tol: float = 0.1
@@ -303,16 +307,16 @@ class LEMLClassifier(IterativeBaseline):
         self._check_numbers("alpha", positive=True)
         self._check_counts("rank", "max_iter")
         self._check_choice("loss", "squared", "logistic", "squared_hinge")
-        self._check_choice("holes", "ignore", "neutral", "negative")
-        if self.loss != "squared" and self.holes != "ignore":
+        self._check_choice("missing", "ignore", "neutral", "negative")
+        if self.loss != "squared" and self.missing != "ignore":
             raise ValueError(
-                f"holes={self.holes!r} needs loss='squared': {self.loss} has no target of 0."
+                f"missing={self.missing!r} needs loss='squared': {self.loss} has no target of 0."
             )
 
     def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         intercept = bool(self.fit_intercept)
         inputs = Inputs(X, intercept, None if entries is None else entries.rows)
-        targets = ImputedTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.missing, entries)
         share = self.tol * self._share(T, targets)
         loss, C = Loss(self.loss), 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
@@ -336,8 +340,8 @@ class LEMLClassifier(IterativeBaseline):
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
-        if self.holes != "ignore":
-            counted = T > 0 if self.holes == "negative" else T != 0
+        if self.missing != "ignore":
+            counted = T > 0 if self.missing == "negative" else T != 0
             return float(weights[counted].sum() / weights.sum())
         if self.loss == "squared":
             return 1.0

@@ -1,4 +1,4 @@
-"""What the linear baselines share: how holes are read, ridge on any target, weights and scores."""
+"""What the linear baselines share: targets, ridge regression, weights and scores."""
 
 from __future__ import annotations
 
@@ -16,44 +16,28 @@ from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.threads import blas_threads
 from dm2l.labels._entries import EntryWeights, Signs
 
-Holes = Literal["ignore", "neutral", "negative"]
+Missing = Literal["ignore", "neutral", "negative"]
 
 
 class ImputedTargets:
-    """Labels as a method reads them.
+    """Targets of a regression: ``values`` (n, c), which entries count, and their weights.
 
-    Parameters
-    ----------
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    holes : {"ignore", "neutral", "negative"}
-        "ignore": targets -1/+1, holes do not count. "neutral": targets -1/+1, a hole is a target
-        of 0. "negative": targets 0/1, a hole is a negative.
-    entries : Entries, default=None
-        Weights; a hole that counts weighs what its row does.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, c)
-        The targets.
-    observed : ndarray of bool of shape (n, c)
-        Entries that count.
-    weights : ndarray of shape (n, c) or None
-        How much they count; None: one each.
+    ``missing`` is the target of a missing label: "ignore" (none, targets are -1/+1), "neutral" (0,
+    targets are -1/+1) or "negative" (0, targets are 0/1); it has the weight of its row.
     """
 
-    def __init__(self, T: Signs, holes: Holes, entries: EntryWeights | None = None) -> None:
-        self.holes = holes
-        self.values: NDArray[Any] = (T > 0 if holes == "negative" else T).astype(np.float64)
-        self.observed = T != 0 if holes == "ignore" else np.ones(T.shape, dtype=bool)
+    def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
+        self.missing = missing
+        self.values: NDArray[Any] = (T > 0 if missing == "negative" else T).astype(np.float64)
+        self.observed = T != 0 if missing == "ignore" else np.ones(T.shape, dtype=bool)
         self.weights = None if entries is None else entries.weights
-        if self.weights is not None and entries is not None and holes != "ignore":
+        if self.weights is not None and entries is not None and missing != "ignore":
             rows: Any = entries.rows
             self.weights = np.where(T != 0, self.weights, rows[:, None])
         self._complete = bool(self.observed.all())
 
     def counted(self, A: NDArray[Any]) -> NDArray[Any]:
-        """Numbers of entries as much as they count, zero where they do not."""
+        """Values of entries times their weights, zero for entries that do not count."""
         if self.weights is not None:
             return self.weights * A
         return A if self._complete else np.where(self.observed, A, 0.0)
@@ -61,8 +45,8 @@ class ImputedTargets:
     def scores(
         self, coef: NDArray[Any], intercept: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Weights whose scores have their border at 0 and their targets at -1/+1."""
-        return (2 * coef, 2 * intercept - 1) if self.holes == "negative" else (coef, intercept)
+        """Weights whose scores have targets -1/+1, so that the border is 0."""
+        return (2 * coef, 2 * intercept - 1) if self.missing == "negative" else (coef, intercept)
 
 
 def ridge(
@@ -77,17 +61,7 @@ def ridge(
 
 
 class Inputs:
-    """``X``, with zero column means if there is an intercept; a sparse ``X`` stays sparse.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n, d)
-        Inputs.
-    intercept : bool
-        Whether to centre.
-    weights : ndarray of shape (n,), default=None
-        What rows weigh in means and in :meth:`gram`.
-    """
+    """``X``, with zero column means if there is an intercept; a sparse ``X`` stays sparse."""
 
     def __init__(self, X: Any, intercept: bool, weights: NDArray[np.float64] | None = None) -> None:
         mean = None if weights is None else (weights / weights.sum()) @ X
@@ -135,7 +109,7 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(MissingLabelClassifier):
-    """A method whose scores are ``X coef_' + intercept_``, with the parameters that all have."""
+    """A method whose scores are ``X coef_' + intercept_``."""
 
     threshold: Any = None
     calibration: str | None = None
@@ -147,7 +121,7 @@ class LinearBaseline(MissingLabelClassifier):
     def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         with blas_threads(T.size * X.shape[1]):
             super()._learn(X, T, entries)
-        del self._keep  # one entry for every training row, of no use any more
+        del self._keep  # one entry for every training row
 
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         """Keep weights (d, c) of the labels that could be learnt; the others are constant."""
@@ -166,7 +140,7 @@ class LinearBaseline(MissingLabelClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IterativeBaseline(LinearBaseline):
-    """A linear method that iterates, tells about it and keeps its history."""
+    """A linear method that iterates, reports progress and keeps the objectives."""
 
     verbose: int = 0
 
@@ -175,7 +149,7 @@ class IterativeBaseline(LinearBaseline):
         self._keep_history([])
 
     def _report(self, iteration: int, value: float) -> None:
-        """Tell about an iteration on standard error, if asked to."""
+        """Report an iteration on standard error if ``verbose``."""
         if self.verbose:
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")

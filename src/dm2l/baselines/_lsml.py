@@ -190,9 +190,9 @@ class LSMLClassifier(IterativeBaseline):
     rho : float or "scale", default="scale"
         Ridge of the start; "scale" is that of :class:`dm2l.DM2LClassifier`. The original tunes it
         in 1, 2, 4, 8 on rows of unit length.
-    holes : {"negative", "neutral"}, default="negative"
-        "negative": targets 0/1, a hole is a negative, as in the original. "neutral": targets
-        -1/+1, a hole is 0, as in the DM2L paper's comparison.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1, as in the original; or 0, with targets
+        -1/+1, as in the DM2L paper's comparison.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised. The original appends a column of
         ones, which is.
@@ -201,11 +201,9 @@ class LSMLClassifier(IterativeBaseline):
     tol : float, default=0.01
         Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
         for the minimum rather than the original's early stop.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`.
+    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models.
 
     Attributes
     ----------
@@ -240,7 +238,7 @@ class LSMLClassifier(IterativeBaseline):
     lambda4: float = 1e-5
     rho: float | str = "scale"
     _: KW_ONLY
-    holes: Literal["negative", "neutral"] = "negative"
+    missing: Literal["negative", "neutral"] = "negative"
     fit_intercept: bool = True
     max_iter: int = 30
     tol: float = 0.01
@@ -250,13 +248,13 @@ class LSMLClassifier(IterativeBaseline):
         self._check_numbers("lambda1", "lambda2", "lambda3", "lambda4", "tol")
         check_ridge(self.rho, "rho")
         self._check_counts("max_iter")
-        self._check_choice("holes", "negative", "neutral")
+        self._check_choice("missing", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         rows = None if entries is None else entries.rows_only(T, "LSML")
         rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
-        targets = ImputedTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.missing, entries)
         start, _ = ridge(X, targets, rho, intercept)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)

@@ -1,4 +1,4 @@
-"""Ridge regression on the observed entries: the honest yardstick."""
+"""Ridge regression on the observed entries."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ class MaskedRidgeClassifier(LinearBaseline):
         if self._unlabelled and entries is not None and entries.targets is not None:
             prior = self._selection.of_labels(self.class_prior)
             ticks = Ticks.of(features, entries.targets, prior)
-            self.__dict__ |= ticks.prior.attributes(*self._selection[:2])
+            for name, value in ticks.prior.attributes(*self._selection[:2]).items():
+                setattr(self, name, value)
             entries = EntryWeights.of(T, targets=ticks.targets(alpha))
         W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
         if self.coupling is not None and not self._unlabelled:

@@ -141,8 +141,8 @@ class MLLRCClassifier(IterativeBaseline):
         Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
         Weight of the nuclear norm, to be seen against the squared singular values of ``Y``.
-    holes : {"negative", "neutral"}, default="negative"
-        "negative": targets 0/1, a hole is a negative. "neutral": targets -1/+1, a hole is 0.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1; or 0, with targets -1/+1.
     masked : bool, default=False
         Whether ``YS`` has to be near ``Y`` on observed entries only.
     fit_intercept : bool, default=True
@@ -151,11 +151,9 @@ class MLLRCClassifier(IterativeBaseline):
         Most proximal steps.
     tol : float, default=1e-5
         Distance to the minimum, relative to the objective, that counts as none.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`.
+    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models.
 
     Attributes
     ----------
@@ -188,7 +186,7 @@ class MLLRCClassifier(IterativeBaseline):
     lambda2: float | str = "scale"
     lambda3: float = 1.0
     _: KW_ONLY
-    holes: Literal["negative", "neutral"] = "negative"
+    missing: Literal["negative", "neutral"] = "negative"
     masked: bool = False
     fit_intercept: bool = True
     max_iter: int = 1000
@@ -200,12 +198,12 @@ class MLLRCClassifier(IterativeBaseline):
         self._check_numbers("lambda1", positive=True)
         check_ridge(self.lambda2, "lambda2")
         self._check_counts("max_iter")
-        self._check_choice("holes", "negative", "neutral")
+        self._check_choice("missing", "negative", "neutral")
 
     def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
         rows = None if entries is None else entries.rows_only(T, "ML-LRC")
         alpha = ridge_value(self.lambda2, X, rows)
-        targets = ImputedTargets(T, self.holes, entries)
+        targets = ImputedTargets(T, self.missing, entries)
         Y = targets.values
         coef, intercept = ridge(X, targets, alpha, bool(self.fit_intercept))
         problem = Correlations(

@@ -1,10 +1,11 @@
-"""Any scikit-learn estimator, one model per label, on the rows where that label was observed."""
+"""One scikit-learn estimator per label, fitted to the rows where that label is observed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +22,12 @@ from sklearn.utils.validation import (
 )
 
 from dm2l._base import LearnableMask, MissingLabelClassifier
-from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l.completion._calibration import plain_probability
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
+
+AfterLabel = Callable[[int, int], None]
 
 
 @dataclass(eq=False, repr=False)
@@ -51,11 +55,9 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         itself.
     n_jobs : int or None, default=None
         Number of labels to fit at a time; None means 1, -1 one a core.
-    coupling : {None, "residual"}, default=None
-        What :meth:`complete` makes of the known labels of a row, see :doc:`/coupling`;
-        "residual" fits ``cv`` more models.
-    threshold, calibration, cv, missing_label, missing_as
-        As in :class:`dm2l.DM2LClassifier`. Without ``calibration``, ``predict_proba`` is that of
+    threshold, calibration, coupling, cv, missing_label, missing_as
+        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of
         the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
         them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
     verbose : int, default=0
@@ -105,9 +107,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     missing_as: str | None = None
     verbose: int = 0
 
-    # A function that hears how many labels of how many are fitted.
-    _after_label: ClassVar[Any] = None
-
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
         tags = super().__sklearn_tags__()
@@ -138,7 +137,30 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_counting(
+        self, X: Any, labels: LabelMatrix, label_weight: Any, after_label: AfterLabel
+    ) -> None:
+        """Fit, and call ``after_label`` with the number of labels done and of all."""
+        learn = partial(self._learn, after_label=after_label)
+        self._fit(X, labels, None, learn, None, label_weight)
+
+    def _learn(
+        self,
+        X: Any,
+        T: Signs,
+        entries: EntryWeights | None = None,
+        after_label: AfterLabel | None = None,
+    ) -> None:
+        selection = LearnableMask.of(T)
+        self._keep_selection(selection)
+        self.estimators_: list[Any] = [None] * len(selection.learnable)
+        if selection.learnable.any():
+            chosen = selection.entries(entries)
+            self._fit_estimators(X, selection.signs(T), chosen, after_label)
+
+    def _fit_estimators(
+        self, X: Any, T: Signs, entries: EntryWeights | None, after_label: AfterLabel | None
+    ) -> None:
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
@@ -168,19 +190,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         fitted = []
         for model in found:
             fitted.append(model)
-            if self._after_label is not None:
-                self._after_label(len(fitted), len(learnable))
-        self._fit_nothing(X)
+            if after_label is not None:
+                after_label(len(fitted), len(learnable))
         for k, model in zip(learnable, fitted, strict=True):
             self.estimators_[k] = model
         # The columns of a kernel matrix that the model of each learnt label wants.
         self._columns = columns
-
-    def _fit_nothing(self, X: Any) -> None:
-        self.estimators_: list[Any] = [None] * len(self._learnable)
-
-    def _rows(self, X: Any, selection: LearnableMask) -> Any:
-        return X  # each label takes its own
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -197,11 +212,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             X = np.asarray(X)
         if _num_samples(X) == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        if reset:
-            self.__dict__.pop("n_features_in_", None)  # a refit may be on texts, which have none
+        if reset and hasattr(self, "n_features_in_"):
+            del self.n_features_in_  # a refit may be on texts, which have none
         table = len(getattr(X, "shape", (0, 0))) == 2
         validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
         if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
+            check_columns(X)
             check_magnitude(X)
         if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")

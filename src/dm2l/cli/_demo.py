@@ -15,6 +15,7 @@ from dm2l._classifier import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.cli import _table_options as shared
 from dm2l.datasets import load_digit_attributes
+from dm2l.labels import LabelMatrix
 from dm2l.metrics import evaluate
 from dm2l.simulate import simulate_uniform
 
@@ -23,7 +24,7 @@ ROWS_IN_WORDS = 4
 # (key, heading, whether higher is better)
 COLUMNS = (
     ("ranking_loss", "Rkl", False),
-    ("average_precision", "Ap", True),
+    ("label_ranking_average_precision", "Ap", True),
     ("one_error", "1err", False),
     ("label_auc", "AUC", True),
     ("hidden_auc", "AUC*", True),
@@ -84,11 +85,10 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
             seconds = time.perf_counter() - start
             found = evaluate(data.target[test], model.decision_function(data.data[test]))
             holes = evaluate(
-                truth,
+                LabelMatrix.from_array(truth, mask=hidden),
                 model.decision_function(X),
-                predictions=model.predict(X),
-                label_mask=hidden,
-                holes="observed",
+                y_pred=model.predict(X),
+                estimate=False,
             )
             measured = {key: found[key].value for key, *_ in COLUMNS if key in found}
             measured["hidden_auc"] = holes["label_auc"].value

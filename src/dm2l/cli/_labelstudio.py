@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from dm2l.cli._table_options import say
-from dm2l.labelstudio import AnnotationSession, export_tasks, import_annotations, make_config
+from dm2l.labelstudio import AnnotationSession, make_config
+from dm2l.labelstudio._tasks import export_tasks, import_annotations
 
 file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 config_option = click.option(

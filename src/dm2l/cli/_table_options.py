@@ -212,8 +212,9 @@ search_options = _options(
         "--scoring",
         type=click.Choice(get_scorer_names()),
         metavar="METRIC",
-        help="What the search maximises: average_precision if rows have a yes and a no on average, "
-        "else label_auc, or any scorer of the library.",
+        help="What the search maximises: a scorer of dm2l.model_selection. Default: "
+        "ranking_and_discrimination, or label_discrimination if rows have less than one positive "
+        "on average.",
     ),
     click.option(
         "--folds",

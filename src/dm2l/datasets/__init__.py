@@ -2,11 +2,10 @@
 
 from dm2l.datasets._content import content_hash, count_shared, duplicate_groups
 from dm2l.datasets._digits import load_digit_attributes
-from dm2l.datasets._load import DataSetCard, catalogue, load_dataset
+from dm2l.datasets._load import catalogue, load_dataset
 from dm2l.datasets._synthetic import make_missing_multilabel
 
 __all__ = [
-    "DataSetCard",
     "catalogue",
     "content_hash",
     "count_shared",

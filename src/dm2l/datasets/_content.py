@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dm2l._utils.arrays import factorize
-from dm2l.io._words import label_targets
+from dm2l.io._label_reader import label_targets
 
 _BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
 

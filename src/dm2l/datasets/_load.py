@@ -18,31 +18,7 @@ from dm2l.io import read_arff, read_mat, read_npz
 
 @dataclass(frozen=True)
 class DataSetCard:
-    """What is known of a data set.
-
-    Parameters
-    ----------
-    name : str
-        What :func:`load_dataset` calls it.
-    n, d, c : int
-        Rows, features, labels.
-    cardinality : float
-        Mean number of positive labels a row.
-    sha256 : str
-        The :func:`content_hash` of features and labels, which does not depend on how the file is
-        packed.
-    home : str
-        Public page to get it from.
-    note : str, default=""
-        Which edition it is, and what to beware of.
-
-    Examples
-    --------
-    >>> from dm2l.datasets import catalogue
-    >>> card = catalogue()["Arts"]
-    >>> card.n, card.d, card.c, card.cardinality
-    (5000, 462, 26, 1.636)
-    """
+    """What is known of a data set."""
 
     name: str
     n: int

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._sparse import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
@@ -35,10 +35,10 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
     return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
 
 
-def fill_positives(labels: StoredLabels, predicted: Any) -> Any:
+def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
     """Observed positives, and predicted ones where nothing was observed; the latter 1 in CSR."""
     positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.absent == "negative":  # there are no holes
+    if labels.missing_as == "negative":  # there are no holes
         return positive
     taken = predicted.multiply((labels.signed != 0).astype(np.int64))
     filled = sp.csr_array(predicted - taken + positive)
@@ -47,11 +47,11 @@ def fill_positives(labels: StoredLabels, predicted: Any) -> Any:
 
 
 def fill_values(
-    labels: StoredLabels, values: NDArray[np.float64], negative: float
+    labels: SparseLabelMatrix, values: NDArray[np.float64], negative: float
 ) -> NDArray[np.float64]:
     """Dense values, with 1 and ``negative`` where something was observed."""
     signed = labels.signed
-    if labels.absent == "negative":
+    if labels.missing_as == "negative":
         values = np.full(values.shape, negative)
     rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
     values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)

@@ -35,8 +35,8 @@ from dm2l.extreme._problem import (
 )
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._matrix import LabelMatrix, parse_labels, stored_labels
-from dm2l.labels._sparse import StoredLabels
+from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
+from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._propensities import check_propensities
 
@@ -235,24 +235,26 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             self._set_solution(Solution(None, 0.0, n_iter=1, converged=True, history=[0.0]))
         return self
 
-    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, StoredLabels]:
+    def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
         """The form of the labels, and the labels, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
-            return form, StoredLabels.of_signs(form.signs)
+            return form, SparseLabelMatrix.of_signs(form.signs)
         stored = self._read_sparse(Y, label_mask)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
 
-    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> StoredLabels:
+    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> SparseLabelMatrix:
         chosen = {"missing_as": self.missing_as} | options
-        return stored_labels(Y, label_mask=label_mask, missing_label=self.missing_label, **chosen)
+        return parse_sparse_labels(
+            Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
+        )
 
-    def _set_constants(self, labels: StoredLabels) -> NDArray[np.bool_]:
+    def _set_constants(self, labels: SparseLabelMatrix) -> NDArray[np.bool_]:
         """Offsets, and which labels have both classes."""
         positive, negative = labels.positives() > 0, labels.negatives() > 0
         learnable = np.asarray(positive & negative)
-        self._absent_target = 0.0 if labels.absent == "missing" else -1.0
+        self._absent_target = 0.0 if labels.missing_as == "missing" else -1.0
         constant = positive.astype(np.float64) - negative.astype(np.float64)
         self.offset_ = np.where(learnable, self._absent_target, constant)
         # Labels that cannot be learnt have a column of scores like the others.
@@ -269,12 +271,12 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return learnable
 
     def _learn_labels(
-        self, X: Any, labels: StoredLabels, learnable: NDArray[np.bool_], rows: Array | None
+        self, X: Any, labels: SparseLabelMatrix, learnable: NDArray[np.bool_], rows: Array | None
     ) -> None:
         chosen = np.flatnonzero(learnable)
         signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
         targets = self._targets(labels, signed, chosen)
-        if labels.absent == "missing":  # rows with nothing observed cannot matter
+        if labels.missing_as == "missing":  # rows with nothing observed cannot matter
             kept = np.flatnonzero(np.diff(signed.indptr))
             if len(kept) < signed.shape[0]:
                 X, signed = X[kept], sp.csr_array(signed[kept])
@@ -304,12 +306,12 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self.label_vectors_[chosen] = B
 
     def _targets(
-        self, labels: StoredLabels, signed: Any, chosen: NDArray[np.intp]
+        self, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
     ) -> StoredTargets:
         stored = signed.copy()
         stored.data = signed.data - self._absent_target
-        weights, absent = np.ones(signed.nnz), float(labels.absent != "missing")
-        if labels.absent == "unlabelled":
+        weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
+        if labels.missing_as == "unlabelled":
             absent = float(self.absent_weight)
             positive = signed.data > 0
             given, c = self.propensities, labels.signed.shape[1]
@@ -533,7 +535,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         labels = self._read_labels(y, label_mask)[1]
         signed = labels.signed
         check_consistent_length(np.empty(_num_samples(X)), signed)
-        if labels.absent != "missing":
+        if labels.missing_as != "missing":
             rows = np.arange(signed.shape[0])
             right = labels.at(self.predict_top_k(X, 1).indices)[:, 0] > 0
         else:

@@ -1,9 +1,4 @@
-"""Readers: CSV, Parquet, ARFF, svmlight, MATLAB and npz files with label columns.
-
-What they share is in modules of its own: `columns` (which columns are meant), `words` (what a label
-says), `unpacking`, `csv_file`, `parquet_file`, `svmlight_file`, `npz_file`, `cells`. What is wrong
-with a file is a :class:`DataFileError`.
-"""
+"""Readers of files with label columns, and :class:`DataFileError` for what is wrong with one."""
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._arff import read_arff

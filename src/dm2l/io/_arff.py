@@ -14,11 +14,10 @@ from sklearn.utils import Bunch
 from dm2l._utils.files import DataFileError
 from dm2l._utils.memory import available_memory, check_memory
 from dm2l.io._arff_header import Coding, Header, codings_of, read_header, read_label_names, tokens
-from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
+from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, open_text, unpacked_name
-from dm2l.io._words import label_targets
 
 _SPECIAL = frozenset("'\"%")
 

@@ -1,4 +1,4 @@
-"""The head of an ARFF file: its attributes, which are labels, and numbers for their values."""
+"""The header of an ARFF file: attributes, which of them are labels, and codes of their values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMERIC = {"numeric", "real", "integer"}
 
 @dataclass(frozen=True)
 class Attribute:
-    """A declared attribute: ``values`` of a nominal one, ``kind`` in the words of the file."""
+    """A declared attribute: ``values`` of a nominal one, ``kind`` as the file spells it."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before ``@data``."""
+    """The declarations before ``@data``."""
 
     relation: str
     attributes: tuple[Attribute, ...]
@@ -156,7 +156,7 @@ def read_label_names(path: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Coding:
-    """How an attribute is written in numbers: column ``start`` and as many as it has names."""
+    """The numeric columns of an attribute: from ``start`` on, one for each of ``names``."""
 
     start: int
     names: tuple[str, ...]
@@ -180,7 +180,7 @@ class Coding:
 def codings_of(
     header: Header, labels: list[int], features: list[int], path: Path
 ) -> list[Coding | None]:
-    """One coding an attribute, None for those left out."""
+    """A coding for each attribute, None for those that are left out."""
     codings: list[Coding | None] = []
     start, is_label, used = 0, set(labels), {*labels, *features}
     for j, attribute in enumerate(header.attributes):

@@ -1,4 +1,4 @@
-"""Which columns are meant: one syntax for labels and for what is left out, in every reader."""
+"""Selecting columns by name, pattern or number: one syntax for labels and dropped columns."""
 
 from __future__ import annotations
 
@@ -11,32 +11,16 @@ import numpy as np
 
 from dm2l._utils.files import DataFileError, printable
 
-__all__ = [
-    "LOOK",
-    "PROBABILITY",
-    "SCORE",
-    "ColumnRequestError",
-    "LabelNames",
-    "added_columns",
-    "check_distinct",
-    "choose_labels",
-    "fits",
-    "labels_without",
-    "match_columns",
-    "split_columns",
-]
-
-
 # Ends of the names of columns that dm2l itself adds to a label's.
 PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """Columns were asked for that are not there: the fault is the question's, not the table's."""
+    """Columns were asked for that are not there: an error of the call, not of the file."""
 
 
 class LabelNames(tuple[str, ...]):
-    """Label columns by their very names: nothing is a number of columns, a prefix or a pattern."""
+    """Label columns by exact name: none is a number of columns, a prefix or a pattern."""
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
@@ -54,7 +38,9 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
         text = str(one)
         parts = [text] if text in places else [part.strip() for part in text.split(",")]
         for part in filter(None, parts):
-            hits = places.get(part) or [j for j, name in enumerate(names) if fits(name, part)]
+            hits = places.get(part) or [
+                j for j, name in enumerate(names) if matches_pattern(name, part)
+            ]
             if not hits:
                 raise ColumnRequestError(
                     f"{where} has no column {part!r}, nor one that matches it as a pattern. "
@@ -68,8 +54,8 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
     return list(found)
 
 
-def fits(name: str, pattern: str) -> bool:
-    """Whether a column is meant by a name, a pattern or a prefix."""
+def matches_pattern(name: str, pattern: str) -> bool:
+    """Whether a name, a pattern or a prefix selects a column."""
     # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
     if pattern[-1].isalnum() or pattern[-1] in "*?]":
         return fnmatchcase(name, pattern)
@@ -124,7 +110,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
                 hint="Add the columns, blank where nobody looked.",
             )
     found: dict[int, None] = {}
-    # A pattern of labels means none of what an earlier `complete` has said about them.
+    # A pattern of labels does not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
         number = isinstance(one, str) and one.isdecimal() and one not in names
@@ -140,8 +126,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
     """Positions of the label columns less those that are dropped.
 
-    What is said of a column by its own name counts: ``tox_a,tox_b`` stay labels where ``tox_*`` is
-    dropped.
+    An exact name wins over a pattern: ``tox_a,tox_b`` stay labels where ``tox_*`` is dropped.
     """
     chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
     told = _by_name(names, labels)
@@ -155,7 +140,7 @@ def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> 
 
 
 def _by_name(names: Sequence[str], asked: Any) -> set[str]:
-    """Columns that are asked for by their very names."""
+    """Columns that are requested by exact name."""
     known = set(names)
     texts = [asked] if isinstance(asked, str) else asked if np.iterable(asked) else []
     found: set[str] = set()

@@ -11,8 +11,6 @@ from math import inf
 from dm2l._utils.files import DataFileError
 from dm2l.io._columns import ColumnRequestError, match_columns
 
-__all__ = ["Cutoff", "cutoffs_of"]
-
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -22,7 +20,7 @@ _CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """What counts as yes: ``side`` is ``>=``, ``>``, ``<=`` or ``<``, and ``value`` as written."""
+    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are a yes."""
 
     side: str
     value: str
@@ -32,7 +30,7 @@ class Cutoff:
         """How yes and no are written where the number itself is not known."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
-    def says(self, text: str, decimal: str = ".") -> float | None:
+    def parse(self, text: str, decimal: str = ".") -> float | None:
         """1 or 0; None of what is no number, or a bound such as ``<10`` that leaves both open."""
         cell = _CELL.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
@@ -43,8 +41,8 @@ class Cutoff:
         low = (-inf, 0) if side.startswith("<") else (number, int(side == ">"))
         high = (inf, 0) if side.startswith(">") else (number, -int(side == "<"))
         beyond = (float(self.value), 0)
-        said = {_SIDES[self.side](point, beyond) for point in (low, high)}
-        return float(said.pop()) if len(said) == 1 else None
+        answers = {_SIDES[self.side](point, beyond) for point in (low, high)}
+        return float(answers.pop()) if len(answers) == 1 else None
 
 
 def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
@@ -65,7 +63,7 @@ def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[i
 
 
 def undecided(where: str, label: str, text: str, row: int, cutoff: Cutoff) -> DataFileError:
-    """What a cell under a cutoff holds that says neither yes nor no."""
+    """The error for a cell under a cutoff that is neither yes nor no."""
     return DataFileError(
         where,
         f"label {label!r} holds {text.strip()[:40]!r} in row {row}, of which nobody can say "

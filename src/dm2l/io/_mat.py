@@ -1,20 +1,16 @@
 """MATLAB files with a feature and a label matrix, read by scipy in a process of its own.
 
 scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
-process. No check beforehand can help that short of a second reader, so the process that dies is
-one that nobody needs. It starts in a third of a second, which is the price of every MATLAB file;
-data sets that are loaded often are better kept as npz archives. Numbers come back through a pipe
-as plain bytes, never as objects, and sparse matrices go through the one door.
+process. No check beforehand can help that short of a second reader, so it runs in a process that
+may die. To start that costs a third of a second for every MATLAB file; data sets that are loaded
+often are better kept as npz archives. Numbers come back through a pipe as plain bytes, never as
+objects, and parts of sparse matrices are checked.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Collection, Sequence
 from math import prod
 from pathlib import Path
@@ -25,12 +21,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from dm2l._utils.child_process import ChildEndedError, script_output
 from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
 from dm2l._utils.memory import available_memory, check_memory
 from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.io._bunch import make_bunch
+from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, read_into
-from dm2l.io._words import label_targets
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
 _NEWER = "In MATLAB, write it again with save(..., '-v7')."
@@ -189,7 +185,7 @@ def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
 
 
 def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
-    """Both with one row a sample; where several readings fit, the one that turns least."""
+    """Both with one row a sample; of several orientations that fit the one with fewest turns."""
     if sp.issparse(Y):
         rows, columns = Y.shape
         check_memory(
@@ -219,30 +215,13 @@ def read_variables(
     size = check_regular(path)
     Path(path).open("rb").close()  # what may not be read is said here
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
+    seconds = _SECONDS + size // _BYTES_A_SECOND
     names = json.dumps([sorted(given), sorted(usual)])
-    command = [sys.executable, "-P", str(_SCRIPT)]
-    command += [os.fspath(path), str(memory), str(_SECONDS + size // _BYTES_A_SECOND), names]
-    # One thread: every further one of a BLAS library takes address space that is counted.
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            env=os.environ | threads,
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            return _received(process.stdout, path)
-        except EOFError:
-            code = process.wait()
-            said.seek(0)
-            raise _refusal(path, code, said.read().decode(errors="replace")) from None
-        finally:
-            process.kill()  # unless it has ended by itself
+    try:
+        with script_output(_SCRIPT, [os.fspath(path), str(memory), str(seconds), names]) as pipe:
+            return _received(pipe, path)
+    except ChildEndedError as error:
+        raise _refusal(path, str(error)) from None
 
 
 def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -280,14 +259,11 @@ def _array(
     return array
 
 
-def _refusal(path: str | os.PathLike[str], code: int, said: str) -> DataFileError:
-    """What is wrong with a file whose process has ended without a result."""
-    last = (said.strip().splitlines() or [""])[-1]
+def _refusal(path: str | os.PathLike[str], last: str) -> DataFileError:
+    """The error for a file whose process has ended without a result."""
     if last == "version 7.3":
         reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
         return DataFileError(path, reason, hint=_NEWER)
     if last == "memory":
         return DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
-    if code < 0:
-        last = f"reading it ended with {signal.strsignal(-code)}"
     return damaged_file_error(path, "a MATLAB file", ValueError(last))

@@ -40,7 +40,7 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """What a variable is, and its arrays."""
+    """The kind of a variable, and its arrays."""
     if sp.issparse(value):
         value = value.tocsc()  # of version 4 it comes as triples
         return "sparse", [value.data, value.indices, value.indptr, np.array(value.shape)]

@@ -1,4 +1,4 @@
-"""Data sets and arrays in npz archives, made only after a look at what headers announce."""
+"""Data sets and arrays in npz archives, whose headers are checked before arrays are made."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ from sklearn.utils import Bunch
 from dm2l._utils.files import DataFileError, atomic_write, check_regular, translate_errors
 from dm2l._utils.memory import check_memory, check_width
 from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import check_distinct
+from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import read_into
-from dm2l.io._words import label_targets
-
-__all__ = ["map_array", "map_member", "read_members", "read_npz", "write_npz"]
 
 _WHAT = "an npz archive"
 _RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
@@ -148,7 +145,7 @@ def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
-    """X as float64: stored small (int8, float32), it is computed with in full."""
+    """X as float64: stored small (int8, float32), it is used in double precision."""
     if "X" in found:
         return _numbers(found["X"], "X", path)
     if not all(part in found for part in _SPARSE):

@@ -1,4 +1,4 @@
-"""Parquet files, opened after a look at what they announce."""
+"""Parquet files, whose announced size is checked before they are read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from dm2l._utils.memory import check_memory
 from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import MEMORY_HINT
 
-__all__ = ["PARQUET", "open_parquet", "parquet_faults", "read_arrow", "read_frame"]
-
 PARQUET = (".parquet", ".pq")
 _FACTOR = 4.0  # bytes in memory for a byte of the unpacked table, as for text
 
 
-def parquet_faults(path: str | os.PathLike[str]) -> Any:
-    """A context in which what pyarrow throws is an error of the file."""
+def translate_arrow_errors(path: str | os.PathLike[str]) -> Any:
+    """A context that turns errors of pyarrow into errors of the file."""
     arrow = require("pyarrow", "io")
     return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 
@@ -30,7 +28,7 @@ def open_parquet(path: str | os.PathLike[str], **options: Any) -> Iterator[Any]:
     """A ``pyarrow.parquet.ParquetFile`` whose columns have names of their own."""
     parquet = require("pyarrow.parquet", "io")
     check_regular(path)
-    with parquet_faults(path):
+    with translate_arrow_errors(path):
         file = parquet.ParquetFile(path, **options)
         names = list(file.schema_arrow.names)
     with file:
@@ -38,10 +36,11 @@ def open_parquet(path: str | os.PathLike[str], **options: Any) -> Iterator[Any]:
         yield file
 
 
-def read_arrow(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """All of a file as a pyarrow table, if memory can hold it, and which columns are text."""
+def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -> Any:
+    """All of a file as a data frame, if memory can hold it; pandas' metadata can be ignored."""
+    require("pandas", "io")
     types = require("pyarrow", "io").types
-    with open_parquet(path) as file, parquet_faults(path):
+    with open_parquet(path) as file, translate_arrow_errors(path):
         metadata, schema = file.metadata, file.schema_arrow
         rows, columns = metadata.num_rows, len(schema.names)
         groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
@@ -50,16 +49,8 @@ def read_arrow(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns", MEMORY_HINT)
     # A text that is stored once is kept once: 3 KB of file became 4 GB.
-    with open_parquet(path, read_dictionary=texts) as file, parquet_faults(path):
-        return file.read(), texts
-
-
-def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -> Any:
-    """All of a file as a pandas data frame; what pandas noted in it can be ignored."""
-    require("pandas", "io")
-    table, texts = read_arrow(path)
-    with parquet_faults(path):
-        frame = table.to_pandas(ignore_metadata=ignore_metadata)
+    with open_parquet(path, read_dictionary=texts) as file, translate_arrow_errors(path):
+        frame = file.read().to_pandas(ignore_metadata=ignore_metadata)
         for name in texts:
             if name in frame:  # and not the index
                 frame[name] = frame[name].astype(object)

@@ -18,11 +18,9 @@ from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError, translate_errors
 from dm2l._utils.memory import check_memory, check_width
-from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import check_distinct
+from dm2l.io._label_reader import make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, open_unpacked
-
-__all__ = ["Base", "SvmlightRows", "open_rows", "read_svmlight"]
 
 Base = bool | Literal["auto"]
 

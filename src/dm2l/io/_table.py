@@ -12,12 +12,12 @@ from sklearn.utils import Bunch
 from dm2l._utils.extras import require
 from dm2l._utils.files import DataFileError
 from dm2l._utils.memory import check_memory
-from dm2l.io._bunch import make_bunch
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
+from dm2l.io._label_reader import LabelReader, label_targets, make_bunch
 from dm2l.io._parquet_file import read_frame
 from dm2l.io._unpacking import MEMORY_HINT
-from dm2l.io._words import LabelReader, as_number, label_targets
+from dm2l.io._words import as_number
 
 
 def read_csv(

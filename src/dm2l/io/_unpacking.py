@@ -1,4 +1,4 @@
-"""Opening files to read: what is packed is unpacked on the way, up to what memory can hold."""
+"""Opening files to read: packed ones are unpacked on the way, up to what memory can hold."""
 
 from __future__ import annotations
 
@@ -19,16 +19,6 @@ from numpy.typing import NDArray
 from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
 from dm2l._utils.memory import available_memory, check_memory
 
-__all__ = [
-    "MEMORY_HINT",
-    "TEXT_FACTOR",
-    "open_text",
-    "open_unpacked",
-    "read_into",
-    "suffix_of",
-    "unpacked_name",
-]
-
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -48,7 +38,7 @@ def unpacked_name(path: str | os.PathLike[str]) -> Path:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """The suffix that says what is in a file, in lower case: ``.csv`` of ``a.csv.gz``."""
+    """The suffix that gives the format of a file, in lower case: ``.csv`` of ``a.csv.gz``."""
     return unpacked_name(path).suffix.lower()
 
 
@@ -86,7 +76,7 @@ def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterat
 def open_text(
     path: str | os.PathLike[str], encoding: str, what: str, *, whole: bool = True
 ) -> Iterator[io.TextIOWrapper]:
-    """The same as text, line ends as they stand; letters of another encoding are an error."""
+    """The same as text with its line ends; letters of another encoding are an error."""
     with (
         open_unpacked(path, whole=whole) as file,
         io.TextIOWrapper(file, encoding=encoding, newline="") as text,
@@ -110,7 +100,7 @@ def read_into(stream: IO[bytes], array: NDArray[Any]) -> None:
 
 
 class _Counted(io.RawIOBase):
-    """Bytes that are unpacked, until there are too many."""
+    """A stream of unpacked bytes that raises when there are too many."""
 
     def __init__(self, file: IO[bytes], path: Path, suffix: str, most: float) -> None:
         self._file, self._path, self._suffix, self._left = file, path, suffix, most

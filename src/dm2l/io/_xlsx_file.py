@@ -21,8 +21,6 @@ from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
-__all__ = ["EXCEL", "MOST_COLUMNS", "edit_sheet", "read_sheet", "write_sheet"]
-
 EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
@@ -36,6 +34,9 @@ _BLANK = 32
 _SPARSE, _SMALL = 10, 2**22
 # Letters of all cells, of which many may name the same text, for a byte of the file.
 _LETTERS, _LETTERS_PER_BYTE = 2**25, 100
+# Cells, and tags that become objects of openpyxl, which take 500 bytes each, in the smallest file.
+_CELLS, _OBJECTS = 2**18, 2**17
+_LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that become none
 # Cells that are merged, and letters of formulas that many cells share, in the smallest file.
 _MERGED, _SHARED = 2**17, 2**20
 _UNNAMED = 100  # columns without a name, where they are more than half
@@ -148,9 +149,10 @@ class _Cells:
                 reference = given.get("r")
                 if reference is None:
                     place += 1
+                    if place >= MOST_COLUMNS:
+                        raise ValueError(f"row {number} has more columns than Excel")
                 else:
-                    letters = reference.removesuffix(digits)
-                    place = places[letters]
+                    place = places[reference.removesuffix(digits)]
             elif tag == "v" or tag == "t":
                 within = not hint
             elif tag == "rPh":
@@ -161,7 +163,7 @@ class _Cells:
                     raise ValueError(f"row {said} comes after row {number}")
                 number = number + 1 if said is None else int(said)
                 if number > _MOST_ROWS:
-                    self._parts.refuse("more rows than Excel has", f"row {said} of the sheet")
+                    self._parts.refuse("more rows than Excel has", f"row {number} of the sheet")
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
@@ -233,7 +235,7 @@ class _Places(dict[str, int]):
 
 
 def _workbook(parts: Parts) -> tuple[str, str, str, Any]:
-    """Names of the parts with the first sheet, the texts and the styles; and when days begin."""
+    """Names of the parts with the first sheet, the texts and the styles, and the epoch of dates."""
     _, books = _relations(parts, "")
     book = books.get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
@@ -363,15 +365,19 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
 
 
 def _check_editable(parts: Parts) -> None:
-    """Refuse what openpyxl would make too much of: it reads all parts, and keeps every cell."""
+    """Refuse parts that openpyxl would make too much of: it reads all, and keeps every cell."""
     local = LocalNames()
-    area = shared = longest = length = 0
+    cells = objects = area = shared = longest = length = 0
     heading = False
     boundaries = require("openpyxl.utils", "excel").range_boundaries
 
     def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal area, shared, length, heading
+        nonlocal cells, objects, area, shared, length, heading
         tag = local[tag]
+        cells += tag == "c"
+        objects += tag != "c" and tag not in _LIGHT
+        if cells > _CELLS + parts.packed or objects > _OBJECTS + parts.packed // 2:
+            parts.refuse("it has more tags than a table of its size")
         length, heading = 0, tag.endswith(("Header", "Footer"))
         if tag == "mergeCell":
             first, top, last, bottom = boundaries(given.get("ref", ""))

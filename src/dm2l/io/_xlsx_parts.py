@@ -12,14 +12,11 @@ from dm2l._utils.files import DataFileError, check_regular
 from dm2l._utils.memory import check_memory
 from dm2l.io._unpacking import MEMORY_HINT
 
-__all__ = ["LocalNames", "Parts"]
-
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
-# Tags and attributes are what costs time and memory. The workbook of 100,000 x 50 cells in
-# benchmarks has 1.3 of them for a byte of the file, a matrix of zeros 2.6.
-_MARKS_PER_BYTE = 4
-# The same matrix of zeros has 27 bytes of XML for a byte of the file.
+# Tags and attributes are what costs time and memory. Zeros, the same text in every cell and the
+# like have up to 3.7 of them and 24 bytes of XML for a byte of the file if cells have references.
+_MARKS_PER_BYTE = 6
 _BYTES, _BYTES_PER_BYTE = 2**25, 100
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 

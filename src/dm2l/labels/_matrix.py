@@ -26,7 +26,7 @@ from dm2l.labels._parsing import (
     parse_matrix,
     refuse_null,
 )
-from dm2l.labels._sparse import StoredLabels, check_absent, read_sparse
+from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
 Kind = Literal["multilabel", "binary", "multiclass"]
 
@@ -245,7 +245,7 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None: "
             "labels are needed (expected array-like of labels)."
         )
-    check_absent(missing_as, unlabelled=True)
+    check_missing_as(missing_as)
     if isinstance(Y, LabelMatrix):
         return _checked_again(Y, label_mask, missing_as, allow_empty)
     if missing_as == "unlabelled":
@@ -305,19 +305,21 @@ def _checked_again(
     return labels
 
 
-def stored_labels(
+def parse_sparse_labels(
     Y: Any,
     *,
     label_mask: Any = None,
     missing_label: Any = np.nan,
     missing_as: Any = None,
     allow_empty: bool = False,
-) -> StoredLabels:
+) -> SparseLabelMatrix:
     """Read labels without making a sparse ``Y`` dense."""
+    if isinstance(Y, SparseLabelMatrix):
+        return Y
     Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
-        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty, unlabelled=True)
-    check_absent(missing_as, unlabelled=True)
+        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
+    check_missing_as(missing_as)
     labels = parse_labels(
         Y, label_mask=label_mask, missing_label=missing_label, allow_empty=allow_empty
     )
@@ -326,4 +328,4 @@ def stored_labels(
             "Y must be a label matrix of shape (n, c), one column per label; got a 1-D y. "
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
-    return StoredLabels.of_signs(labels.signs)
+    return SparseLabelMatrix.of_signs(labels.signs)

@@ -1,4 +1,4 @@
-"""Sparse signed labels: what is stored, and what it means that nothing is."""
+"""Labels of a sparse matrix: signed entries, and the meaning of an entry that is not stored."""
 
 from __future__ import annotations
 
@@ -12,38 +12,72 @@ from numpy.typing import NDArray
 from dm2l.labels._containers import check_mask, is_null
 from dm2l.labels._entries import Signs
 
-Absence = Literal["missing", "negative", "unlabelled"]
+MissingAs = Literal["missing", "negative", "unlabelled"]
 
 _MEANINGS = {
-    "missing": "nobody looked",
-    "negative": "somebody looked, and it is not there",
-    "unlabelled": "mostly not there, but some positives were never marked",
+    "missing": "unknown",
+    "negative": "an observed negative",
+    "unlabelled": "negative, or a positive that was not marked",
 }
 
 
-@dataclass(frozen=True)
-class StoredLabels:
-    """Observed labels as a signed CSR array, and what absence means.
+@dataclass(frozen=True, eq=False)
+class SparseLabelMatrix:
+    """Labels of a sparse matrix, which is never made dense.
+
+    Metrics of the first ``k`` places take one with a list of the best labels; all metrics take
+    one with dense scores. A signed sparse matrix can be given as it is. Use :meth:`from_array`
+    for one of positives only, to say what an entry that is not stored means.
 
     Attributes
     ----------
     signed : csr_array of shape (n, c), float64
         ``+1`` observed positive, ``-1`` observed negative.
-    absent : {"missing", "negative", "unlabelled"}
-        Meaning of nothing stored.
+    missing_as : {"missing", "negative", "unlabelled"}
+        Meaning of an entry that is not stored.
     dense : bool
         Whether the labels came as an array or data frame.
     negative : {0, -1}
-        How the input wrote an observed negative.
+        Code of an observed negative in the input.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from dm2l.labels import SparseLabelMatrix
+    >>> labels = SparseLabelMatrix.from_array(sp.eye_array(3).tocsr(), missing_as="negative")
+    >>> labels.negatives()
+    array([2, 2, 2])
     """
 
     signed: Any
-    absent: Absence
+    missing_as: MissingAs
     dense: bool = False
     negative: int = 0
 
     @classmethod
-    def of_signs(cls, T: Signs) -> StoredLabels:
+    def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> SparseLabelMatrix:
+        """Read labels from a sparse matrix.
+
+        Parameters
+        ----------
+        Y : sparse matrix of shape (n, c)
+            ``+1`` observed positives, ``-1`` observed negatives.
+        missing_as : {None, "missing", "negative", "unlabelled"}, default=None
+            Meaning of an entry that is not stored, if ``Y`` holds positives only.
+        mask : array-like or sparse matrix of bool of shape (n, c), default=None
+            True where the entry may be used.
+
+        Returns
+        -------
+        SparseLabelMatrix
+            Which may be missing everywhere.
+        """
+        if not sp.issparse(Y):
+            raise TypeError(f"Y must be a sparse matrix, got {type(Y).__name__}: use LabelMatrix.")
+        return read_sparse(Y, mask, missing_as=missing_as, allow_empty=True)
+
+    @classmethod
+    def of_signs(cls, T: Signs) -> SparseLabelMatrix:
         """Dense signs; where nothing is missing, the negatives need not be stored."""
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
@@ -55,7 +89,7 @@ class StoredLabels:
 
     def negatives(self) -> NDArray[np.int64]:
         """Negatives of each label, those that are absences too."""
-        if self.absent == "missing":
+        if self.missing_as == "missing":
             return self._count(self.signed.data < 0)
         return self.signed.shape[0] - self.positives()
 
@@ -66,21 +100,21 @@ class StoredLabels:
         """Signs of some labels of every row, given as an array of shape (n, k); 0 is missing."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel()).reshape(labels.shape)
-        if self.absent != "missing":
+        if self.missing_as != "missing":
             found = np.where(found == 0, -1, found)
         return found.astype(np.int8)
 
     def n_observed(self) -> NDArray[np.int64]:
         """Judged labels of each row."""
         n, c = self.signed.shape
-        if self.absent != "missing":
+        if self.missing_as != "missing":
             return np.full(n, c, dtype=np.int64)
         return np.diff(self.signed.indptr).astype(np.int64)
 
     def signs(self) -> Signs:
         """Dense signs; an absence that is not "missing" counts as a negative."""
         signs = self.signed.toarray().astype(np.int8)
-        if self.absent != "missing":
+        if self.missing_as != "missing":
             signs[signs == 0] = -1
         return np.asarray(signs)
 
@@ -92,14 +126,14 @@ def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[
     return np.asarray(matrix[rows, columns]).ravel()
 
 
-def check_absent(missing_as: Any, *, unlabelled: bool = False) -> None:
-    """Refuse a meaning of absence that does not exist."""
-    if missing_as is not None and missing_as not in list(_MEANINGS)[: 2 + unlabelled]:
-        raise ValueError(f"missing_as must be None, {_meanings(unlabelled)}; got {missing_as!r}.")
+def check_missing_as(missing_as: Any) -> None:
+    """Refuse a meaning of missing entries that does not exist."""
+    if missing_as is not None and missing_as not in list(_MEANINGS):
+        raise ValueError(f"missing_as must be None, {_meanings()}; got {missing_as!r}.")
 
 
-def _meanings(unlabelled: bool) -> str:
-    *first, last = (f"{word!r} ({_MEANINGS[word]})" for word in list(_MEANINGS)[: 2 + unlabelled])
+def _meanings() -> str:
+    *first, last = (f"{word!r} ({meaning})" for word, meaning in _MEANINGS.items())
     return f"{', '.join(first)} or {last}"
 
 
@@ -109,15 +143,12 @@ def read_sparse(
     missing_label: Any = np.nan,
     missing_as: str | None = None,
     allow_empty: bool = False,
-    *,
-    unlabelled: bool = False,
-) -> StoredLabels:
-    """Signed CSR of a sparse ``Y``, of which nothing is made dense.
+) -> SparseLabelMatrix:
+    """Signed CSR of a sparse ``Y``; neither it nor a sparse ``label_mask`` is made dense.
 
-    A sparse ``label_mask`` stays sparse too. Where it is given, an absence that means "negative"
-    is stored as ``-1`` under True, and everything else is missing.
+    With a mask, an entry that is not stored but means "negative" is stored as ``-1``.
     """
-    check_absent(missing_as, unlabelled=unlabelled)
+    check_missing_as(missing_as)
     # Through CSR, which adds up duplicates: an entry stored twice is refused whatever the format.
     Y = sp.csr_array(Y, copy=True)
     Y.sum_duplicates()
@@ -144,14 +175,14 @@ def read_sparse(
     if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
             "Sparse Y holds positives only. Say what nothing stored means: missing_as="
-            f"{_meanings(unlabelled)}."
+            f"{_meanings()}."
         )
-    absent = cast("Absence", missing_as or "missing")
+    absent = cast("MissingAs", missing_as or "missing")
     values = np.where(data == 1, 1.0, -1.0)
     stored = sp.csr_array((values, (rows, columns)), shape=Y.shape)
     if mask is not None and absent == "negative":
         stored, absent = sp.csr_array(2.0 * stored - sp.csr_array(mask, dtype=float)), "missing"
-    return StoredLabels(stored, absent, negative=-1 if signed else 0)
+    return SparseLabelMatrix(stored, absent, negative=-1 if signed else 0)
 
 
 def _check_stored(

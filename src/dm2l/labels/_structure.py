@@ -42,7 +42,7 @@ class Cooccurrence:
 
     Examples
     --------
-    >>> from dm2l.labels import Cooccurrence
+    >>> from dm2l.labels._structure import Cooccurrence
     >>> from dm2l.labels._matrix import signs
     >>> Y = [[1, 1], [1, 1], [0, 1], [0, 0], [1, float("nan")]]
     >>> found = Cooccurrence.of(signs(Y))

@@ -4,13 +4,10 @@ from dm2l.labelstudio._backend import Backend
 from dm2l.labelstudio._config import make_config
 from dm2l.labelstudio._server import BackendServer
 from dm2l.labelstudio._session import AnnotationSession
-from dm2l.labelstudio._tasks import export_tasks, import_annotations
 
 __all__ = [
     "AnnotationSession",
     "Backend",
     "BackendServer",
-    "export_tasks",
-    "import_annotations",
     "make_config",
 ]

@@ -32,18 +32,6 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
 
     A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
     last step. Choices that are no labels, and labels that are no choices, are left alone.
-
-    Parameters
-    ----------
-    text : str
-        The XML that Label Studio sends.
-    label_names : tuple of str
-        Labels of the model.
-
-    Raises
-    ------
-    ValueError
-        If this is no configuration, has a label twice, or none at all.
     """
     # A configuration has no use for these, with which a few lines become gigabytes.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:

@@ -26,20 +26,6 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
 
     Rows with labels that nobody has decided come first, those before that are most worth reading.
     Then come those that were decided; where each label has its answer, as an annotation.
-
-    Parameters
-    ----------
-    session : AnnotationSession
-        The table, the model and the answers so far.
-    output : str or Path
-        A JSON file for the import of a project with the configuration of :func:`make_config`.
-    top : int, default=None
-        How many rows to be decided; None for all.
-
-    Returns
-    -------
-    int
-        The number of tasks.
     """
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
@@ -63,24 +49,7 @@ def import_annotations(
     config: str | None = None,
     unchosen: str = "no",
 ) -> tuple[int, int]:
-    """Take the annotations of a JSON file that Label Studio has exported.
-
-    Parameters
-    ----------
-    session : AnnotationSession
-        Where they go; tasks must be rows of its table, see :func:`export_tasks`.
-    path : str or Path
-        The file (format JSON, not JSON-MIN).
-    config : str, default=None
-        The labelling configuration of the project; None for that of :func:`make_config`.
-    unchosen : {"no", "skip"}, default="no"
-        What a choice that was not made says.
-
-    Returns
-    -------
-    n_answers, n_others : int
-        New answers, and tasks that are not rows of this table.
-    """
+    """Take the annotations of a JSON file that Label Studio has exported."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):

@@ -1,10 +1,10 @@
-"""Metrics of labels with holes: what complete labels would give, or what observed ones do.
+"""Metrics of labels with missing entries: estimates for the complete labels, or of the observed.
 
-Every function takes the same ``Y`` as the estimators. Where entries are missing, the value that
-complete labels would give is estimated from those that are observed; ``holes="observed"`` judges
-these alone. Where the literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the
-DM2L paper), ``"published"`` (what its released code computes) or ``"sklearn"``. Those that look at
-the first ``k`` places take a list of the best labels as well as all scores.
+Every function takes ``(y_true, y_score)``, where ``y_true`` is NaN where a label is missing, or a
+:class:`~dm2l.labels.LabelMatrix`. Where labels are missing, the value that the complete labels
+would give is estimated; ``estimate=False`` evaluates the observed labels alone. Where the
+literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the DM2L paper),
+``"published"`` (its released code) or ``"sklearn"``.
 """
 
 from dm2l.metrics._at_k import (
@@ -13,35 +13,32 @@ from dm2l.metrics._at_k import (
     propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
 )
-from dm2l.metrics._calibrated import calibrated_log_loss
-from dm2l.metrics._decisions import f1_macro, f1_micro, hamming_loss
+from dm2l.metrics._decisions import calibrated_log_loss, f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, label_table
+from dm2l.metrics._positive_unlabelled import evaluate_positive_unlabelled
 from dm2l.metrics._propensities import observation_weights, propensities
 from dm2l.metrics._ranking import (
-    average_precision,
-    coverage,
+    coverage_error,
     instance_auc,
     label_auc,
+    label_ranking_average_precision,
     one_error,
     ranking_loss,
 )
-from dm2l.metrics._skill import label_skill, two_way_ranking
-from dm2l.metrics._ticks import evaluate_ticks
 from dm2l.metrics._units import MetricValue
 
 __all__ = [
     "MetricValue",
-    "average_precision",
     "calibrated_log_loss",
-    "coverage",
+    "coverage_error",
     "evaluate",
-    "evaluate_ticks",
+    "evaluate_positive_unlabelled",
     "f1_macro",
     "f1_micro",
     "hamming_loss",
     "instance_auc",
     "label_auc",
-    "label_skill",
+    "label_ranking_average_precision",
     "label_table",
     "ndcg_at_k",
     "observation_weights",
@@ -51,5 +48,4 @@ __all__ = [
     "propensity_scored_ndcg_at_k",
     "propensity_scored_precision_at_k",
     "ranking_loss",
-    "two_way_ranking",
 ]

@@ -1,11 +1,11 @@
-r"""What a measure of rows would be if all their labels were known.
+r"""Estimates of row-wise metrics of the complete labels.
 
-An observed entry stands for :math:`1 / \rho` of its kind, and a hole has the probability
-:math:`p` that other rows give to its score, so that
+An observed entry stands for :math:`1 / \rho` of its kind, and a missing entry has the probability
+:math:`p` that calibration on other rows gives to its score, so that
 
 .. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
 
-over masks, whatever ``p`` is: good probabilities make it steadier, wrong ones do no harm. Entries
+over masks, whatever ``p`` is: good probabilities lower the variance, wrong ones do no harm. Entries
 of a row are hidden independently, so a product of the ``q`` of different labels has the product of
 the labels as its expectation, and with it everything that is a sum of such products. A measure of
 a row is one, once its :math:`1 / P` of ``P`` positives is written as an integral over
@@ -26,12 +26,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.labels._entries import Signs
 from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
-from dm2l.metrics._rates import Array, check_holes, observation_rates
+from dm2l.metrics._rates import Array, observation_rates
 from dm2l.metrics._units import MetricValue, Undefined, tie_runs
 
-# Observed yes and no "no" at all: from so many on it is no chance.
+# From so many observed positives on, the absence of observed negatives is not chance.
 ONLY_POSITIVES = 5
-# Tiny factors are moved away from 0, which they are divided by.
+# Factors below are replaced by this one, since they are divided by.
 TINY = 1e-9
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 
@@ -44,16 +44,16 @@ class Inverse(NamedTuple):
 
 
 def exact_inverse(n_labels: int) -> Inverse:
-    """Gauss-Legendre nodes: no bias, but wild where rates are low and positives many."""
+    """Gauss-Legendre nodes: unbiased, but of high variance if rates are low and positives many."""
     x, w = _gauss((n_labels + 2) // 2)
     return Inverse((x + 1) / 2, w / 2)
 
 
 class CompleteRows:
-    """Labels that stand for those of complete rows, best score first.
+    """Unbiased stand-ins for the labels of complete rows, in the order of falling scores.
 
-    Labels of which nothing is seen take no part. ``break_ties`` ranks the later of two labels with
-    the same score first.
+    Labels without any observed entry are left out. ``break_ties`` ranks the later of two labels
+    with the same score first.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class CompleteRows:
         self.break_ties = break_ties
         self.n_entries = int(np.count_nonzero(T))
         positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)
-        holes = (self.T == 0).any(axis=0)
-        one_sided = holes & (positive >= ONLY_POSITIVES) & (negative == 0)
+        missing = (self.T == 0).any(axis=0)
+        one_sided = missing & (positive >= ONLY_POSITIVES) & (negative == 0)
         self.impossible = bool(one_sided.any() or not negative.any())
 
     @cached_property
@@ -84,12 +84,12 @@ class CompleteRows:
 
     @cached_property
     def plain(self) -> Array:
-        """Labels, and probabilities in holes."""
+        """Labels, and probabilities where they are missing."""
         return np.where(self.T != 0, self.T > 0, self._probabilities)
 
     @cached_property
     def labels(self) -> Array:
-        """What has the labels as its mean over masks."""
+        """``q``, whose expectation over masks is the labels."""
         P = self._probabilities
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
@@ -251,8 +251,8 @@ class CompleteRows:
         """Mean over rows that the measure is defined on, with a standard error by rows."""
         if undefined == "raise":
             raise ValueError(
-                "undefined='raise' cannot be kept: on which rows the metric is undefined, holes "
-                "hide. Use holes='observed'."
+                "undefined='raise' needs estimate=False: the rows on which the metric is undefined "
+                "are unknown if labels are missing."
             )
         if isinstance(undefined, str) and undefined != "skip":
             raise ValueError(
@@ -281,33 +281,15 @@ class CompleteRows:
         )
 
     def nothing(self) -> MetricValue:
-        """Nothing can be said."""
+        """Nan with a warning."""
         warnings.warn(
-            "The value of complete rows cannot be estimated: of a label with holes positives alone "
-            "are observed, or nothing that the metric needs. The result is nan; "
-            "holes='observed' judges observed labels.",
+            "The value of the complete labels cannot be estimated: of a label with missing entries "
+            "positives alone are observed, or nothing that the metric needs. The result is nan; "
+            "estimate=False evaluates the observed labels alone.",
             UndefinedMetricWarning,
             stacklevel=4,
         )
         return MetricValue(float("nan"), self.n_entries, 0, len(self.T), "estimate", float("nan"))
-
-
-def complete_rows(
-    T: Signs,
-    S: Array,
-    holes: str,
-    rates: Any = None,
-    weights: Array | None = None,
-    *,
-    break_ties: bool = False,
-) -> CompleteRows | None:
-    """What to estimate from, or None where there is no need or no wish to; made once if given."""
-    check_holes(holes)
-    if holes == "observed" or T.all() or not T.any():
-        return None
-    if not isinstance(rates, CompleteRows):
-        return CompleteRows(T, S, rates, weights, break_ties=break_ties)
-    return rates.reordered(break_ties=break_ties)
 
 
 def _running(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Metrics of yes/no decisions."""
+"""Metrics of decisions, and of probabilities."""
 
 from __future__ import annotations
 
@@ -8,46 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import complete_rows
-from dm2l.metrics._labels import estimated_f1, estimated_hamming_loss
-from dm2l.metrics._rates import Holes
+from dm2l.metrics._by_label import estimated_f1, estimated_hamming_loss
+from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
+from dm2l.metrics._rates import Array, observation_rates
+from dm2l.metrics._reading import read, read_decisions
 from dm2l.metrics._units import (
+    Kind,
     MetricValue,
-    Missing,
     Undefined,
     average,
     finish,
     ratio,
-    signs_and_scores,
-    weighted_rows,
 )
 
 
-def _decisions(Y: Any, predictions: Any, *reading: Any) -> tuple[Signs, NDArray[Any]]:
-    T, P = signs_and_scores(Y, predictions, *reading, what="predictions")
-    bad = (P != 0) & (P != 1) & (P != -1)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"predictions has {P[row, column]} in row {row}, column {column}; decisions are 0/1 "
-            "or -1/+1. Pass predict(X), or scores > threshold."
-        )
-    return T, P > 0
-
-
 def hamming_loss(
-    Y: Any,
-    predictions: Any,
+    y_true: Any,
+    y_pred: Any,
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of entries that are predicted wrongly.
 
@@ -55,15 +38,16 @@ def hamming_loss(
 
     Parameters
     ----------
-    Y : array-like of shape (n, c)
-        Labels of the contract; NaN = not observed.
-    predictions : array-like of shape (n, c)
+    y_true : array-like or LabelMatrix of shape (n, c)
+        Labels 0/1 or -1/+1, NaN where missing. Other codings and masks:
+        :class:`~dm2l.labels.LabelMatrix`.
+    y_pred : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
     undefined : {None, "skip", "raise"} or float, default=None
-        There for uniformity: an entry is always defined.
+        For a uniform signature: an entry is always defined.
     return_counts : bool, default=False
         Return a :class:`MetricValue`; its units are entries.
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`.
 
     Returns
@@ -74,13 +58,12 @@ def hamming_loss(
     Examples
     --------
     >>> from dm2l.metrics import hamming_loss
-    >>> Y, predictions = [[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]]
-    >>> hamming_loss(Y, predictions, holes="observed")  # 1 of 3
+    >>> Y, y_pred = [[1, 0], [float("nan"), 1]], [[1, 1], [0, 1]]
+    >>> hamming_loss(Y, y_pred, estimate=False)  # 1 of 3
     0.3333333333333333
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
-    T, positive, w = weighted_rows(T, positive, sample_weight)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
+    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
+    if rows is not None:
         return finish(estimated_hamming_loss(rows, positive), return_counts)
     wrong = ((T > 0) != positive)[T != 0]
     one_each = np.ones(len(wrong), dtype=np.int64)
@@ -102,18 +85,14 @@ def _f1(
 
 
 def f1_micro(
-    Y: Any,
-    predictions: Any,
+    y_true: Any,
+    y_pred: Any,
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""F1 over all entries together.
 
@@ -123,8 +102,8 @@ def f1_micro(
 
     Parameters
     ----------
-    Y, predictions, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_pred, return_counts
+    estimate, rates, sample_weight
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of an undefined result.
@@ -140,9 +119,8 @@ def f1_micro(
     >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
-    T, positive, w = weighted_rows(T, positive, sample_weight)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
+    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
+    if rows is not None:
         return finish(estimated_f1(rows, positive, undefined, macro=False), return_counts)
     twice, total = (v.sum(keepdims=True) for v in _f1(T, positive, w))
     entries = np.array([np.count_nonzero(T)])
@@ -151,18 +129,14 @@ def f1_micro(
 
 
 def f1_macro(
-    Y: Any,
-    predictions: Any,
+    y_true: Any,
+    y_pred: Any,
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""F1 of each label, averaged over labels.
 
@@ -173,8 +147,8 @@ def f1_macro(
 
     Parameters
     ----------
-    Y, predictions, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_pred, return_counts
+    estimate, rates, sample_weight
         As in :func:`hamming_loss`.
     undefined : {None, "skip", "raise"} or float, default=None
         A number takes the place of the undefined labels.
@@ -190,11 +164,68 @@ def f1_macro(
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    T, positive = _decisions(Y, predictions, missing, label_mask, missing_label, missing_as)
-    T, positive, w = weighted_rows(T, positive, sample_weight)
-    if rows := complete_rows(T, positive.astype(np.float64), holes, rates, w):
+    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
+    if rows is not None:
         return finish(estimated_f1(rows, positive, undefined, macro=True), return_counts)
     twice, total = _f1(T, positive, w)
     entries = np.count_nonzero(T, axis=0)
     result = average(ratio(twice, total), entries, total > 0, undefined, unit="labels")
     return finish(result, return_counts, T)
+
+
+def calibrated_log_loss(
+    y_true: Any,
+    y_score: Any,
+    *,
+    estimate: bool = True,
+    rates: Any = None,
+    return_counts: bool = False,
+    sample_weight: Any = None,
+) -> float | MetricValue:
+    r"""Log-loss of calibrated scores: how much scores tell about labels, entry by entry.
+
+    .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
+
+    A logistic curve per label turns scores into probabilities. It is shrunk to the curve of all
+    labels, and fitted without the row that is evaluated.
+
+    Parameters
+    ----------
+    y_true, y_score, estimate, rates, sample_weight
+        As in :func:`ranking_loss`; without an estimate, each observed entry counts once.
+    return_counts : bool, default=False
+        Return a :class:`MetricValue`; its units are entries.
+
+    Returns
+    -------
+    float or MetricValue
+        Lower is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.metrics import calibrated_log_loss
+    >>> scores = np.linspace(-1, 1, 40)[:, None]
+    >>> Y = np.where(np.arange(40) % 2 == 0, scores.T > 0, np.nan).T
+    >>> calibrated_log_loss(Y, scores) < calibrated_log_loss(Y, np.zeros((40, 1)))
+    True
+    """
+    T, S, w, _ = read(y_true, y_score, sample_weight, estimate=False)
+    kind: Kind = "complete" if T.all() else "estimate" if estimate else "observed"
+    weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
+    if kind == "estimate" and T.any():
+        weights = weights / observation_rates(T, rates).entries
+    P = cross_fitted_probabilities(T, S, weights)
+    loss = -np.log(np.where(T > 0, P, 1 - P))
+    value, error = _weighted_mean(loss, np.where(T != 0, weights, 0.0))
+    n = int(np.count_nonzero(T))
+    return finish(MetricValue(value, n, n, 0, kind, error), return_counts)
+
+
+def _weighted_mean(values: Array, weights: Array) -> tuple[float, float]:
+    """Mean of entries and its standard error by rows."""
+    total = weights.sum()
+    if total <= 0:
+        return float("nan"), float("nan")
+    value = float((weights * values).sum() / total)
+    return value, standard_error((weights * (values - value)).sum(axis=1) / total)

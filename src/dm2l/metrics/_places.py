@@ -1,34 +1,34 @@
-"""Who stands in the first ``k`` places of each row, and the truth about them."""
+"""The first ``k`` places of each row, and their labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.labels._matrix import stored_labels
-from dm2l.labels._sparse import StoredLabels
-from dm2l.metrics._units import Missing, check_missing, signs_and_scores
+from dm2l.labels._matrix import parse_sparse_labels
+from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.metrics._reading import Given, checked_rows, given_rows, signs_and_scores
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Places:
-    """The first ``k`` judged labels of each row, best first, and the truth about them.
+    """The first ``k`` observed labels of each row, best first, and their signs.
 
-    Unjudged labels take no place. A row with fewer than ``k`` judged labels in reach has signs of
-    0 at the end.
+    A row with fewer than ``k`` observed labels has signs of 0 at the end.
     """
 
     labels: NDArray[np.intp]
     signs: NDArray[np.int8]
-    truth: StoredLabels
+    truth: SparseLabelMatrix
+    weights: Array | None
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -65,50 +65,54 @@ def check_k(k: int) -> None:
         raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
 
 
-def find_places(
-    Y: Any,
-    scores: Any,
-    k: int,
-    missing: Missing,
-    label_mask: Any,
-    missing_label: Any,
-    missing_as: Any,
-) -> Places:
-    """The first ``k`` places by all scores, or by a list of the best labels."""
-    check_k(k)
-    if not isinstance(scores, tuple):
-        T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
+class Listed(NamedTuple):
+    """A list of the best labels of each row, best first."""
+
+    truth: SparseLabelMatrix
+    labels: NDArray[np.intp]
+    weights: Array | None
+
+
+def read_ranking(
+    y_true: Any, y_score: Any, sample_weight: Any, estimate: bool, rates: Any = None
+) -> Given | Listed:
+    """Labels with all scores, or with a list of the best labels."""
+    if isinstance(y_true, Given):
+        return y_true
+    if not isinstance(y_score, tuple):
+        T, S = signs_and_scores(y_true, y_score)
+        given = given_rows(T, S, sample_weight, estimate, rates)
+        # Without an estimate rows of weight zero stay, and count as undefined.
+        alone = Given(T, S, checked_rows(sample_weight, len(T)), None)
+        return alone if given.complete is None else given
+    truth = parse_sparse_labels(y_true, allow_empty=True)
+    if truth.missing_as == "unlabelled":
+        raise ValueError(
+            "missing_as='unlabelled' is a way to learn; a metric has to count an entry that is not "
+            "stored as 'missing' or as 'negative'."
+        )
+    weights = checked_rows(sample_weight, truth.signed.shape[0])
+    return Listed(truth, _check_list(y_score, truth.signed.shape), weights)
+
+
+def find_places(given: Given | Listed, k: int) -> Places:
+    """The first ``k`` places of each row."""
+    if isinstance(given, Given):
+        T, S, w, _ = given
         order = np.argsort(np.where(T != 0, -S, np.inf), axis=1, kind="stable")[:, :k]
-        truth = StoredLabels(sp.csr_array(T.astype(np.float64)), "missing", dense=True)
-        return Places(order, np.take_along_axis(T, order, axis=1), truth)
-    check_missing(missing)
-    if missing_as == "unlabelled":
-        raise ValueError(
-            "missing_as='unlabelled' is a way to learn; a metric has to count absence as "
-            "'missing' or as 'negative'."
-        )
-    truth = stored_labels(
-        Y,
-        label_mask=label_mask,
-        missing_label=missing_label,
-        missing_as=missing_as,
-        allow_empty=True,
-    )
-    n, c = truth.signed.shape
-    if missing == "error" and truth.absent == "missing" and truth.signed.nnz < n * c:
-        raise ValueError(
-            f"Y has {n * c - truth.signed.nnz} missing entries, and missing='error' allows none."
-        )
-    labels = _check_list(scores, truth.signed.shape, k)
+        truth = SparseLabelMatrix(sp.csr_array(T.astype(np.float64)), "missing", dense=True)
+        return Places(order, np.take_along_axis(T, order, axis=1), truth, w)
+    truth, labels, w = given
+    if labels.shape[1] < min(k, truth.signed.shape[1]):
+        raise ValueError(f"k={k}, but the list has {labels.shape[1]} labels per row.")
     signs = truth.at(labels)
-    # A stable sort by "not judged" moves the judged ones up and keeps their order.
+    # A stable sort by "not observed" moves the observed ones up and keeps their order.
     order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
-    return Places(
-        np.take_along_axis(labels, order, axis=1), np.take_along_axis(signs, order, axis=1), truth
-    )
+    first = np.take_along_axis(labels, order, axis=1)
+    return Places(first, np.take_along_axis(signs, order, axis=1), truth, w)
 
 
-def _check_list(scores: tuple[Any, ...], shape: tuple[int, int], k: int) -> NDArray[np.intp]:
+def _check_list(scores: tuple[Any, ...], shape: tuple[int, int]) -> NDArray[np.intp]:
     if len(scores) != 2:
         raise ValueError(
             f"A list of the best labels is a pair (indices, scores), got {len(scores)} parts."
@@ -117,11 +121,9 @@ def _check_list(scores: tuple[Any, ...], shape: tuple[int, int], k: int) -> NDAr
     n, c = shape
     if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
         raise ValueError(
-            f"indices and scores of a list must both have shape ({n}, at least {k}), got "
+            f"indices and scores of a list must both have shape ({n}, at least k), got "
             f"{labels.shape} and {values.shape}."
         )
-    if labels.shape[1] < min(k, c):
-        raise ValueError(f"k={k}, but the list has {labels.shape[1]} labels per row.")
     if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
         raise ValueError(f"indices must be integers from 0 to {c - 1}, the columns of Y.")
     if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():

@@ -1,4 +1,4 @@
-"""How likely a positive was marked, and what it counts for then."""
+"""Propensities of positives, and weights from observation rates."""
 
 from __future__ import annotations
 
@@ -10,37 +10,27 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.parameters import check_number
-from dm2l.labels._matrix import signs, stored_labels
+from dm2l.labels._matrix import parse_sparse_labels, signs
 from dm2l.metrics._rates import LOWEST, observation_rates
 
 Array = NDArray[np.float64]
 
 
-def propensities(
-    Y: Any,
-    a: float = 0.55,
-    b: float = 1.5,
-    *,
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
-) -> Array:
-    r"""Chance that a positive of each label was marked, by how often the label was.
+def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
+    r"""Propensities: the probability that a positive of each label was marked, by its frequency.
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
-    with ``N`` rows and ``N_j`` observed positives of label ``j``. Rare labels are forgotten more
-    often. The constants were fitted to encyclopaedia articles and the defaults are in general use;
-    for shop items ``a=0.6, b=2.6`` was found.
+    with ``N`` rows and ``N_j`` observed positives of label ``j``. Rare labels are missed
+    more often. The defaults were fitted to encyclopaedia articles and are in general use; for shop
+    items ``a=0.6, b=2.6`` was found.
 
     Parameters
     ----------
-    Y : array-like or sparse matrix of shape (n, c)
-        Training labels of the contract; only observed positives count.
+    y_true : array-like, sparse matrix, LabelMatrix or SparseLabelMatrix of shape (n, c)
+        Training labels; only observed positives count.
     a, b : float, default=0.55, 1.5
         Constants of the curve.
-    label_mask, missing_label, missing_as
-        As in :func:`dm2l.labels.parse_labels`; a sparse ``Y`` of positives needs none of them here.
 
     Returns
     -------
@@ -64,11 +54,8 @@ def propensities(
     for name, value in (("a", a), ("b", b)):
         if not 0 <= value < np.inf:
             raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    if sp.issparse(Y) and missing_as is None:
-        missing_as = "missing"  # what absence means makes no difference to the positives
-    labels = stored_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-    )
+    # The meaning of an entry that is not stored makes no difference to the positives.
+    labels = parse_sparse_labels(y_true, missing_as="missing" if sp.issparse(y_true) else None)
     n = labels.signed.shape[0]
     if n < 3:
         raise ValueError(f"Propensities need at least 3 rows, got {n}: log(n) - 1 is negative.")
@@ -77,46 +64,41 @@ def propensities(
 
 
 def observation_weights(
-    Y: Any,
+    y_true: Any,
     rates: Any,
     X: Any = None,
     *,
     lowest: float = LOWEST,
     return_effective: bool = False,
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> Any:
-    r"""Weights that make observed entries stand for all: ``label_weight`` of a fit.
+    r"""Inverse observation rates, the ``label_weight`` of a fit.
 
-    An entry that is observed with chance :math:`e` stands for :math:`1 / e` of its kind. Fitted
-    with these weights, scores and probabilities are those of complete labels, as far as the rates
-    are right, whether holes depend on the label, on the features or on the answer itself.
+    An entry observed with probability :math:`e` stands for :math:`1 / e` of its kind. If the rates
+    are right, scores and probabilities fitted with these weights are those of complete labels,
+    whether missingness depends on the label, on the features or on the answer itself.
 
     Parameters
     ----------
-    Y : array-like or sparse matrix of shape (n, c)
-        Labels of the contract.
+    y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
+        Labels 0/1 or -1/+1, NaN where missing.
     rates : array-like, tuple of two, or callable
-        How likely entries are observed, above 0 and at most 1: one number, one a label, one a row
-        (as a column) or one an entry; a tuple has those of positives and of negatives. A callable
-        is given ``X`` and returns one of these: ``predict_proba`` of a model of the mask, say.
+        Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
+        or one per entry; a tuple holds those of positives and of negatives. A callable is given
+        ``X`` and returns one of these, for example ``predict_proba`` of a model of the mask.
     X : object, default=None
-        For a callable.
+        Features, for a callable.
     lowest : float, default=0.02
-        Lower rates count as this one: no entry stands for more than fifty.
+        Lower rates are raised to this one, so that no entry stands for more than fifty.
     return_effective : bool, default=False
-        Whether to return the effective sizes as well.
-    label_mask, missing_label, missing_as
-        As in :func:`dm2l.labels.parse_labels`.
+        Return the effective sample sizes as well.
 
     Returns
     -------
     weights : ndarray of shape (n, c)
-        ``1 / e``, 0 at holes.
+        ``1 / e``, 0 where missing.
     effective : ndarray of shape (c,)
-        Only with ``return_effective``: :math:`(\sum w)^2 / \sum w^2` of every label, as many
-        entries of equal weight as would say as much.
+        Only with ``return_effective``: :math:`(\sum w)^2 / \sum w^2` of every label, the
+        number of entries of equal weight with the same information.
 
     Examples
     --------
@@ -131,8 +113,7 @@ def observation_weights(
     array([1.8 , 2.67])
     """
     check_number("lowest", lowest, positive=True)
-    marks = {"missing_label": missing_label, "missing_as": missing_as}
-    T = signs(Y, label_mask=label_mask, **marks)
+    T = signs(y_true)
     if callable(rates):
         rates = rates(X)
     weights = np.where(T != 0, 1 / observation_rates(T, rates, lowest).entries, 0.0)
@@ -143,26 +124,7 @@ def observation_weights(
 
 
 def check_propensities(propensities: Any, n_labels: int) -> Array:
-    """Refuse propensities that are not one chance for each label.
-
-    Parameters
-    ----------
-    propensities : array-like of shape (n_labels,)
-        Above 0 and at most 1.
-    n_labels : int
-        How many labels there are.
-
-    Returns
-    -------
-    ndarray of shape (n_labels,)
-        The same as float64.
-
-    Examples
-    --------
-    >>> from dm2l.metrics._propensities import check_propensities
-    >>> check_propensities([0.5, 1], 2)
-    array([0.5, 1. ])
-    """
+    """Propensities as float64, one per label, above 0 and at most 1."""
     p = np.asarray(to_numpy(propensities), dtype=np.float64)
     if p.shape != (n_labels,):
         raise ValueError(

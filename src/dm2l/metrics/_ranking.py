@@ -9,21 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import complete_rows
-from dm2l.metrics._labels import estimated_label_auc, weighted_label_auc
-from dm2l.metrics._rates import Holes
+from dm2l.metrics._by_label import estimated_label_auc, weighted_label_auc
+from dm2l.metrics._reading import read
 from dm2l.metrics._units import (
     Convention,
     MetricValue,
-    Missing,
     Undefined,
     average,
     check_convention,
     finish,
     ratio,
-    signs_and_scores,
     tie_runs,
-    weighted_rows,
 )
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
@@ -81,19 +77,15 @@ def _order(T: Signs, S: NDArray[np.float64], *, break_ties: bool = False) -> _Or
 
 
 def ranking_loss(
-    Y: Any,
-    scores: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
 
@@ -105,29 +97,26 @@ def ranking_loss(
 
     Parameters
     ----------
-    Y : array-like of shape (n, c)
-        Labels of the contract; NaN = not observed.
-    scores : array-like of shape (n, c)
-        Higher means more likely.
+    y_true : array-like or LabelMatrix of shape (n, c)
+        Labels 0/1 or -1/+1, NaN where missing. Other codings and masks:
+        :class:`~dm2l.labels.LabelMatrix`.
+    y_score : array-like of shape (n, c)
+        Scores; higher means more likely.
     convention : {"paper", "published", "sklearn"}, default="paper"
         See above.
     undefined : {None, "skip", "raise"} or float, default=None
         What to do with rows on which the formula divides by zero; None follows the convention.
     return_counts : bool, default=False
-        Return a :class:`MetricValue` that says how many entries and rows were used.
-    holes : {"estimate", "observed"}, default="estimate"
-        What is asked for where entries are missing: an estimate of the value that complete labels
-        would give, or the value of the observed labels alone, as if there were no others.
+        Return a :class:`MetricValue` with the numbers of entries and rows behind the value.
+    estimate : bool, default=True
+        If labels are missing, estimate the value that the complete labels would give; False: the
+        value of the observed labels alone.
     rates : None, array-like or tuple of two, default=None
-        How likely entries are observed, for the estimate: one number, one a label, one a row (as
-        a column) or one an entry; a tuple has those of positives and of negatives. None: each
-        label has its own rate, times a factor for the row where rows differ by more than chance.
+        Observation rates for the estimate: one number, one per label, one per row (a column) or
+        one per entry; a tuple holds those of positives and of negatives. None: estimated from the
+        mask, one rate per label, times a factor per row if rows differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
-        What rows count for, >= 0. Rates that the mask shows are those of all rows alike.
-    missing : {"ignore", "error"}, default="ignore"
-        Whether an entry that was not observed may be, or is refused.
-    label_mask, missing_label, missing_as
-        As in :func:`dm2l.labels.parse_labels`.
+        Weights of rows, >= 0. Rates estimated from the mask ignore them.
 
     Returns
     -------
@@ -141,10 +130,9 @@ def ranking_loss(
     0.5
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
     fill = 0.0 if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates, w):
+    if rows is not None:
         return finish(rows.settle(*rows.pairs(0.0), undefined, fill=fill), return_counts)
     o = _order(T, S)
     pairs = o.n_positive * o.n_negative
@@ -154,20 +142,16 @@ def ranking_loss(
     )
 
 
-def average_precision(
-    Y: Any,
-    scores: Any,
+def label_ranking_average_precision(
+    y_true: Any,
+    y_score: Any,
     *,
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Average precision of each row's ranking of labels (the paper's Ap).
 
@@ -181,8 +165,8 @@ def average_precision(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_score, convention, undefined, return_counts
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`.
 
     Returns
@@ -192,16 +176,16 @@ def average_precision(
 
     Examples
     --------
-    >>> from dm2l.metrics import average_precision
-    >>> average_precision([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
+    >>> from dm2l.metrics import label_ranking_average_precision
+    >>> label_ranking_average_precision([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.75
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
     fill = 1.0 if convention == "sklearn" else None
     published = convention == "published"
-    if rows := complete_rows(T, S, holes, rates, w, break_ties=published):
+    if rows is not None:
+        rows = rows.reordered(break_ties=published)
         gained, counted = rows.precision(), rows.some_positive
         if published:  # without those that have no negative, and a precision of 1
             both = rows.pairs(0.0)[1]
@@ -218,32 +202,28 @@ def average_precision(
     )
 
 
-def coverage(
-    Y: Any,
-    scores: Any,
+def coverage_error(
+    y_true: Any,
+    y_score: Any,
     *,
     convention: Convention = "paper",
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
 
     .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
 
-    "sklearn" leaves out the ``- 1``; ties as in :func:`average_precision`. Rows without an
-    observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
+    "sklearn" leaves out the ``- 1``; ties as in :func:`label_ranking_average_precision`. Rows
+    without an observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_score, convention, undefined, return_counts
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`.
 
     Returns
@@ -253,19 +233,21 @@ def coverage(
 
     Examples
     --------
-    >>> from dm2l.metrics import coverage
-    >>> coverage([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
+    >>> from dm2l.metrics import coverage_error
+    >>> coverage_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
-    >>> coverage([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], convention="sklearn")
+    >>> coverage_error(
+    ...     [[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], convention="sklearn"
+    ... )
     1.5
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
     published = convention == "published"
     offset = 0.0 if convention == "sklearn" else 1.0
     fill = {"paper": None, "published": -1.0, "sklearn": 0.0}[convention]
-    if rows := complete_rows(T, S, holes, rates, w, break_ties=published):
+    if rows is not None:
+        rows = rows.reordered(break_ties=published)
         depth, counted = rows.depth(), rows.some_positive
         most = T.shape[1] - offset
         result = rows.settle(depth - offset * counted, counted, undefined, fill=fill, most=most)
@@ -283,19 +265,15 @@ def _auc(o: _Order, ties: float) -> NDArray[np.float64]:
 
 
 def instance_auc(
-    Y: Any,
-    scores: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each row, averaged over rows.
 
@@ -309,8 +287,8 @@ def instance_auc(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_score, convention, undefined, return_counts
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`.
 
     Returns
@@ -325,10 +303,9 @@ def instance_auc(
     0.75
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
     nan = float("nan") if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates, w):
+    if rows is not None:
         wrong, both = rows.pairs(_TIES[convention])
         gained, counted = both - wrong, both
         if convention == "published" and undefined is None:
@@ -345,19 +322,15 @@ def instance_auc(
 
 
 def label_auc(
-    Y: Any,
-    scores: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     convention: Convention | None = None,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Area under the ROC curve of each label, averaged over labels (macro).
 
@@ -369,8 +342,8 @@ def label_auc(
 
     Parameters
     ----------
-    Y, scores, convention, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_score, convention, undefined, return_counts
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`; the units are labels.
 
     Returns
@@ -385,10 +358,9 @@ def label_auc(
     1.0
     """
     check_convention(convention)
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
     fill = float("nan") if convention == "sklearn" else None
-    if rows := complete_rows(T, S, holes, rates, w):
+    if rows is not None:
         result = estimated_label_auc(rows, _TIES[convention], undefined, fill)
         return finish(result, return_counts)
     o = _order(T.T, S.T)
@@ -399,18 +371,14 @@ def label_auc(
 
 
 def one_error(
-    Y: Any,
-    scores: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     undefined: Undefined = None,
     return_counts: bool = False,
-    holes: Holes = "estimate",
+    estimate: bool = True,
     rates: Any = None,
     sample_weight: Any = None,
-    missing: Missing = "ignore",
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
 ) -> float | MetricValue:
     r"""Share of rows in which a negative label reaches the highest score.
 
@@ -420,8 +388,8 @@ def one_error(
 
     Parameters
     ----------
-    Y, scores, undefined, return_counts
-    holes, rates, sample_weight, missing, label_mask, missing_label, missing_as
+    y_true, y_score, undefined, return_counts
+    estimate, rates, sample_weight
         As in :func:`ranking_loss`.
 
     Returns
@@ -435,9 +403,8 @@ def one_error(
     >>> one_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
     """
-    T, S = signs_and_scores(Y, scores, missing, label_mask, missing_label, missing_as)
-    T, S, w = weighted_rows(T, S, sample_weight)
-    if rows := complete_rows(T, S, holes, rates, w):
+    T, S, w, rows = read(y_true, y_score, sample_weight, estimate, rates)
+    if rows is not None:
         right = np.where(rows.ties[0] == 0, rows.q, 1.0).prod(axis=1)
         counted = rows.some_positive
         return finish(rows.settle(counted - right, counted, undefined), return_counts)

@@ -1,8 +1,8 @@
-"""How likely each entry was observed: given, or estimated from the mask alone."""
+"""Observation rates: the probability that an entry is observed, given or estimated."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,27 +11,20 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]
-Holes = Literal["estimate", "observed"]
 
-# An entry that is seen by so rare a chance would count for more than fifty others.
+# An entry that is observed less often would count for more than fifty others.
 LOWEST = 0.02
 
 
 class Rates(NamedTuple):
-    """The chance of each entry to be observed, and what each row counts for."""
+    """Observation rate of each entry, and weight of each row."""
 
     entries: Array
     rows: Array
 
 
-def check_holes(holes: str) -> None:
-    """Refuse a way with holes that does not exist."""
-    if holes not in ("estimate", "observed"):
-        raise ValueError(f"holes must be 'estimate' or 'observed', got {holes!r}.")
-
-
 def observation_rates(T: Signs, rates: Any = None, lowest: float = LOWEST) -> Rates:
-    """Rates as they are given, for both answers or for each, or those that the mask shows."""
+    """Given rates, for both answers or for each; or an estimate from the mask."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):

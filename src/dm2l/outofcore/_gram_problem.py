@@ -98,19 +98,6 @@ class GramProblem:
     ``||F_k||_*`` is the trace of a root of ``F_k'F_k``, a matrix of the size of the labels, and its
     gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. With rows at hand :class:`dm2l._solvers.Problem` is
     faster, for it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
-
-    Parameters
-    ----------
-    sums : Sums
-        Where the sums come from.
-    lambda_d : float
-        Weight of the nuclear norms.
-    alpha : float
-        Ridge on everything but the intercept.
-    local, discriminant : bool, default=True
-        As in :class:`dm2l._solvers.objective.Objective`.
-    workers : int, default=1
-        Threads for the nuclear norms.
     """
 
     xp: Any = numpy_namespace

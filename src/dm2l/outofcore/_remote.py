@@ -10,15 +10,7 @@ from dm2l.outofcore._source import RowBlocks
 
 
 class RemoteBlocks(RowBlocks, ABC):
-    """Row blocks that are elsewhere: functions go to them, and small results come back.
-
-    Examples
-    --------
-    >>> from dm2l.outofcore import RowBlocks
-    >>> from dm2l.outofcore._remote import RemoteBlocks
-    >>> issubclass(RemoteBlocks, RowBlocks)
-    True
-    """
+    """Row blocks that are elsewhere: functions go to them, and small results come back."""
 
     @abstractmethod
     def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -33,8 +25,8 @@ class RemoteBlocks(RowBlocks, ABC):
         positives, negatives, rows = self.reduce(label_counts)
         return positives, negatives, int(rows)
 
-    def room(self) -> float:
-        """Bytes that what a block gives may take, where it is; infinite where nobody knows."""
+    def result_memory(self) -> float:
+        """Bytes that the result of a block may take where it is made; infinite where unknown."""
         return float("inf")
 
 

@@ -48,23 +48,6 @@ class RowSample:
     what is there are *all* rows with a rank below ``below``, hence a fair sample, after rows were
     taken away too. With forgetting, a row that weighs :math:`w` has the rank :math:`u / w`, which
     makes it a sample with chances in proportion to weights (priority sampling).
-
-    Parameters
-    ----------
-    most : int, default=20000
-        Number of rows, equal ones counted once; 0 keeps none, and there is no coupling then.
-    below : float, default=inf
-        Ranks that may come in.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.outofcore._sample import RowSample
-    >>> X, T = np.arange(12.0).reshape(6, 2), np.ones((6, 1), dtype=np.int8)
-    >>> one = RowSample(3).add(X, T)
-    >>> other = RowSample(3).add(X[4:], T[4:]).add(X[:4], T[:4])
-    >>> np.array_equal(one.rows()[0], other.rows()[0])
-    True
     """
 
     def __init__(self, most: int = MOST, below: float = np.inf) -> None:

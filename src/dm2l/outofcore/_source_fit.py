@@ -93,7 +93,11 @@ def way_for(
     ways = STRATEGIES
     if isinstance(source, RemoteBlocks):  # they stay where they are
         ways = STRATEGIES[1:]
-        memory = min(source.room(), MEMORY * available_memory(MODEST)) if memory is None else memory
+        memory = (
+            min(source.result_memory(), MEMORY * available_memory(MODEST))
+            if memory is None
+            else memory
+        )
     return choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
 
 

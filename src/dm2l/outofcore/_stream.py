@@ -120,30 +120,7 @@ def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
 
 
 class Stream:
-    """Rows that came block after block: their features, and sufficient statistics of them.
-
-    Parameters
-    ----------
-    fitting : Fitting
-        How they are fitted.
-    feature_map : FeatureMap
-        A fixed map, which every block goes through.
-    statistics : SufficientStatistics
-        Of the rows so far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l import DM2LClassifier
-    >>> from dm2l._fitting import SolverConfig
-    >>> from dm2l.outofcore._stream import Stream
-    >>> X, T = np.eye(4), np.array([[1, -1], [-1, 1], [1, 0], [0, -1]], dtype=np.int8)
-    >>> stream = Stream.begun(Fitting.of(DM2LClassifier()), X, T)
-    >>> stream.add(X[:2], T[:2])
-    >>> stream.add(X[2:], T[2:])
-    >>> stream.fit(X).attributes["coef_"].shape
-    (2, 4)
-    """
+    """Rows that came block after block: their features, and sufficient statistics of them."""
 
     def __init__(
         self, fitting: SolverConfig, feature_map: FeatureMap, statistics: SufficientStatistics

@@ -28,17 +28,7 @@ Reducer = Callable[[Callable[[Any], Part], Iterable[Any]], Part]
 
 
 class StatisticsSums(Sums):
-    """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation.
-
-    Parameters
-    ----------
-    statistics : SufficientStatistics
-        Of the rows; not changed, not copied where every label can be learnt.
-    intercept : bool
-        Whether the model has one.
-    workers : int, default=1
-        Threads.
-    """
+    """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
 
     def __init__(self, statistics: SufficientStatistics, intercept: bool, workers: int = 1) -> None:
         chosen, groups = statistics.learnable, statistics.groups
@@ -136,26 +126,7 @@ class StatisticsSums(Sums):
 
 
 def sum_over_blocks(function: Callable[[Any], Part], blocks: Iterable[Any]) -> Part:
-    """Sum of ``function(block)``, an array or number at a time: the plain reducer.
-
-    Parameters
-    ----------
-    function : callable
-        Gives a tuple of arrays or numbers for a block.
-    blocks : iterable
-        Blocks.
-
-    Returns
-    -------
-    tuple
-        The sums.
-
-    Examples
-    --------
-    >>> from dm2l.outofcore._sums import sum_over_blocks
-    >>> sum_over_blocks(lambda block: (len(block), sum(block)), [[1, 2], [3]])
-    (3, 6)
-    """
+    """Sum of ``function(block)``, an array or number at a time: the plain reducer."""
     total: Part = ()
     for block in blocks:
         part = function(block)
@@ -168,22 +139,6 @@ def traffic(n_features: int, n_labels: int) -> int:
 
     The weights go out twice, ``c + 1`` Gram matrices and the loss come in, as many factors go out
     and the gradient comes in.
-
-    Parameters
-    ----------
-    n_features, n_labels : int
-        Features (with the ones column, if there is one) and labels.
-
-    Returns
-    -------
-    int
-        ``3 d c + 2 (c + 1) c^2 + 1``, independent of the number of rows.
-
-    Examples
-    --------
-    >>> from dm2l.outofcore._sums import traffic
-    >>> traffic(201, 20)
-    28861
     """
     return 3 * n_features * n_labels + 2 * (n_labels + 1) * n_labels**2 + 1
 
@@ -196,24 +151,7 @@ def block_scores(Phi: Any, W: Array, intercept: bool) -> Array:
 
 
 def score_sums(block: tuple[Any, ...], W: Array, *, intercept: bool, norms: bool = True) -> Part:
-    """The first pass: loss of a block and Gram matrices of the scores of its groups.
-
-    Parameters
-    ----------
-    block : tuple of (Phi, T) or (Phi, T, weights)
-        Features and signs of some rows, and what these weigh.
-    W : ndarray of shape (d, c)
-        Weights, the last row being the intercept if there is one.
-    intercept : bool
-        Whether there is one.
-    norms : bool, default=True
-        Whether the Gram matrices are wanted.
-
-    Returns
-    -------
-    tuple
-        The loss, and ``F_k'F_k`` for every label with ``F_C'F_C`` last.
-    """
+    """The first pass: loss of a block and Gram matrices of the scores of its groups."""
     Phi, T, *weights = block
     F, T = block_scores(Phi, W, intercept), np.asarray(T)
     goal: Any = T
@@ -243,24 +181,7 @@ def gradient_sums(
     loss: bool = True,
     targets: bool = True,
 ) -> Part:
-    """The second pass: what a block adds to the gradient.
-
-    Parameters
-    ----------
-    block, W, intercept
-        As of :func:`score_sums`.
-    factors : ndarray of shape (c + 1, c, c) or None
-        What the scores of each group are multiplied by: roots of inverse Gram matrices.
-    loss : bool, default=True
-        Whether the gradient of the loss is wanted too.
-    targets : bool, default=True
-        False leaves ``T`` out of the loss: its Hessian times ``W``.
-
-    Returns
-    -------
-    tuple
-        One array of shape (d, c).
-    """
+    """The second pass: what a block adds to the gradient."""
     Phi, T, *weights = block
     F = block_scores(Phi, W, intercept)
     root = np.sqrt(weights[0])[:, None] if weights else None
@@ -284,17 +205,6 @@ def gradient_sums(
 
 class PassSums(Sums):
     """Gram matrices of the scores from passes over row blocks.
-
-    Parameters
-    ----------
-    blocks : iterable of (Phi, T)
-        Features and the signs of the labels that are learnt; gone through again and again.
-    tally : Tally
-        Of the same rows, all labels.
-    intercept : bool
-        Whether the model has one.
-    reducer : callable, default=sum_over_blocks
-        ``reducer(function, blocks)`` applies a function to every block and adds up.
 
     Attributes
     ----------

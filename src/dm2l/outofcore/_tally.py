@@ -53,13 +53,6 @@ class Tally:
     ones: Gram matrices of columns far from zero would lose digits, and with the ones they can be
     moved to any other offset.
 
-    Parameters
-    ----------
-    n_features, n_labels : int
-        Columns of ``X`` and of ``T``.
-    sample : int, default=20000
-        Rows that are kept for ``coupling``; 0 keeps none.
-
     Attributes
     ----------
     positives, negatives : ndarray of shape (n_labels,), int64
@@ -72,15 +65,6 @@ class Tally:
         What is subtracted from the rows.
     peaks : ndarray of shape (n_features + 1,)
         The largest sum of squares that each column has had: what rounding is measured by.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.outofcore._tally import Tally
-    >>> tally = Tally(n_features=2, n_labels=1)
-    >>> _ = tally.add(np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([[1], [-1]], dtype=np.int8))
-    >>> tally.weight, tally.means(), tally.variances()
-    (2.0, array([2. , 0.5]), array([1.  , 0.25]))
     """
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MOST) -> None:
@@ -106,27 +90,7 @@ class Tally:
         inputs: Any = None,
         weights: Array | None = None,
     ) -> Self:
-        """Add a block of rows.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n, n_features)
-            Rows, of float64 or float32; sums are float64.
-        T : ndarray of shape (n, n_labels), int8
-            Signs of the observed labels, 0 where missing; see :func:`dm2l.labels.signs`.
-        learnable : ndarray of shape (n_labels,), bool, default=None
-            Labels that have both classes among all rows to come, the others being left out. None
-            waits for the second class of each.
-        inputs : ndarray or CSR of shape (n, d), default=None
-            What ``X`` are the features of; None: ``X`` itself. The sample is of these.
-        weights : ndarray of shape (n,), default=None
-            What rows weigh, above 0; None: one each. Two is the row twice.
-
-        Returns
-        -------
-        self
-            For chains of calls.
-        """
+        """Add a block of rows."""
         X, T = self._check(X, T)
         self.sample.add(X if inputs is None else inputs, T, weights)
         if learnable is not None:
@@ -215,16 +179,6 @@ class Tally:
         """Let everything so far count ``forgetting`` times as much: for streams that drift.
 
         Rows then weigh so much in the loss; the norms of their scores shrink by its root.
-
-        Parameters
-        ----------
-        forgetting : float
-            Above 0, at most 1, which changes nothing.
-
-        Returns
-        -------
-        self
-            For chains of calls.
         """
         if not isinstance(forgetting, Real) or not 0 < float(forgetting) <= 1:
             raise ValueError(f"forgetting must be a number > 0 and <= 1, got {forgetting!r}.")

@@ -159,7 +159,7 @@ class DaskBlocks(RemoteBlocks):
         self._tasks()
         return self._counts
 
-    def room(self) -> float:
+    def result_memory(self) -> float:
         """Bytes that the result of a block may take: a worker has to hold a few, and their sum."""
         limits = [worker["memory_limit"] for worker in self._workers()]
         return min((limit for limit in limits if limit), default=np.inf) / (FAN_IN + 3)

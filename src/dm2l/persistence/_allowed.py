@@ -75,15 +75,15 @@ MaskedRidgeClassifier dm2l.baselines._masked_ridge : Classifier Estimator
   include Linear
 
 LEMLClassifier dm2l.baselines._leml : Classifier Estimator
-  rank alpha loss holes fit_intercept max_iter tol random_state verbose: setting
+  rank alpha loss missing fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
 LSMLClassifier dm2l.baselines._lsml : Classifier Estimator
-  lambda1 lambda2 lambda3 lambda4 rho holes fit_intercept max_iter tol verbose: setting
+  lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
   include Linear
 
 MLLRCClassifier dm2l.baselines._mllrc : Classifier Estimator
-  lambda1 lambda2 lambda3 masked holes fit_intercept max_iter tol verbose: setting
+  lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
   include Linear
 
 GLOCALClassifier dm2l.baselines._glocal : Classifier Estimator
@@ -120,14 +120,14 @@ ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
   _dense: bool
 
 AutoClassifier dm2l._auto._classifier : Classifier Estimator
-  effort time_limit memory categorical_features random_state verbose: setting
+  effort time_limit max_memory categorical_features random_state verbose: setting
   n_jobs: none | -256..256
   include Labelled
   fitted
   n_features_in_: =d
-  _columns: Columns
-  _features?: Features
-  _parts: [(str, 'features' | 'columns' | 'dense')]
+  _columns: CategoryEncoder
+  _features?: FeatureEncoder
+  _inputs: {'features' | 'columns' | 'dense'}
   models_: {Classifier}
   stack_?: Stack
   leaderboard_ label_quality_?: plain
@@ -135,13 +135,13 @@ AutoClassifier dm2l._auto._classifier : Classifier Estimator
   held_out_?: F[*,c]
   held_out_folds_?: i[*]
 
-Columns dm2l._auto._columns
+CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
 
-Features dm2l._auto._features
+FeatureEncoder dm2l._auto._features
   median centre scale: f[d]
   levels: i8[d]
-  holes: i8[*]
+  gaps: i8[*]
   bits: bool
 
 Stack dm2l._auto._stack
@@ -220,13 +220,13 @@ FourierMap dm2l._solvers.kernels._fourier
   fitted
   frequencies: f[d,*]
 
-Interval dm2l.model_selection
+Interval dm2l.model_selection._intervals
   mean low high: float
 
-MultilabelKFold dm2l.model_selection : Splitter
+MultilabelKFold dm2l.model_selection._splitters : Splitter
   n_splits shuffle random_state missing_label missing_as groups: setting
 
-MultilabelShuffleSplit dm2l.model_selection : Splitter
+MultilabelShuffleSplit dm2l.model_selection._splitters : Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry : Estimator

@@ -302,23 +302,23 @@ def _one_vs_rest(record: Record) -> Wrong:
 
 def _auto(record: Record) -> Wrong:
     state, sizes = record.state, record.sizes
-    if not state.get("_parts"):
+    if not state.get("_inputs"):
         return _labelled(record)
-    if [name for name, _ in state["_parts"]] != list(state["models_"]):
-        return "has other models than parts"
+    if list(state["_inputs"]) != list(state["models_"]):
+        return "has other models than inputs"
     stack, features = state.get("stack_"), state.get("_features")
     if stack is None or features is None or features.sizes["d"] != sizes["d"]:
         return "has no stack, or other features"
-    c, m = int(state["_learnable"].sum()), len(state["_parts"])
+    c, m = int(state["_learnable"].sum()), len(state["_inputs"])
     categories = state["_columns"].state["categories"]
     levels = [0 if values is None else len(values) for values in categories]
-    holes = features.state["holes"]
-    if levels != features.state["levels"].tolist() or (holes < 0).any() or (
-        holes >= sizes["d"]
+    gaps = features.state["gaps"]
+    if levels != features.state["levels"].tolist() or (gaps < 0).any() or (
+        gaps >= sizes["d"]
     ).any():
         return "has other columns than its features"
-    width = levels.count(0) + len(holes) + sum(levels)
-    for name, inputs in state["_parts"]:
+    width = levels.count(0) + len(gaps) + sum(levels)
+    for name, inputs in state["_inputs"].items():
         model = state["models_"][name]
         taken = width if inputs == "features" else sizes["d"]
         if not hasattr(model, "sizes"):

@@ -26,7 +26,7 @@ from dm2l._utils.sparse_input import sparse_from_parts
 Json = Any
 MAX_DEPTH = 64
 # Bytes that a value, an object and a curve of a calibrator count for.
-_VALUE, _OBJECT, _CURVE = 64, 8192, 2048
+_VALUE, _OBJECT, _CURVE = 64, 16384, 2048
 _LONGEST_DTYPE = 40
 _PLAIN = parse("plain")
 # Of what is inside of an object that is trusted.

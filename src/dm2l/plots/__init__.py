@@ -8,7 +8,6 @@ on new ones of pyplot. Nothing is shown until ``pyplot.show()``. They need the e
 from dm2l.plots._convergence import ConvergenceDisplay
 from dm2l.plots._cooccurrence import CooccurrenceDisplay
 from dm2l.plots._coupling import CouplingDisplay
-from dm2l.plots._critical_differences import CriticalDifferenceDisplay
 from dm2l.plots._missingness import MissingnessDisplay
 from dm2l.plots._path import PathDisplay
 from dm2l.plots._reliability import ReliabilityDisplay
@@ -18,7 +17,6 @@ __all__ = [
     "ConvergenceDisplay",
     "CooccurrenceDisplay",
     "CouplingDisplay",
-    "CriticalDifferenceDisplay",
     "MissingnessDisplay",
     "PathDisplay",
     "ReliabilityDisplay",

@@ -12,9 +12,28 @@ from numpy.typing import NDArray
 from dm2l._utils.extras import require
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
-from dm2l.plots._panels import FONT, SMALL_FONT, WIDTH
 
 Numbers = NDArray[np.float64]
+
+WIDTH = 7.0  # inches: the column of a web page
+FONT, SMALL_FONT = 9.0, 8.0  # points
+
+# At least 20 apart in CIELAB for normal vision and for each kind of colour blindness; in grey the
+# first four are dark, light, medium and black.
+COLOURS = ("#00518A", "#DB9400", "#C8442A", "#000000", "#56B4E9", "#0B8A63", "#B86FA0")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
+LINES = ("-", "--", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (7, 1.5, 2, 1.5)))
+
+# What a metric is called, its unit if it has one, and which way is better.
+METRIC_NAMES = {
+    "ranking_loss": "ranking loss ↓",
+    "instance_auc": "AUC per instance ↑",
+    "label_auc": "AUC per label ↑",
+    "coverage_error": "coverage error, labels ↓",
+    "label_ranking_average_precision": "label ranking average precision ↑",
+    "one_error": "one-error ↓",
+    "hamming_loss": "Hamming loss ↓",
+}
 
 LINE = 1.3 * SMALL_FONT / 72  # inches that a line of small text takes
 _LONGEST_NAME = 28  # letters
@@ -125,3 +144,19 @@ def check_names(names: Any, n: int) -> list[str]:
             f"label_names has {twice!r} more than once: give every label a name of its own."
         )
     return texts
+
+
+def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Options of ``Axes.plot`` for each series; every second round of colours has open markers."""
+    styles = {}
+    for i, name in enumerate(names):
+        turn, place = divmod(i, len(COLOURS))
+        styles[name] = {
+            "color": COLOURS[place],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": LINES[i % len(LINES)],
+            "markerfacecolor": "white" if turn % 2 else COLOURS[place],
+            "markersize": 5.5,
+            "linewidth": 1.4,
+        }
+    return styles

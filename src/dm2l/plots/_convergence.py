@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
-from dm2l.plots._panels import series_styles
+from dm2l.plots._canvas import Numbers, axes_or_new, legend, series_styles, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.labels import Cooccurrence, Implication
+from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.plots._canvas import (
+    FONT,
     LINE,
+    SMALL_FONT,
     Numbers,
     axes_or_new,
     check_names,
     legend_above,
     read_labels,
+    series_styles,
     shorten,
     tidy,
     write_names,
 )
-from dm2l.plots._panels import FONT, SMALL_FONT, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

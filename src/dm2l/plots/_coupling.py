@@ -11,8 +11,16 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.plots._canvas import LINE, Numbers, axes_or_new, check_names, tidy, write_names
-from dm2l.plots._panels import FONT, SMALL_FONT
+from dm2l.plots._canvas import (
+    FONT,
+    LINE,
+    SMALL_FONT,
+    Numbers,
+    axes_or_new,
+    check_names,
+    tidy,
+    write_names,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

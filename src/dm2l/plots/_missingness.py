@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
 from dm2l.plots._canvas import (
+    COLOURS,
+    FONT,
     LINE,
     Numbers,
     axes_above,
@@ -21,7 +23,6 @@ from dm2l.plots._canvas import (
     tidy,
     write_names,
 )
-from dm2l.plots._panels import COLOURS, FONT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.plots._canvas import Numbers, axes_or_new, legend, tidy
-from dm2l.plots._panels import FONT, LABELS, WIDTH, series_styles
+from dm2l.plots._canvas import (
+    FONT,
+    METRIC_NAMES,
+    WIDTH,
+    Numbers,
+    axes_or_new,
+    legend,
+    series_styles,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -218,7 +226,7 @@ class PathDisplay:
         panel.set_xscale("log")
         _write_lambdas(panel, x, lambdas)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
-        tidy(panel, ridge, LABELS.get(self.metric, self.metric.replace("_", " ")))
+        tidy(panel, ridge, METRIC_NAMES.get(self.metric, self.metric.replace("_", " ")))
         legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         self.ax_, self.figure_ = panel, panel.figure
         return self

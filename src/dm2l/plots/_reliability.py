@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.metrics._units import signs_and_scores
-from dm2l.plots._canvas import Numbers, axes_above, axes_or_new, legend, tidy
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.metrics._reading import check_scores, read_labels
+from dm2l.plots._canvas import (
+    COLOURS,
+    Numbers,
+    axes_above,
+    axes_or_new,
+    legend,
+    series_styles,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,15 +133,10 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             Drawn.
         """
-        T, P = signs_and_scores(
-            Y,
-            probabilities,
-            "ignore",
-            label_mask,
-            missing_label,
-            missing_as,
-            what="probabilities",
+        labels = read_labels(
+            Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
         )
+        T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
         if P.size and not (P.min() >= 0 and P.max() <= 1):
             row, column = np.argwhere((P < 0) | (P > 1))[0]
             raise ValueError(

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from dm2l._utils.arrays import to_numpy
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._structure import Spectrum
-from dm2l.metrics._units import signs_and_scores
-from dm2l.plots._canvas import Numbers, axes_or_new, legend_above, read_labels, shorten, tidy
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.metrics._reading import check_scores
+from dm2l.plots._canvas import (
+    COLOURS,
+    Numbers,
+    axes_or_new,
+    legend_above,
+    read_labels,
+    series_styles,
+    shorten,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +164,7 @@ class SingularValuesDisplay:
             Drawn.
         """
         T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
-        T, scores = signs_and_scores(T, scores, missing_label=0)
+        scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
         return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod

@@ -20,17 +20,6 @@ class TableBeliefs:
 
     An answer changes those about the other holes of its row at once: they are conditioned on what
     the row now knows. What was answered keeps the belief that it was asked with.
-
-    Parameters
-    ----------
-    model : TableModel
-        A fitted model.
-    table : Table
-        The table.
-    Y : ndarray of shape (n_rows, n_labels)
-        Its labels with the answers so far.
-    before : TableBeliefs, default=None
-        What was believed, for entries that have an answer.
     """
 
     def __init__(

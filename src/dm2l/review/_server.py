@@ -58,26 +58,10 @@ class _Handler(Handler):
 class ReviewServer(LocalServer):
     """A page for a review, which only this machine can reach and only with the token.
 
-    Parameters
-    ----------
-    session : ReviewSession
-        What is shown and answered.
-    host : {"127.0.0.1", "localhost", "::1"}, default="127.0.0.1"
-        The interface to listen on.
-    port : int, default=0
-        The port; 0 takes one that is free.
-    output : str or Path, default=None
-        Where the page's export goes; without it the page offers the download only.
-
     Attributes
     ----------
     url : str
         The address of the page with its token, which is another one for every server.
-
-    Raises
-    ------
-    ValueError
-        If ``host`` is an interface that other machines can reach.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
-from dm2l.io._words import LabelVocabulary, by_label
+from dm2l.io._label_reader import LabelVocabulary, positives_by_label
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS, ColumnUse
@@ -169,7 +169,7 @@ def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
         ),
         missing=record["missing"],
         words=LabelVocabulary(
-            by_label(words["positive"]),
+            positives_by_label(words["positive"]),
             tuple(words["cutoffs"]),
             {label: (yes, no) for label, (yes, no) in words["written"].items()},
         ),

@@ -194,14 +194,14 @@ def evaluate_table(
             if name == COUPLED:
                 filled = fill_holes(model, X, left)
                 p = filled.probabilities
-                found = measure(hidden, p, p, filled.positive, "observed")
+                found = measure(hidden, p, p, filled.positive, estimate=False)
                 measured[COUPLED].append(found | unknown)
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])
                 chosen.append(settings)
             scores = model.decision_function(X)
             yes = model.predict(X) == 1
-            found = measure(hidden, scores, model.predict_proba(X), yes, "observed")
+            found = measure(hidden, scores, model.predict_proba(X), yes, estimate=False)
             plain = ALONE if name == COUPLED else name
             measured[plain].append(found | unknown)
             precision[plain].append(label_precision(hidden, scores))

@@ -130,7 +130,7 @@ def _by_stack(
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Columns that the linear part of the stack weighs most, and how far each moves the stack."""
     X, classifier = _dense(model.sample), model.classifier
-    slopes = classifier.column_weights(X)
+    slopes = classifier._column_weights(X)
     order = np.argsort(-np.abs(slopes[chosen]).max(axis=0), kind="stable")[:MOST_COLUMNS]
     features = model.features
     sources = [feature.name for feature in features]  # a word or a bit is asked alone

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l.datasets import duplicate_groups
 from dm2l.io._words import parse_tick_or_boolean
-from dm2l.labels import Cooccurrence, Implication
-from dm2l.labels._structure import Spectrum
+from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, check_told, column_kinds

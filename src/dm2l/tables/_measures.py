@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score
 
 from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l.labels import ConstantLabelWarning
-from dm2l.metrics import evaluate, evaluate_ticks
+from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
@@ -25,7 +25,7 @@ from dm2l.tables._settings import FitOptions, Tell, fit_pipeline, take
 MEASURES = (
     ("label_auc", "AUC by label", True),
     ("label_average_precision", "average precision by label", True),
-    ("average_precision", "average precision by row", True),
+    ("label_ranking_average_precision", "average precision by row", True),
     ("f1_macro", "F1 by label", True),
     ("accuracy", "share of entries right", True),
     ("brier", "Brier score", False),
@@ -73,18 +73,18 @@ def measure(
     scores: NDArray[np.float64],
     probabilities: NDArray[np.float64],
     positive: NDArray[np.bool_],
-    holes: Literal["estimate", "observed"] = "estimate",
+    estimate: bool = True,
 ) -> dict[str, float]:
     """All measures, of complete rows or of the observed entries of ``Y``; nan where undefined."""
     # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
     found = evaluate(
         Y,
         scores,
-        predictions=positive.astype(float),
+        y_pred=positive.astype(float),
         convention="published",
-        holes=holes,
+        estimate=estimate,
         # Others, which compare the labels of a row with each other, take minutes of 617 labels.
-        only=("label_auc", "average_precision", "f1_macro", "hamming_loss"),
+        only=("label_auc", "label_ranking_average_precision", "f1_macro", "hamming_loss"),
     )
     known = ~np.isnan(Y)
     precision = label_precision(Y, scores)
@@ -92,7 +92,7 @@ def measure(
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
-        "average_precision": found["average_precision"].value,
+        "label_ranking_average_precision": found["label_ranking_average_precision"].value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
@@ -112,8 +112,8 @@ def measure_ticks(pipeline: Any, inputs: Any, Y: NDArray[np.float64]) -> dict[st
     measured = dict.fromkeys((key for key, *_ in MEASURES), np.nan)
     if not (Y == 1).any():
         return measured
-    found = evaluate_ticks(
-        Y, model.decision_function(X), model.class_prior_, predictions=model.predict(X)
+    found = evaluate_positive_unlabelled(
+        Y, model.decision_function(X), model.class_prior_, y_pred=model.predict(X)
     )
     return measured | {
         "label_auc": found["label_auc"].value,

@@ -13,11 +13,11 @@ from sklearn.utils import Bunch
 from dm2l._utils.extras import require
 from dm2l._utils.files import damaged_file_error
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.io._columns import check_distinct, choose_labels, fits, labels_without
+from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._parquet_file import PARQUET, read_frame
 from dm2l.io._unpacking import open_unpacked, suffix_of
-from dm2l.io._words import listed
+from dm2l.io._words import as_list
 from dm2l.io._xlsx_file import EXCEL, read_sheet
 from dm2l.tables._table import Table, made_up_names, split_columns
 
@@ -112,7 +112,7 @@ def read_table(
     if features_only:
         labels, positive, cutoffs = None, None, ()
     if suffix in MATRIX_FORMATS:
-        if listed(positive) or cutoffs:
+        if as_list(positive) or cutoffs:
             raise ValueError(
                 f"{path}: its labels are 0 and 1, of which 1 is the positive one; --positive and "
                 "--cutoff (positive=, cutoffs=) are for columns of a .csv or .parquet table."
@@ -145,7 +145,7 @@ def read_table(
     names = file.names
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     text = {names[j]: str for j in chosen}
-    text |= {name: str for name in names if any(fits(name, part) for part in as_text)}
+    text |= {name: str for name in names if any(matches_pattern(name, part) for part in as_text)}
     text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
     frame = file.frame(text, keep_codes=True)
     return split_columns(path, frame, names, chosen, answers, **text_form)

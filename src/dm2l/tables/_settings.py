@@ -46,8 +46,8 @@ class FitOptions:
         Curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "two_way_ranking", by labels of a row and rows of a label, or "label_skill", the latter
-        alone, where rows have less than one positive on average.
+        "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
+        on average.
     folds : int
         Folds of the search and of the calibration.
     seed : int
@@ -216,7 +216,7 @@ def fit_pipeline(
     """
     columns = preparation(uses, inputs, raw=wishes.automatic)
     X = columns.fit_transform(inputs)
-    settings, model = None, _automatic(wishes, Y, codes_of(columns), groups, tell)
+    settings, model = None, _automatic(wishes, Y, codes_of(columns), groups)
     if not wishes.automatic:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
@@ -227,17 +227,18 @@ def fit_pipeline(
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
-    model.fit(X, labels)
+    if wishes.automatic:
+        model._fit_reporting(X, labels, tell)
+    else:
+        model.fit(X, labels)
     if groups is not None:
         model.cv = wishes.splitter(Y)
     return Pipeline([("columns", columns), ("labels", model)]), settings
 
 
-def _automatic(
-    wishes: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any, tell: Tell | None
-) -> Any:
+def _automatic(wishes: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any) -> Any:
     usual = groups is None and wishes.folds == FitOptions.folds
-    model = AutoClassifier(
+    return AutoClassifier(
         wishes.effort,
         categorical_features=codes or None,
         coupling=wishes.coupling,
@@ -246,8 +247,6 @@ def _automatic(
         n_jobs=-1,
         random_state=wishes.seed,
     )
-    model._tell = tell
-    return model
 
 
 def take(inputs: Any, rows: NDArray[np.intp]) -> Any:

@@ -294,7 +294,7 @@ def values_and_learning(
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # what an answer moves, its linear part tells
-        X, classifier = classifier.features(X), classifier.models_["linear"]
+        X, classifier = classifier._features_of(X), classifier.models_["linear"]
     learning = Learning(_directions(classifier, X), _ridge(classifier, X), slope, skill)
     effect = answer_effects(learning.directions, Y, learning.alpha, slope)
     # Twice the squared movement of a probability is what 2 p (1 - p) falls by.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._columns import check_distinct, choose_labels
-from dm2l.io._words import LabelReader, LabelVocabulary
+from dm2l.io._label_reader import LabelReader, LabelVocabulary
 
 
 @dataclass

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l._auto import _classifier, _effort, _leaderboard, _parts, _tuning
+from dm2l._auto import _base_models, _classifier, _effort, _leaderboard, _tuning
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
@@ -49,7 +49,7 @@ def test_everything_is_tried_and_told(few_trees, data, capsys):
     assert "s left)" in said
 
 
-def test_parts_that_bring_nothing_are_given_up_after_two_folds(data, monkeypatch):
+def test_models_that_gain_nothing_are_dropped_after_two_folds(data, monkeypatch):
     X, Y = data
     fitted = []
 
@@ -58,11 +58,11 @@ def test_parts_that_bring_nothing_are_given_up_after_two_folds(data, monkeypatch
             fitted.append(len(y))
             return super().fit(X, y)
 
-    part = _parts.Part(
+    part = _base_models.BaseModel(
         "noise", "loud", MaskedOneVsRestClassifier(Noise(strategy="stratified", random_state=0))
     )
-    noise = _parts.Candidate("noise", 0.0, 1.0, lambda: [part])
-    usual = _parts.candidates
+    noise = _base_models.Candidate("noise", 0.0, 1.0, lambda: [part])
+    usual = _base_models.candidates
     monkeypatch.setattr(_leaderboard, "candidates", lambda task: [*usual(task), noise])
     model = AutoClassifier("quick", cv=5, random_state=0).fit(X, Y)
     assert len(fitted) == 2 * Y.shape[1]
@@ -110,7 +110,7 @@ def table(rng, n=160):
     return frame, Y
 
 
-def test_nan_and_categories_are_accepted_by_all_parts(few_trees):
+def test_nan_and_categories_are_accepted_by_all_models(few_trees):
     rng = np.random.default_rng(0)
     frame, Y = table(rng)
     model = AutoClassifier(random_state=0).fit(frame, Y)
@@ -121,7 +121,7 @@ def test_nan_and_categories_are_accepted_by_all_parts(few_trees):
     assert np.isfinite(model.predict_proba(new.assign(colour="violet"))).all()
     with pytest.raises(ValueError, match="feature names"):
         model.predict_proba(new.rename(columns={"z": "y"}))
-    weights = model.column_weights(frame)
+    weights = model._column_weights(frame)
     assert np.abs(weights).argmax(axis=1).tolist() == [0, 1]
 
 
@@ -154,7 +154,7 @@ def test_complete_goes_by_the_known_labels():
     assert label_auc(Y[:, [1]], model.predict_proba(X)[:, [1]]) < 0.8
 
 
-def test_a_time_limit_leaves_parts_out_and_says_so(few_trees, data, monkeypatch):
+def test_a_time_limit_leaves_models_out_and_says_so(few_trees, data, monkeypatch):
     X, Y = data
     model = AutoClassifier(time_limit=1e-3, random_state=0).fit(X, Y)
     board = model.leaderboard_
@@ -163,25 +163,27 @@ def test_a_time_limit_leaves_parts_out_and_says_so(few_trees, data, monkeypatch)
     assert list(model.models_) == ["linear"]
 
 
-def test_a_part_that_the_limit_overtakes_is_given_up(few_trees, data, monkeypatch):
+def test_a_model_that_the_limit_overtakes_is_dropped(few_trees, data, monkeypatch):
     X, Y = data
-    check = _effort.Clock.check
+    check = _effort.TimeBudget.check
 
-    def overtaken(clock):
-        if len(clock.lines) > 8:
+    def overtaken(budget):
+        if len(budget.lines) > 8:
             raise _effort.OutOfTimeError
-        check(clock)
+        check(budget)
 
-    monkeypatch.setattr(_effort.Clock, "check", overtaken)
-    monkeypatch.setattr(_effort.Clock, "say", lambda clock, line: clock.lines.append(line))
-    monkeypatch.setattr(_effort.Clock, "lines", [], raising=False)
+    monkeypatch.setattr(_effort.TimeBudget, "check", overtaken)
+    monkeypatch.setattr(
+        _effort.TimeBudget, "report", lambda budget, line: budget.lines.append(line)
+    )
+    monkeypatch.setattr(_effort.TimeBudget, "lines", [], raising=False)
     board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
     assert "the time limit came first" in board["note"]
 
 
 def test_little_memory_means_landmarks(data):
     X, Y = data
-    board = AutoClassifier("quick", memory=1e5, random_state=0).fit(X, Y).leaderboard_
+    board = AutoClassifier("quick", max_memory=1e5, random_state=0).fit(X, Y).leaderboard_
     assert "Nystroem" in board["settings"][1]
 
 
@@ -236,7 +238,7 @@ def test_doubts_about_training_rows_go_by_held_out_scores(few_trees):
     [
         ({"effort": "some"}, "effort must be"),
         ({"time_limit": -1}, "time_limit must be"),
-        ({"memory": 0}, "memory must be"),
+        ({"max_memory": 0}, "max_memory must be"),
         ({"coupling": "joint"}, "coupling='joint'"),
     ],
 )
@@ -255,89 +257,68 @@ def test_clones_and_refits_forget(data):
     assert not hasattr(clone(model), "stack_")
 
 
-def test_costs_say_which_parts_fit_in():
-    clock = _effort.Clock(10.0, None)
-    clock.plan(100.0)
-    assert clock.room(5.0)
-    assert not clock.room(50.0)
+def test_costs_decide_which_models_fit_in():
+    budget = _effort.TimeBudget(10.0, None)
+    budget.plan(100.0)
+    assert budget.allows(5.0)
+    assert not budget.allows(50.0)
 
 
-def test_what_is_owed_after_the_parts_is_part_of_the_limit():
-    clock = _effort.Clock(10.0, None)
-    clock.plan(10.0)
-    clock.owed, clock.binding = 4.0, True
-    assert clock.room(5.0)
-    assert not clock.room(7.0)
-    clock.check()
-    clock.begin(8.0)
-    clock.tick()
-    clock.start -= 8.0
+def test_time_is_reserved_for_what_follows_the_candidates():
+    budget = _effort.TimeBudget(10.0, None)
+    budget.plan(10.0)
+    budget.reserved, budget.binding = 4.0, True
+    assert budget.allows(5.0)
+    assert not budget.allows(7.0)
+    budget.check()
+    budget.begin(8.0)
+    budget.advance()
+    budget.start -= 8.0
     with pytest.raises(_effort.OutOfTimeError):
-        clock.check()
+        budget.check()
 
 
-def test_parts_that_stay_owe_their_last_fit_and_others_nothing(few_trees, data, monkeypatch):
+def test_models_that_stay_reserve_time_for_their_last_fit(few_trees, data, monkeypatch):
     X, Y = data
     owed = []
-    say = _effort.Clock.say
+    say = _effort.TimeBudget.report
 
-    def note(clock, line):
-        owed.append((line, clock.owed))
-        say(clock, line)
+    def note(budget, line):
+        owed.append((line, budget.reserved))
+        say(budget, line)
 
-    monkeypatch.setattr(_effort.Clock, "say", note)
+    monkeypatch.setattr(_effort.TimeBudget, "report", note)
     AutoClassifier(random_state=0).fit(X, Y)
     folds = [seconds for line, seconds in owed if "fold 1 of" in line]
     assert folds == sorted(folds)
     assert len(set(folds)) == len(folds)
-    assert dict(owed)["weighing the parts"] == folds[-1]
+    assert dict(owed)["weighting the models"] == folds[-1]
     monkeypatch.setattr(_leaderboard, "TRIAL", 1)
-    monkeypatch.setattr(_parts, "TRIAL", 1)
+    monkeypatch.setattr(_base_models, "TRIAL", 1)
     monkeypatch.setattr(_leaderboard, "_helps", lambda *_: False)
     owed.clear()
     AutoClassifier(random_state=0).fit(X, Y)
-    assert dict(owed)["weighing the parts"] == folds[0]
+    assert dict(owed)["weighting the models"] == folds[0]
 
 
-def test_a_small_part_that_took_longer_than_planned_rules_nothing_out():
-    clock = _effort.Clock(120.0, None)
-    clock.plan(100.0)
-    clock.begin(3.0)
-    clock.tick()
-    clock.start -= 9.0  # three times as long as planned
-    assert clock.room(70.0)
-    clock.begin(60.0)
-    clock.tick()
-    clock.start -= 90.0
-    assert not clock.room(20.0)
-
-
-def test_the_time_that_is_left_falls_and_rises_only_where_it_was_far_off(monkeypatch):
-    now, lines = [0.0], []
-    monkeypatch.setattr(_effort.time, "monotonic", lambda: now[0])
-    clock = _effort.Clock(None, lines.append)
-
-    def shown(seconds, left):
-        now[0] = seconds
-        monkeypatch.setattr(_effort.Clock, "ahead", left / clock._pace())
-        clock.say("working")
-        return float(lines[-1].split("about ")[1].split(" s left")[0])
-
-    clock.plan(100.0)
-    assert shown(0, 135) == 135
-    assert shown(24, 192) == 135  # not more, and not less either
-    assert shown(48, 190) == 135
-    assert shown(48, 115) == 125  # a surprise at once by half
-    assert shown(58, 115) == 115
-    assert shown(60, 400) == 400  # twice as much is said
-    assert shown(70, 0) == 195
+def test_a_small_model_that_took_longer_than_planned_rules_nothing_out():
+    budget = _effort.TimeBudget(120.0, None)
+    budget.plan(100.0)
+    budget.begin(3.0)
+    budget.advance()
+    budget.start -= 9.0  # three times as long as planned
+    assert budget.allows(70.0)
+    budget.begin(60.0)
+    budget.advance()
+    budget.start -= 90.0
+    assert not budget.allows(20.0)
 
 
 def test_the_time_that_is_left_is_within_the_limit():
     lines = []
-    clock = _effort.Clock(10.0, lines.append)
-    clock.plan(1000.0)
-    clock.say("working")
+    budget = _effort.TimeBudget(10.0, lines.append)
+    budget.plan(1000.0)
+    budget.report("working")
     assert "about 10 s left" in lines[0]
 
 
@@ -362,14 +343,13 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
 
 def test_labels_that_are_fitted_one_by_one_are_counted(few_trees, data, monkeypatch, capsys):
     monkeypatch.setattr(_effort, "SILENCE", 0.0)
-    model = AutoClassifier(random_state=0, verbose=1).fit(*data)
+    AutoClassifier(random_state=0, verbose=1).fit(*data)
     lines = capsys.readouterr().err
     for done in ("fold 1 of 2, label 1 of 3", "fold 2 of 2, label 2 of 3"):
         assert f"boosted trees: {done}" in lines
-    assert all("_after_label" not in vars(part) for part in model.models_.values())
 
 
-def test_the_limit_stops_a_part_between_two_labels(few_trees, data, monkeypatch):
+def test_the_limit_stops_a_model_between_two_labels(few_trees, data, monkeypatch):
     """A fold of trees for many labels may take longer than all that is left."""
     heard = []
 
@@ -378,7 +358,7 @@ def test_the_limit_stops_a_part_between_two_labels(few_trees, data, monkeypatch)
         if self._line.startswith("boosted"):
             raise _effort.OutOfTimeError
 
-    monkeypatch.setattr(_effort.LabelByLabel, "__call__", overtaken)
+    monkeypatch.setattr(_effort.LabelProgress, "__call__", overtaken)
     model = AutoClassifier(random_state=0).fit(*data)
     assert ("boosted trees: fold 1 of 2", 1, 3) in heard
     assert not any(line.startswith("boosted") and done > 1 for line, done, _ in heard)
@@ -387,8 +367,8 @@ def test_the_limit_stops_a_part_between_two_labels(few_trees, data, monkeypatch)
 
 
 def test_a_last_fit_is_never_given_up():
-    clock = _effort.Clock(1e-9, None)
-    clock.binding = True
+    budget = _effort.TimeBudget(1e-9, None)
+    budget.binding = True
     with pytest.raises(_effort.OutOfTimeError):
-        _effort.LabelByLabel(clock, "trees")(1, 2)
-    _effort.LabelByLabel(clock, "trees", stops=False)(1, 2)
+        _effort.LabelProgress(budget, "trees")(1, 2)
+    _effort.LabelProgress(budget, "trees", stops=False)(1, 2)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from dm2l._auto._columns import Columns
-from dm2l._auto._features import Features
+from dm2l._auto._columns import CategoryEncoder
+from dm2l._auto._features import FeatureEncoder
 
 FRAME = pd.DataFrame(
     {
@@ -22,7 +22,7 @@ FRAME = pd.DataFrame(
 
 
 def test_categories_become_codes_and_what_is_missing_or_new_nan():
-    columns = Columns.of(FRAME)
+    columns = CategoryEncoder.of(FRAME)
     assert columns.categories == [None, ["blue", "red"], ["a", "b"], None, None]
     new = FRAME.assign(colour=["green", "blue", "red", "red"])
     coded = columns.encode(new)
@@ -34,20 +34,20 @@ def test_categories_become_codes_and_what_is_missing_or_new_nan():
 @pytest.mark.parametrize("chosen", [[1], ["b"], [False, True]])
 def test_numbers_can_be_categories_by_place_name_or_mask(chosen):
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [7.0, 5.0, 7.0]})
-    assert Columns.of(frame, chosen).categories == [None, [5.0, 7.0]]
+    assert CategoryEncoder.of(frame, chosen).categories == [None, [5.0, 7.0]]
 
 
 def test_names_that_are_not_there_and_dates_are_refused_by_name():
     with pytest.raises(ValueError, match="'mass2'"):
-        Columns.of(FRAME, ["mass2"])
+        CategoryEncoder.of(FRAME, ["mass2"])
     with pytest.raises(ValueError, match=r"Column 'when' of X holds datetime64"):
-        Columns.of(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
+        CategoryEncoder.of(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
 
 
 def features(X, levels=None):
     X = np.asarray(X, dtype=np.float64)
     levels = np.zeros(X.shape[1], dtype=np.intp) if levels is None else np.array(levels)
-    return Features.of(X, levels), X
+    return FeatureEncoder.of(X, levels), X
 
 
 def test_numbers_are_standardised_bits_are_not_and_holes_are_marked():
@@ -77,14 +77,14 @@ def test_bits_stay_what_they_are_dense_and_sparse():
     found, _ = features(X)
     assert found.bits
     assert found.transform(X) is X
-    sparse = Features.of(sp.csr_array(X), np.zeros(30, dtype=np.intp))
+    sparse = FeatureEncoder.of(sp.csr_array(X), np.zeros(30, dtype=np.intp))
     assert sparse.bits
     assert (sparse.transform(sp.csr_array(X)) != sp.csr_array(X)).nnz == 0
 
 
 def test_other_numbers_of_a_sparse_matrix_are_divided_by_the_largest():
     X = sp.csr_array([[0.0, 4.0, 1.0], [0.0, 2.0, 0.0]])
-    found = Features.of(X, np.zeros(3, dtype=np.intp))
+    found = FeatureEncoder.of(X, np.zeros(3, dtype=np.intp))
     assert not found.bits
     assert found.transform(X).toarray().tolist() == [[0, 1, 1], [0, 0.5, 0]]
 
@@ -99,8 +99,8 @@ def test_a_column_of_texts_is_read_as_a_category_with_a_warning_that_names_it():
     notes = [f"seen on day {day}, {rng.random():.3f}" for day in range(300)]
     frame = pd.DataFrame({"mass": rng.random(300), "notes": notes})
     with pytest.warns(UserWarning, match=r"'notes' of X has 300 .* 'seen on day 0.*make_table_pip"):
-        Columns.of(frame)
+        CategoryEncoder.of(frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Columns.of(frame, ["notes"])  # as asked
-        Columns.of(frame.assign(notes=[f"ward {day % 250}" for day in range(300)])[::2])
+        CategoryEncoder.of(frame, ["notes"])  # as asked
+        CategoryEncoder.of(frame.assign(notes=[f"ward {day % 250}" for day in range(300)])[::2])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dm2l._auto._logistic import Entries, Held, fit_held
+from dm2l._auto._logistic import ObservedEntries, Shrinkage, fit_logistic
 
 
 def problem(seed, m, c, n, useless=False):
@@ -44,8 +44,8 @@ def by_l_bfgs(label, Z, t, goal, firm, rate, intercept, start, shared):
 def test_weights_are_those_of_a_general_minimiser(m, useless):
     c = 4
     label, Z, t, count = problem(m, m, c, 300, useless)
-    held = Held(np.full(m, 1 / m), np.zeros(c), 1.0, 20.0, 3.0)
-    weights, intercepts, common = fit_held(Entries(Z, t, count), held)
+    held = Shrinkage(np.full(m, 1 / m), np.zeros(c), 1.0, 20.0, 3.0)
+    weights, intercepts, common = fit_logistic(ObservedEntries(Z, t, count), held)
     start = np.append(np.full(m, 0.5), np.zeros(c))
     goal = held.prior[:, None]
     first, b = by_l_bfgs(label, Z, t, goal, 1.0, held.rate, 3.0, start, True)
@@ -60,14 +60,14 @@ def test_weights_are_those_of_a_general_minimiser(m, useless):
 
 def test_a_label_without_entries_gets_what_all_share():
     _, Z, t, count = problem(0, 2, 3, 200)
-    held = Held(np.ones(2), np.array([0.3, -0.2, 0.1, 0.7]), 1.0, 20.0, 3.0)
-    weights, intercepts, common = fit_held(Entries(Z, t, np.append(count, 0)), held)
+    held = Shrinkage(np.ones(2), np.array([0.3, -0.2, 0.1, 0.7]), 1.0, 20.0, 3.0)
+    weights, intercepts, common = fit_logistic(ObservedEntries(Z, t, np.append(count, 0)), held)
     np.testing.assert_allclose(weights[:, 3], common)
     assert intercepts[3] == pytest.approx(0.7)
 
 
 def test_labels_that_are_told_without_fail_have_finite_weights():
     t = np.repeat([1.0, -1.0], 50)
-    held = Held(np.ones(1), np.zeros(1), 0.1, 5.0, 0.1)
-    weights, intercepts, _ = fit_held(Entries(100 * t[None], t, np.array([100])), held)
+    held = Shrinkage(np.ones(1), np.zeros(1), 0.1, 5.0, 0.1)
+    weights, intercepts, _ = fit_logistic(ObservedEntries(100 * t[None], t, np.array([100])), held)
     assert np.isfinite([*weights.ravel(), *intercepts]).all()

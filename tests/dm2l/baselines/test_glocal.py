@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import dm2l_oracles as oracle
 from dm2l._solvers.features import Features
 from dm2l.baselines import GLOCALClassifier
-from dm2l.baselines._glocal_blocks import Glocal, ReleasedGlocal, steepest_descent
+from dm2l.baselines._glocal import Glocal, ReleasedGlocal, steepest_descent
 from dm2l.baselines._linear import weighted_grams
 from dm2l.datasets import make_missing_multilabel
 

@@ -19,7 +19,7 @@ from dm2l.baselines import LEMLClassifier
 from dm2l.baselines._leml import InputFactor, LabelFactor, Loss, trust_region_newton
 from dm2l.baselines._linear import ImputedTargets, Inputs, weighted_grams
 
-CODINGS = [("squared", holes) for holes in ("ignore", "neutral", "negative")]
+CODINGS = [("squared", missing) for missing in ("ignore", "neutral", "negative")]
 CODINGS += [("logistic", "ignore"), ("squared_hinge", "ignore")]
 # Enough rounds for an alternation that converges linearly, with every W step nearly exact.
 settled = {"max_iter": 80, "tol": 1e-6}
@@ -64,34 +64,36 @@ def test_logistic_loss_of_huge_scores_neither_overflows_nor_vanishes():
 # ---------------------------------------------------------------------------------- W given H
 
 
-def input_factor(name, holes, sparse, centre, seed=0):
+def input_factor(name, missing, sparse, centre, seed=0):
     """The function, its data (centred if it centres) and random numbers."""
     X, T = baseline.draw_rows(seed, 14, 5, 4, 0.6)
     X += 0.5
     rng = np.random.default_rng(seed)
     H, b = rng.standard_normal((4, 3)), rng.standard_normal(4)
     given = sp.csr_matrix(X) if sparse else X
-    factor = InputFactor(Inputs(given, centre), ImputedTargets(T, holes), Loss(name), 0.7, H, b)
+    factor = InputFactor(Inputs(given, centre), ImputedTargets(T, missing), Loss(name), 0.7, H, b)
     return factor, (X - X.mean(axis=0) if centre else X, T, H, b), rng
 
 
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("centre", [False, True])
-def test_input_factor_is_the_penalised_loss_of_what_counts(name, holes, sparse, centre):
-    factor, (X, T, H, b), rng = input_factor(name, holes, sparse, centre)
+def test_input_factor_is_the_penalised_loss_of_what_counts(name, missing, sparse, centre):
+    factor, (X, T, H, b), rng = input_factor(name, missing, sparse, centre)
     W = rng.standard_normal((5, 3))
-    Y, observed = baseline.read_targets(T, holes)
+    Y, observed = baseline.read_targets(T, missing)
     expected = 0.5 * np.sum(W**2)
     expected += 0.7 * baseline.total_loss(name, X @ W @ H.T + b, Y, observed)
     assert factor.value(W) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("centre", [False, True])
-def test_gradient_and_products_of_the_input_factor_are_its_derivatives(name, holes, sparse, centre):
-    factor, _, rng = input_factor(name, holes, sparse, centre)
+def test_gradient_and_products_of_the_input_factor_are_its_derivatives(
+    name, missing, sparse, centre
+):
+    factor, _, rng = input_factor(name, missing, sparse, centre)
     W, S = rng.standard_normal((2, 5, 3))
 
     def gradient(W):
@@ -384,13 +386,13 @@ def test_trust_region_steps_stay_at_a_stationary_point():
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_leml_takes_the_steps_of_its_published_program(name, holes, seed):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_leml_takes_the_steps_of_its_published_program(name, missing, seed):
     X, T = baseline.draw_rows(seed, 25, 6, 5, 0.6)
-    settings = {"holes": holes, "fit_intercept": False, "max_iter": 4}
+    settings = {"missing": missing, "fit_intercept": False, "max_iter": 4}
     model = fitted(X, T, 3, 0.5, loss=name, random_state=seed, **settings)
-    expected, history = baseline.leml(X, T, 3, 0.5, name=name, holes=holes, n_iter=4, seed=seed)
-    W, b = baseline.on_scale_of_targets(model, holes)
+    expected, history = baseline.leml(X, T, 3, 0.5, name=name, missing=missing, n_iter=4, seed=seed)
+    W, b = baseline.on_scale_of_targets(model, missing)
     accuracy = 1e-8 if name == "squared" else 1e-6  # what trust-exact leaves of a gradient
     np.testing.assert_allclose(W, expected, rtol=accuracy, atol=accuracy)
     np.testing.assert_allclose(model.objective_history_, history, rtol=accuracy)
@@ -412,10 +414,10 @@ def test_leml_takes_the_steps_of_its_published_program_for_other_tolerances():
 
 @pytest.mark.parametrize("observed", [0.5, 1.0])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_objective_of_leml_never_rises(name, holes, intercept, observed):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_objective_of_leml_never_rises(name, missing, intercept, observed):
     X, T = baseline.draw_rows(4, 40, 6, 5, observed)
-    settings = {"loss": name, "holes": holes, "fit_intercept": intercept}
+    settings = {"loss": name, "missing": missing, "fit_intercept": intercept}
     for alpha in [0.01, 3.0]:
         model = fitted(X + 1, T, 3, alpha, max_iter=15, **settings)
         history = model.objective_history_
@@ -427,8 +429,8 @@ def test_objective_of_leml_never_rises(name, holes, intercept, observed):
 
 def loss_and_nuclear_norm(model, X, T):
     """Loss of a fitted model, and ``alpha`` times the nuclear norm of its weights."""
-    W, b = baseline.on_scale_of_targets(model, model.holes)
-    Y, observed = baseline.read_targets(T, model.holes)
+    W, b = baseline.on_scale_of_targets(model, model.missing)
+    Y, observed = baseline.read_targets(T, model.missing)
     fit = baseline.total_loss(model.loss, X @ W + b, Y, observed)
     return fit + model.alpha * oracle.nuclear_norm(W)
 
@@ -439,32 +441,32 @@ def loss_and_nuclear_norm(model, X, T):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_objective_of_leml_is_at_least_its_loss_and_nuclear_norm(name, holes, intercept):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_objective_of_leml_is_at_least_its_loss_and_nuclear_norm(name, missing, intercept):
     X, T = baseline.draw_rows(5, 40, 6, 5)
-    settings = {"loss": name, "holes": holes, "fit_intercept": intercept}
+    settings = {"loss": name, "missing": missing, "fit_intercept": intercept}
     for rounds in [1, 3, 10]:
         model = fitted(X, T, 3, 2.0, max_iter=rounds, **settings)
         assert model.objective_ >= loss_and_nuclear_norm(model, X, T) * (1 - 1e-10)
 
 
 @pytest.mark.parametrize(("rank", "intercept"), [(2, True), (5, False)])
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_settled_leml_has_loss_plus_nuclear_norm_for_objective(name, holes, intercept, rank):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_settled_leml_has_loss_plus_nuclear_norm_for_objective(name, missing, intercept, rank):
     X, T = baseline.draw_rows(6, 40, 6, 5)
-    settings = {"loss": name, "holes": holes, "fit_intercept": intercept} | settled
+    settings = {"loss": name, "missing": missing, "fit_intercept": intercept} | settled
     model = fitted(X, T, rank, 3.0, **settings)
     assert model.objective_ == pytest.approx(loss_and_nuclear_norm(model, X, T), rel=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("holes", ["ignore", "neutral", "negative"])
+@pytest.mark.parametrize("missing", ["ignore", "neutral", "negative"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_leml_of_full_rank_reaches_the_convex_minimum_of_cvxpy(intercept, holes, seed):
+def test_leml_of_full_rank_reaches_the_convex_minimum_of_cvxpy(intercept, missing, seed):
     X, T = baseline.draw_rows(seed, 20, 5, 3)
-    Y, observed = baseline.read_targets(T, holes)
+    Y, observed = baseline.read_targets(T, missing)
     best = baseline.nuclear_regression(X, Y, observed, 3.0, intercept)
-    settings = {"holes": holes, "fit_intercept": intercept}
+    settings = {"missing": missing, "fit_intercept": intercept}
     rough = fitted(X, T, 3, 3.0, **settings)
     model = fitted(X, T, 3, 3.0, **settings, **settled)
     assert np.all(rough.objective_history_ >= best * (1 - 1e-7))
@@ -472,13 +474,13 @@ def test_leml_of_full_rank_reaches_the_convex_minimum_of_cvxpy(intercept, holes,
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("holes", ["ignore", "neutral", "negative"])
-def test_leml_of_full_rank_without_penalty_is_least_squares_on_what_counts(holes, intercept):
+@pytest.mark.parametrize("missing", ["ignore", "neutral", "negative"])
+def test_leml_of_full_rank_without_penalty_is_least_squares_on_what_counts(missing, intercept):
     X, T = baseline.draw_rows(7, 40, 4, 3)
-    Y, observed = baseline.read_targets(T, holes)
-    settings = {"holes": holes, "fit_intercept": intercept}
+    Y, observed = baseline.read_targets(T, missing)
+    settings = {"missing": missing, "fit_intercept": intercept}
     model = fitted(X + 0.5, T, 3, 1e-8, **settings, **settled)
-    W, b = baseline.on_scale_of_targets(model, holes)
+    W, b = baseline.on_scale_of_targets(model, missing)
     found = np.vstack([W, b])
     design = np.column_stack([X + 0.5, np.full(len(X), float(intercept))])
     for j in range(3):
@@ -518,36 +520,36 @@ def test_a_stronger_penalty_shrinks_the_weights_of_leml(alpha):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_holes_read_as_negatives_are_negatives(intercept):
     X, T = baseline.draw_rows(11, 40, 5, 4)
-    settings = {"holes": "negative", "fit_intercept": intercept}
-    holes = fitted(X, T, 3, 0.5, **settings)
+    settings = {"missing": "negative", "fit_intercept": intercept}
+    missing = fitted(X, T, 3, 0.5, **settings)
     filled = fitted(X, np.where(T == 0, -1, T), 3, 0.5, **settings)
-    np.testing.assert_array_equal(holes.coef_, filled.coef_)
-    np.testing.assert_array_equal(holes.intercept_, filled.intercept_)
+    np.testing.assert_array_equal(missing.coef_, filled.coef_)
+    np.testing.assert_array_equal(missing.intercept_, filled.intercept_)
 
 
 def test_neutral_holes_make_no_difference_where_there_are_none():
     X, T = baseline.draw_rows(12, 40, 5, 4, observed=1.0)
     assert (T != 0).all()
-    ignored, neutral = (fitted(X, T, 3, 0.5, holes=holes) for holes in ("ignore", "neutral"))
+    ignored, neutral = (fitted(X, T, 3, 0.5, missing=missing) for missing in ("ignore", "neutral"))
     np.testing.assert_array_equal(ignored.coef_, neutral.coef_)
 
 
 def test_ways_to_read_holes_differ_where_there_are_some():
     X, T = baseline.draw_rows(13, 40, 5, 4)
     first, second, third = (
-        fitted(X, T, 3, 0.5, holes=holes).decision_function(X)
-        for holes in ("ignore", "neutral", "negative")
+        fitted(X, T, 3, 0.5, missing=missing).decision_function(X)
+        for missing in ("ignore", "neutral", "negative")
     )
     for one, other in [(first, second), (first, third), (second, third)]:
         assert np.abs(one - other).max() > 0.05
 
 
-@pytest.mark.parametrize("holes", ["neutral", "negative"])
+@pytest.mark.parametrize("missing", ["neutral", "negative"])
 @pytest.mark.parametrize("name", ["logistic", "squared_hinge"])
-def test_leml_refuses_targets_of_zero_where_the_loss_has_none(name, holes):
+def test_leml_refuses_targets_of_zero_where_the_loss_has_none(name, missing):
     X, T = baseline.draw_rows(0, 20, 3, 3)
-    with pytest.raises(ValueError, match=f"holes='{holes}' needs loss='squared': {name}"):
-        fitted(X, T, 2, 1.0, loss=name, holes=holes)
+    with pytest.raises(ValueError, match=f"missing='{missing}' needs loss='squared': {name}"):
+        fitted(X, T, 2, 1.0, loss=name, missing=missing)
 
 
 @pytest.mark.parametrize(
@@ -563,7 +565,7 @@ def test_leml_refuses_targets_of_zero_where_the_loss_has_none(name, holes):
         ("alpha", "scale"),
         ("loss", "hinge"),
         ("loss", None),
-        ("holes", "skip"),
+        ("missing", "skip"),
         ("max_iter", 0),
         ("max_iter", 1.0),
         ("tol", -0.1),
@@ -607,11 +609,11 @@ def test_leml_says_how_far_it_is_on_standard_error(capsys):
 
 
 @pytest.mark.parametrize("shape", [(40, 6, 5), (12, 30, 4)])
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_sparse_rows_give_the_weights_of_dense_ones(name, holes, shape):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_sparse_rows_give_the_weights_of_dense_ones(name, missing, shape):
     X, T = baseline.draw_rows(14, *shape)
     X = np.where(np.abs(X) < 0.7, 0.0, X)
-    settings = {"loss": name, "holes": holes, "fit_intercept": False}
+    settings = {"loss": name, "missing": missing, "fit_intercept": False}
     dense, sparse = (fitted(A, T, 3, 1.0, **settings) for A in (X, sp.csr_matrix(X)))
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-8)
     np.testing.assert_allclose(
@@ -631,10 +633,10 @@ def test_sparse_rows_with_an_intercept_take_the_steps_of_dense_ones(name, shift)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize(("name", "holes"), CODINGS)
-def test_float32_rows_give_nearly_the_weights_of_float64_ones(name, holes, intercept):
+@pytest.mark.parametrize(("name", "missing"), CODINGS)
+def test_float32_rows_give_nearly_the_weights_of_float64_ones(name, missing, intercept):
     X, T = baseline.draw_rows(16, 50, 6, 5)
-    settings = {"loss": name, "holes": holes, "fit_intercept": intercept}
+    settings = {"loss": name, "missing": missing, "fit_intercept": intercept}
     single, double = (fitted(A, T, 3, 1.0, **settings) for A in (X.astype(np.float32), X))
     assert single.coef_.dtype == np.float32
     np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-4)

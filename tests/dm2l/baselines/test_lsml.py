@@ -25,14 +25,14 @@ CODINGS = ["negative", "neutral"]
 MIXED = (1.7, 0.4, 0.3, 0.8)
 
 
-def coded(T, holes):
-    """Targets 0/1 with holes as negatives, or -1/0/+1."""
-    return (T == 1).astype(float) if holes == "negative" else T.astype(float)
+def coded(T, missing):
+    """Targets 0/1 with missing as negatives, or -1/0/+1."""
+    return (T == 1).astype(float) if missing == "negative" else T.astype(float)
 
 
 def weights_of(model):
     """``W`` and ``b`` on the scale of the targets."""
-    if model.holes == "negative":
+    if model.missing == "negative":
         return model.coef_.T / 2, (model.intercept_ + 1) / 2
     return model.coef_.T, model.intercept_
 
@@ -150,12 +150,12 @@ def test_label_laplacian_has_row_sums_on_its_diagonal():
     np.testing.assert_allclose(label_laplacian(rng.random((4, 4))).sum(axis=1), 0, atol=1e-14)
 
 
-def draw_lsml(seed, shape, intercept, sparse, lambdas=MIXED, holes="neutral"):
+def draw_lsml(seed, shape, intercept, sparse, lambdas=MIXED, missing="neutral"):
     """Arrays, an ``Lsml`` and a point; features away from zero."""
     X, T = oracle.draw_problem(seed, *shape)
     X = X + 1.5
     X[np.abs(X) < 0.5] = 0.0
-    Y = coded(T, holes)
+    Y = coded(T, missing)
     rng = np.random.default_rng(100 + seed)
     W, C = rng.standard_normal((shape[1], shape[2])), rng.random((shape[2], shape[2]))
     problem = Lsml(sp.csr_matrix(X) if sparse else X, Y, intercept, *lambdas)
@@ -199,10 +199,10 @@ def test_products_with_the_square_of_the_features(seed, shape, intercept, sparse
 
 
 @every_input
-@pytest.mark.parametrize("holes", CODINGS)
+@pytest.mark.parametrize("missing", CODINGS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_value_is_the_formula_at_the_best_intercept(seed, holes, shape, intercept, sparse):
-    X, Y, problem, W, C = draw_lsml(seed, shape, intercept, sparse, holes=holes)
+def test_value_is_the_formula_at_the_best_intercept(seed, missing, shape, intercept, sparse):
+    X, Y, problem, W, C = draw_lsml(seed, shape, intercept, sparse, missing=missing)
     b = best_intercept(X, Y, W, C) if intercept else np.zeros(shape[2])
     lambda1, lambda2, lambda3, lambda4 = MIXED
     smooth = brute_smooth(X, Y, W, C, b, lambda1, lambda4)
@@ -257,78 +257,78 @@ def test_steepness_is_the_published_constant(seed, shape):
 
 
 @pytest.mark.parametrize("shape", [TALL, WIDE])
-@pytest.mark.parametrize("holes", CODINGS)
+@pytest.mark.parametrize("missing", CODINGS)
 @pytest.mark.parametrize(
     "lambdas", [(2.0, 0.5, 0.8, 0.0), (0.3, 0.05, 0.1, 0.0), (100.0, 0.1, 3.0, 0.0)]
 )
 @pytest.mark.parametrize("n_iter", [1, 2, 17])
-def test_fit_is_the_published_algorithm(shape, holes, lambdas, n_iter):
+def test_fit_is_the_published_algorithm(shape, missing, lambdas, n_iter):
     X, T = oracle.draw_problem(5, *shape)
     T[~(T != 0).any(axis=1), 0] = -1  # a row without labels would not be used
     model = LSMLClassifier(
-        *lambdas, rho=0.7, holes=holes, fit_intercept=False, max_iter=n_iter, tol=0.0
+        *lambdas, rho=0.7, missing=missing, fit_intercept=False, max_iter=n_iter, tol=0.0
     ).fit(
         X,
         oracle.as_labels(T),
     )
-    W, C = literal_lsml(X, coded(T, holes), lambdas, 0.7, n_iter)
+    W, C = literal_lsml(X, coded(T, missing), lambdas, 0.7, n_iter)
     assert model.n_iter_ == n_iter
     np.testing.assert_allclose(weights_of(model)[0], W, atol=1e-8)
     np.testing.assert_allclose(weights_of(model)[1], 0.0, atol=1e-15)
     np.testing.assert_allclose(model.correlations_, C, atol=1e-8)
 
 
-@pytest.mark.parametrize("holes", CODINGS)
+@pytest.mark.parametrize("missing", CODINGS)
 @pytest.mark.parametrize("lambda4", [0.1, 2.0])
-def test_fit_is_the_published_algorithm_with_the_graph_in_the_gradient(holes, lambda4):
+def test_fit_is_the_published_algorithm_with_the_graph_in_the_gradient(missing, lambda4):
     X, T = oracle.draw_problem(6, 20, 4, 3)
     T[~(T != 0).any(axis=1), 0] = -1
     lambdas = (2.0, 0.1, 0.2, lambda4)
     model = LSMLClassifier(
-        *lambdas, rho=0.7, holes=holes, fit_intercept=False, max_iter=12, tol=0.0
+        *lambdas, rho=0.7, missing=missing, fit_intercept=False, max_iter=12, tol=0.0
     ).fit(
         X,
         oracle.as_labels(T),
     )
-    Y = coded(T, holes)
+    Y = coded(T, missing)
     W, C = literal_lsml(X, Y, lambdas, 0.7, 12, whole_gradient=True)
     np.testing.assert_allclose(weights_of(model)[0], W, atol=1e-8)
     np.testing.assert_allclose(model.correlations_, C, atol=1e-8)
     assert np.abs(C - literal_lsml(X, Y, lambdas, 0.7, 12)[1]).max() > 1e-4
 
 
-@pytest.mark.parametrize("holes", CODINGS)
+@pytest.mark.parametrize("missing", CODINGS)
 @pytest.mark.parametrize("shape", [TALL, WIDE])
-def test_with_an_intercept_it_is_the_published_algorithm_around_the_means(holes, shape):
+def test_with_an_intercept_it_is_the_published_algorithm_around_the_means(missing, shape):
     """With ``lambda1 = 0`` nothing but the first term reads ``X`` and ``Y``."""
     X, T = oracle.draw_problem(5, *shape)
     X = X + 2.0
     T[~(T != 0).any(axis=1), 0] = -1
     lambdas = (0.0, 0.05, 0.1, 0.0)
-    model = LSMLClassifier(*lambdas, rho=0.7, holes=holes, max_iter=9, tol=0.0).fit(
+    model = LSMLClassifier(*lambdas, rho=0.7, missing=missing, max_iter=9, tol=0.0).fit(
         X,
         oracle.as_labels(T),
     )
-    Y = coded(T, holes)
+    Y = coded(T, missing)
     W, C = literal_lsml(X - X.mean(axis=0), Y - Y.mean(axis=0), lambdas, 0.7, 9)
     np.testing.assert_allclose(weights_of(model)[0], W, atol=1e-8)
     np.testing.assert_allclose(model.correlations_, C, atol=1e-8)
     np.testing.assert_allclose(weights_of(model)[1], best_intercept(X, Y, W, C), atol=1e-8)
 
 
-@pytest.mark.parametrize("holes", CODINGS)
+@pytest.mark.parametrize("missing", CODINGS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("shape", [(20, 4, 3), (8, 10, 3)])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_without_the_graph_it_finds_the_optimum_of_cvxpy(seed, shape, intercept, holes):
+def test_without_the_graph_it_finds_the_optimum_of_cvxpy(seed, shape, intercept, missing):
     X, T = oracle.draw_problem(seed, *shape)
     X = X + 0.5
     T[~(T != 0).any(axis=1), 0] = -1
     lambdas = (2.0, 0.3, 0.2, 0.0)
     model = LSMLClassifier(
-        *lambdas, rho=1.0, holes=holes, fit_intercept=intercept, tol=1e-11, max_iter=20_000
+        *lambdas, rho=1.0, missing=missing, fit_intercept=intercept, tol=1e-11, max_iter=20_000
     ).fit(X, oracle.as_labels(T))
-    Y = coded(T, holes)
+    Y = coded(T, missing)
     best = convex_optimum(X, Y, lambdas, intercept)
     W, b = weights_of(model)
     C = model.correlations_
@@ -439,11 +439,11 @@ def test_nothing_to_learn_leaves_zeros():
 
 @pytest.mark.parametrize("shape", [(30, 4, 3), (10, 25, 3)])
 @pytest.mark.parametrize("shift", [1.0, 1e3])
-@pytest.mark.parametrize("holes", CODINGS)
-def test_a_constant_added_to_the_features_does_not_change_the_scores(shape, shift, holes):
+@pytest.mark.parametrize("missing", CODINGS)
+def test_a_constant_added_to_the_features_does_not_change_the_scores(shape, shift, missing):
     X, T = oracle.draw_problem(4, *shape)
     Y = oracle.as_labels(T)
-    model = LSMLClassifier(2.0, 0.1, 0.1, 0.1, rho=1.0, holes=holes, max_iter=25, tol=0.0)
+    model = LSMLClassifier(2.0, 0.1, 0.1, 0.1, rho=1.0, missing=missing, max_iter=25, tol=0.0)
     scores = model.fit(X, Y).decision_function(X)
     moved = X + shift * np.linspace(-1, 1, X.shape[1])
     again = model.fit(moved, Y).decision_function(moved)
@@ -452,15 +452,15 @@ def test_a_constant_added_to_the_features_does_not_change_the_scores(shape, shif
 
 @pytest.mark.parametrize("shape", [(30, 4, 3), (10, 25, 3)])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("holes", CODINGS)
-def test_sparse_and_dense_features_give_the_same(shape, intercept, holes):
+@pytest.mark.parametrize("missing", CODINGS)
+def test_sparse_and_dense_features_give_the_same(shape, intercept, missing):
     X, T = oracle.draw_problem(4, *shape)
     X = X + 0.7
     X[np.abs(X) < 0.6] = 0.0
     Y = oracle.as_labels(T)
     dense, sparse = (
         LSMLClassifier(
-            2.0, 0.1, 0.1, 0.1, holes=holes, fit_intercept=intercept, max_iter=25, tol=0.0
+            2.0, 0.1, 0.1, 0.1, missing=missing, fit_intercept=intercept, max_iter=25, tol=0.0
         ).fit(
             A,
             Y,
@@ -488,8 +488,8 @@ def test_a_constant_added_to_sparse_features_does_not_change_the_scores(shape):
 
 def test_without_an_intercept_there_is_none_on_the_scale_of_the_targets():
     X, T = oracle.draw_problem(4, *TALL)
-    for holes, border in (("negative", -1.0), ("neutral", 0.0)):
-        model = LSMLClassifier(holes=holes, fit_intercept=False, tol=0.9)
+    for missing, border in (("negative", -1.0), ("neutral", 0.0)):
+        model = LSMLClassifier(missing=missing, fit_intercept=False, tol=0.9)
         model.fit(X, oracle.as_labels(T))
         np.testing.assert_array_equal(model.intercept_, border)
 
@@ -497,14 +497,14 @@ def test_without_an_intercept_there_is_none_on_the_scale_of_the_targets():
 def test_holes_are_negatives_or_neutral():
     X, T = oracle.draw_problem(7, 30, 4, 3, observed=0.6)
     T[~(T != 0).any(axis=1), 0] = -1
-    holes, filled = oracle.as_labels(T), (T > 0).astype(float)
+    missing, filled = oracle.as_labels(T), (T > 0).astype(float)
     settings = {"max_iter": 10, "tol": 0.0}
     on_holes, on_filled = (
-        LSMLClassifier(holes="negative", **settings).fit(X, Y).coef_ for Y in (holes, filled)
+        LSMLClassifier(missing="negative", **settings).fit(X, Y).coef_ for Y in (missing, filled)
     )
     np.testing.assert_array_equal(on_holes, on_filled)
     on_holes, on_filled = (
-        LSMLClassifier(holes="neutral", **settings).fit(X, Y).coef_ for Y in (holes, filled)
+        LSMLClassifier(missing="neutral", **settings).fit(X, Y).coef_ for Y in (missing, filled)
     )
     assert np.abs(on_holes - on_filled).max() > 1e-3
 
@@ -588,8 +588,8 @@ def test_it_learns():
     X = rng.standard_normal((200, 5))
     truth = np.where(X @ rng.standard_normal((5, 4)) > 0.3, 1, -1)
     T = np.where((truth == 1) & (rng.random(truth.shape) < 0.2), 0, truth)
-    for holes in CODINGS:
-        model = LSMLClassifier(holes=holes).fit(X, oracle.as_labels(T))
+    for missing in CODINGS:
+        model = LSMLClassifier(missing=missing).fit(X, oracle.as_labels(T))
         assert ((model.predict(X) > 0) == (truth > 0)).mean() > 0.8
 
 
@@ -603,7 +603,7 @@ def test_it_learns():
         ),
         *(("rho", value) for value in (-1.0, np.nan, "auto")),
         *(("max_iter", value) for value in (0, -3, 2.0)),
-        *(("holes", value) for value in ("ignore", "positive", None)),
+        *(("missing", value) for value in ("ignore", "positive", None)),
     ],
 )
 def test_bad_parameters_are_named_with_their_value(name, value):

@@ -25,10 +25,10 @@ def fitted(X, T, lambda1=1.0, lambda2=0.5, lambda3=1.0, **settings):
     return MLLRCClassifier(lambda1, lambda2, lambda3, **settings).fit(X, oracle.as_labels(T))
 
 
-def drawn(seed, shape=(14, 3, 3), holes="negative", masked=False):
+def drawn(seed, shape=(14, 3, 3), missing="negative", masked=False):
     """Features, signs, targets, and where the fidelity counts."""
     X, T = baseline.draw_rows(seed, *shape)
-    Y, _ = baseline.read_targets(T, holes)
+    Y, _ = baseline.read_targets(T, missing)
     return X, T, Y, (T != 0) if masked else np.ones(T.shape, dtype=bool)
 
 
@@ -95,8 +95,8 @@ def test_known_shrinkage():
 # ------------------------------------------------------------------ the problem in S, W eliminated
 
 
-def correlations(seed, holes, masked, intercept, lambda1=0.7, lambda2=0.4, lambda3=0.9):
-    X, _, Y, counts = drawn(seed, (20, 4, 3), holes)
+def correlations(seed, missing, masked, intercept, lambda1=0.7, lambda2=0.4, lambda3=0.9):
+    X, _, Y, counts = drawn(seed, (20, 4, 3), missing)
     if masked:  # any mask will do: an entry that does not count may have any target
         counts = np.random.default_rng(seed).random(Y.shape) < 0.6
     W, b = baseline.ridge(X, Y, lambda2, intercept)
@@ -104,11 +104,11 @@ def correlations(seed, holes, masked, intercept, lambda1=0.7, lambda2=0.4, lambd
     return problem, X, Y, counts
 
 
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_value_in_the_correlations_is_the_objective_at_its_best_weights(holes, masked, intercept):
-    problem, X, Y, counts = correlations(0, holes, masked, intercept)
+def test_value_in_the_correlations_is_the_objective_at_its_best_weights(missing, masked, intercept):
+    problem, X, Y, counts = correlations(0, missing, masked, intercept)
     rng = np.random.default_rng(0)
     for S in [np.zeros((3, 3)), np.eye(3), *rng.standard_normal((3, 3, 3))]:
         W, b = baseline.ridge(X, Y @ S, 0.4, intercept)
@@ -117,19 +117,19 @@ def test_value_in_the_correlations_is_the_objective_at_its_best_weights(holes, m
         assert found == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_gradient_in_the_correlations_is_the_derivative_of_the_value(holes, masked):
-    problem, *_ = correlations(1, holes, masked, True)
+def test_gradient_in_the_correlations_is_the_derivative_of_the_value(missing, masked):
+    problem, *_ = correlations(1, missing, masked, True)
     for S in np.random.default_rng(1).standard_normal((3, 3, 3)):
         expected = oracle.central_differences(lambda S: problem.smooth(S)[0], S, 1e-4)
         np.testing.assert_allclose(problem.smooth(S)[1], expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(holes, masked):
-    problem, *_ = correlations(2, holes, masked, True)
+def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(missing, masked):
+    problem, *_ = correlations(2, missing, masked, True)
     rng = np.random.default_rng(2)
     pairs = [rng.standard_normal((2, 3, 3)) for _ in range(50)]
     rates = [
@@ -149,31 +149,33 @@ def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(holes, mask
 @pytest.mark.parametrize("lambda3", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("seed", range(3))
-def test_mllrc_reaches_the_joint_minimum_of_cvxpy(seed, holes, masked, intercept, lambda3):
-    X, T, Y, counts = drawn(seed, holes=holes, masked=masked)
+def test_mllrc_reaches_the_joint_minimum_of_cvxpy(seed, missing, masked, intercept, lambda3):
+    X, T, Y, counts = drawn(seed, missing=missing, masked=masked)
     weights = (0.8, 0.5, lambda3)
     best, scores, S = baseline.mllrc_optimum(X, Y, counts, *weights, intercept)
-    choices = {"holes": holes, "masked": masked, "fit_intercept": intercept}
+    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
     rough = fitted(X, T, *weights, **choices)
     assert best * (1 - 1e-7) <= rough.objective_ <= best * (1 + 1e-5)
     model = fitted(X, T, *weights, **choices, **tight)
     assert model.objective_ == pytest.approx(best, rel=1e-6)
     found = model.decision_function(X)
-    np.testing.assert_allclose((found + 1) / 2 if holes == "negative" else found, scores, atol=1e-3)
+    np.testing.assert_allclose(
+        (found + 1) / 2 if missing == "negative" else found, scores, atol=1e-3
+    )
     np.testing.assert_allclose(Y @ model.correlations_, Y @ S, atol=1e-3)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
-def test_objective_of_mllrc_is_that_of_its_weights_and_correlations(holes, masked, intercept):
-    X, T, Y, counts = drawn(3, (25, 4, 4), holes, masked)
-    choices = {"holes": holes, "masked": masked, "fit_intercept": intercept}
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
+def test_objective_of_mllrc_is_that_of_its_weights_and_correlations(missing, masked, intercept):
+    X, T, Y, counts = drawn(3, (25, 4, 4), missing, masked)
+    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
     for lambda3 in [0.0, 0.5, 6.0, 1e4]:
         model = fitted(X, T, 0.3, 2.0, lambda3, **choices)
-        W, b = baseline.on_scale_of_targets(model, holes)
+        W, b = baseline.on_scale_of_targets(model, missing)
         S = model.correlations_
         expected = baseline.mllrc_objective(X, Y, counts, W, b, S, 0.3, 2.0, lambda3)
         assert model.objective_ == pytest.approx(expected, rel=1e-10)
@@ -182,23 +184,23 @@ def test_objective_of_mllrc_is_that_of_its_weights_and_correlations(holes, maske
 
 
 @pytest.mark.parametrize("lambda1", [1e-3, 1.0, 50.0])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("seed", range(3))
-def test_without_nuclear_norm_the_correlations_have_a_closed_form(seed, holes, lambda1):
-    X, T, Y, _ = drawn(seed, (30, 4, 4), holes)
-    model = fitted(X, T, lambda1, 0.5, 0.0, holes=holes, fit_intercept=False)
+def test_without_nuclear_norm_the_correlations_have_a_closed_form(seed, missing, lambda1):
+    X, T, Y, _ = drawn(seed, (30, 4, 4), missing)
+    model = fitted(X, T, lambda1, 0.5, 0.0, missing=missing, fit_intercept=False)
     M = np.eye(len(X)) - X @ np.linalg.inv(X.T @ X + 0.5 * np.eye(4)) @ X.T
     matrix = Y.T @ (M + lambda1 * np.eye(len(X))) @ Y
     expected = lambda1 * np.linalg.solve(matrix, Y.T @ Y)
     np.testing.assert_allclose(model.correlations_, expected, atol=1e-6)
     W, _ = baseline.ridge(X, Y @ expected, 0.5, False)
-    np.testing.assert_allclose(baseline.on_scale_of_targets(model, holes)[0], W, atol=1e-6)
+    np.testing.assert_allclose(baseline.on_scale_of_targets(model, missing)[0], W, atol=1e-6)
 
 
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
-def test_without_nuclear_norm_masked_correlations_solve_their_normal_equations(holes):
-    X, T, Y, counts = drawn(4, (30, 4, 3), holes, masked=True)
-    choices = {"holes": holes, "masked": True, "fit_intercept": False}
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
+def test_without_nuclear_norm_masked_correlations_solve_their_normal_equations(missing):
+    X, T, Y, counts = drawn(4, (30, 4, 3), missing, masked=True)
+    choices = {"missing": missing, "masked": True, "fit_intercept": False}
     model = fitted(X, T, 0.8, 0.5, 0.0, **choices, **tight)
     M = np.eye(len(X)) - X @ np.linalg.inv(X.T @ X + 0.5 * np.eye(4)) @ X.T
     for j in range(3):  # the columns of S do not meet
@@ -208,24 +210,26 @@ def test_without_nuclear_norm_masked_correlations_solve_their_normal_equations(h
 
 
 @pytest.mark.parametrize("lambda3", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
-def test_alternating_between_weights_and_correlations_ends_at_the_same_correlations(holes, lambda3):
-    X, T, Y, _ = drawn(5, (30, 4, 4), holes)
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
+def test_alternating_between_weights_and_correlations_ends_at_the_same_correlations(
+    missing, lambda3
+):
+    X, T, Y, _ = drawn(5, (30, 4, 4), missing)
     expected = baseline.mllrc_alternation(X, Y, 1.0, 0.5, lambda3, rounds=60)
-    model = fitted(X, T, 1.0, 0.5, lambda3, holes=holes, fit_intercept=False, **tight)
+    model = fitted(X, T, 1.0, 0.5, lambda3, missing=missing, fit_intercept=False, **tight)
     np.testing.assert_allclose(model.correlations_, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
-def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(holes, masked):
-    X, T, Y, counts = drawn(6, (40, 5, 5), holes, masked)
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
+def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(missing, masked):
+    X, T, Y, counts = drawn(6, (40, 5, 5), missing, masked)
     # At S = 0 the gradient is -lambda1 Y'(O o Y): zero is the minimum once lambda3 is at least
     # its largest singular value, lambda1 sigma_max(Y)^2 if nothing is masked.
     border = 0.5 * oracle.singular_values(Y.T @ np.where(counts, Y, 0.0))[0]
     if not masked:
         assert border == pytest.approx(0.5 * oracle.singular_values(Y)[0] ** 2)
-    choices = {"holes": holes, "masked": masked}
+    choices = {"missing": missing, "masked": masked}
     ranks = [
         np.linalg.matrix_rank(
             fitted(X, T, 0.5, 0.5, share * border, **choices, **tight).correlations_, tol=1e-7
@@ -239,10 +243,10 @@ def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("holes", "score"), [("negative", -1.0), ("neutral", 0.0)])
-def test_without_correlations_every_score_is_that_of_a_target_of_zero(holes, score, masked):
-    X, T, Y, _ = drawn(7, (25, 4, 3), holes)
-    model = fitted(X, T, 1.0, 0.5, 1e5, holes=holes, masked=masked)
+@pytest.mark.parametrize(("missing", "score"), [("negative", -1.0), ("neutral", 0.0)])
+def test_without_correlations_every_score_is_that_of_a_target_of_zero(missing, score, masked):
+    X, T, Y, _ = drawn(7, (25, 4, 3), missing)
+    model = fitted(X, T, 1.0, 0.5, 1e5, missing=missing, masked=masked)
     # S = 0 makes the supplemented labels 0, so W = 0 and b = 0: the border of -1/+1 targets, and
     # the value of a negative for 0/1 targets. What remains is the fidelity of nothing to Y.
     np.testing.assert_array_equal(model.correlations_, 0.0)
@@ -266,13 +270,13 @@ def test_correlations_just_short_of_vanishing_are_found(seed, shape, masked):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("holes", ["negative", "neutral"])
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("lambda1", [0.01, 1.0])
-def test_objective_of_mllrc_never_rises(holes, masked, lambda1):
-    X, T, Y, _ = drawn(8, (40, 5, 6), holes)
+def test_objective_of_mllrc_never_rises(missing, masked, lambda1):
+    X, T, Y, _ = drawn(8, (40, 5, 6), missing)
     for share in [0.0, 0.001, 0.3, 10.0]:
         lambda3 = share * lambda1 * oracle.singular_values(Y)[0] ** 2
-        model = fitted(X, T, lambda1, 0.5, lambda3, holes=holes, masked=masked, **tight)
+        model = fitted(X, T, lambda1, 0.5, lambda3, missing=missing, masked=masked, **tight)
         history = model.objective_history_
         assert np.all(np.diff(history) <= 1e-13 * history[0])
         assert model.objective_ == history[-1]
@@ -293,9 +297,9 @@ def test_mllrc_warns_when_it_may_not_take_the_steps_it_needs():
 
 def test_a_smaller_tolerance_brings_mllrc_nearer_to_its_minimum():
     X, T, *_ = drawn(10, (30, 4, 5), "neutral")
-    best = fitted(X, T, 0.05, 0.5, 0.5, holes="neutral", tol=1e-12, max_iter=100_000)
+    best = fitted(X, T, 0.05, 0.5, 0.5, missing="neutral", tol=1e-12, max_iter=100_000)
     for tol in [1e-1, 1e-3, 1e-5, 1e-7]:
-        model = fitted(X, T, 0.05, 0.5, 0.5, holes="neutral", tol=tol)
+        model = fitted(X, T, 0.05, 0.5, 0.5, missing="neutral", tol=tol)
         assert model.objective_ <= best.objective_ * (1 + tol)
         assert model.n_iter_ <= best.n_iter_
 
@@ -309,7 +313,7 @@ def test_holes_read_as_negatives_are_negatives_unless_masked():
     np.testing.assert_array_equal(same.correlations_, plain.correlations_)
     masked = fitted(X, T, masked=True)
     assert np.abs(masked.correlations_ - plain.correlations_).max() > 1e-3
-    neutral = fitted(X, T, holes="neutral")
+    neutral = fitted(X, T, missing="neutral")
     assert np.abs(neutral.decision_function(X) - plain.decision_function(X)).max() > 0.05
 
 
@@ -356,17 +360,17 @@ def test_two_equal_labels_share_their_correlations():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("shape", [(40, 6, 4), (12, 30, 3)])
-@pytest.mark.parametrize(("holes", "masked"), [("negative", False), ("neutral", True)])
-def test_tall_wide_dense_and_sparse_rows_give_the_joint_minimum(shape, intercept, holes, masked):
-    X, T, Y, _ = drawn(15, shape, holes, masked)
+@pytest.mark.parametrize(("missing", "masked"), [("negative", False), ("neutral", True)])
+def test_tall_wide_dense_and_sparse_rows_give_the_joint_minimum(shape, intercept, missing, masked):
+    X, T, Y, _ = drawn(15, shape, missing, masked)
     X = np.where(np.abs(X) < 0.7, 0.0, X)
-    choices = {"holes": holes, "masked": masked, "fit_intercept": intercept}
+    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
     dense, sparse = (fitted(A, T, 1.0, 2.0, 1.0, **choices) for A in (X, sp.csr_matrix(X)))
     for name in ("coef_", "intercept_", "correlations_", "objective_"):
         np.testing.assert_allclose(getattr(sparse, name), getattr(dense, name), atol=1e-8)
     scores = sparse.decision_function(sp.csr_matrix(X))
     np.testing.assert_allclose(scores, dense.decision_function(X), atol=1e-8)
-    W, b = baseline.on_scale_of_targets(dense, holes)
+    W, b = baseline.on_scale_of_targets(dense, missing)
     expected, shift = baseline.ridge(X, Y @ dense.correlations_, 2.0, intercept)
     np.testing.assert_allclose(W, expected, atol=1e-8)
     np.testing.assert_allclose(b, shift, atol=1e-8)
@@ -427,8 +431,8 @@ def test_mllrc_says_how_far_it_is_on_standard_error(capsys):
         ("tol", -1e-3),
         ("max_iter", 0),
         ("max_iter", 2.5),
-        ("holes", "ignore"),
-        ("holes", None),
+        ("missing", "ignore"),
+        ("missing", None),
         ("threshold", "best"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from dm2l import ConstantLabelWarning
-from dm2l._auto._leaderboard import GAINLESS
+from dm2l._auto._leaderboard import DISCARDED
 from dm2l.cli._commands import cli
 from dm2l.cli._learn import _show_parts
 from dm2l.tables import FitOptions, complete_table, fit_table, load_bundle, table_from_frame
@@ -234,11 +234,11 @@ def test_fit_warns_of_copies_unless_groups_keep_them_together(visits, tmp_path):
 
 def test_a_part_that_was_given_up_says_why():
     board = {name: [np.nan] for name in ("label_auc", "log_loss", "weight", "auc_gain", "seconds")}
-    board |= {"model": ["boosted trees"], "settings": ["depth 6"], "note": [GAINLESS]}
+    board |= {"model": ["boosted trees"], "settings": ["depth 6"], "note": [DISCARDED]}
     file = io.StringIO()
     _show_parts(Console(file=file, width=120), board)
     shown = " ".join(file.getvalue().replace("│", " ").split())
-    assert f"depth 6; {GAINLESS}" in shown
+    assert f"depth 6; {DISCARDED}" in shown
 
 
 def test_arguments_that_are_swapped_are_recognised(visits, tmp_path):

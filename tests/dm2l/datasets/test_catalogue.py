@@ -16,14 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.io import savemat
 
-from dm2l.datasets import (
-    DataSetCard,
-    _load,
-    catalogue,
-    content_hash,
-    duplicate_groups,
-    load_dataset,
-)
+from dm2l.datasets import _load, catalogue, content_hash, duplicate_groups, load_dataset
+from dm2l.datasets._load import DataSetCard
 
 FOLDER = os.environ.get("DM2L_DATA")
 PAPER = {"Arts", "Business", "Recreation", "Social", "Enron", "Image", "Tmc2007-500"}

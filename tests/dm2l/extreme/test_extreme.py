@@ -19,10 +19,11 @@ from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features, default_ridge
 from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
-from dm2l.extreme import ExtremeDM2LClassifier, TopK, memory_needed
-from dm2l.extreme._answers import top_k
+from dm2l.extreme import ExtremeDM2LClassifier, memory_needed
+from dm2l.extreme._answers import TopK, top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
+from dm2l.labels import SparseLabelMatrix
 from dm2l.metrics import precision_at_k, propensities
 from dm2l.persistence import load_model, save_model
 
@@ -516,9 +517,9 @@ def test_score_is_precision_at_one_over_judged_labels(data, rng):
     observed = rng.random(Y.shape) < 0.3
     observed[4] = False
     holes = np.where(observed, Y, np.nan)
-    assert model.score(X, holes) == pytest.approx(precision_at_k(holes, scores, holes="observed"))
+    assert model.score(X, holes) == pytest.approx(precision_at_k(holes, scores, estimate=False))
     judged = ExtremeDM2LClassifier(rank=4).fit(X, holes)
-    expected = precision_at_k(holes, judged.decision_function(X), holes="observed")
+    expected = precision_at_k(holes, judged.decision_function(X), estimate=False)
     assert judged.score(X, signed(Y, observed)) == pytest.approx(expected)
 
 
@@ -542,7 +543,8 @@ def test_hidden_positives_are_found_where_labels_share_structure(rng):
     truth = sp.csr_array(Y[400:])
 
     def precisions(scores):
-        return np.array([precision_at_k(truth, scores, k, missing_as="negative") for k in (1, 5)])
+        labels = SparseLabelMatrix.from_array(truth, missing_as="negative")
+        return np.array([precision_at_k(labels, scores, k) for k in (1, 5)])
 
     # The ridge that both take here; what the head adds is that labels share directions.
     ridge = Ridge(default_ridge(X[:400])).fit(X[:400], visible).predict(X[400:])

@@ -24,7 +24,7 @@ numbers = st.integers(-3, 3)
 
 @given(sides, numbers, numbers)
 def test_a_number_lies_on_the_side_on_which_numpy_sees_it(side, value, number):
-    assert Cutoff(side, str(value)).says(f" {number} ") == float(SIDES[side](number, value))
+    assert Cutoff(side, str(value)).parse(f" {number} ") == float(SIDES[side](number, value))
 
 
 @given(sides, numbers, sides, numbers)
@@ -32,18 +32,18 @@ def test_a_bound_counts_if_all_numbers_within_it_agree(side, value, bound, numbe
     grid = np.arange(-20, 20.25, 0.25)  # finer than the numbers, and beyond all of them
     said = SIDES[side](grid[SIDES[bound](grid, number)], value)
     expected = float(said[0]) if (said == said[0]).all() else None
-    assert Cutoff(side, str(value)).says(f"{bound}{number}") == expected
+    assert Cutoff(side, str(value)).parse(f"{bound}{number}") == expected
 
 
 @given(sides, numbers)
 def test_what_is_written_into_a_hole_is_read_as_it_was_meant(side, value):
     cutoff = Cutoff(side, str(value))
-    assert [cutoff.says(word) for word in cutoff.words] == [1.0, 0.0]
+    assert [cutoff.parse(word) for word in cutoff.words] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("text", ["", "high", "1_000", "1 2", ">", "=>2", "2,5"])
 def test_what_is_no_number_says_nothing(text):
-    assert Cutoff(">=", "2").says(text) is None
+    assert Cutoff(">=", "2").parse(text) is None
 
 
 def test_every_reader_knows_cutoffs(tmp_path):

@@ -101,8 +101,8 @@ HOSTILE = {
         {"texts": f"<si><t>{LONG}</t></si>", "rows": "<row><c t='s'><v>3</v></c></row>" * 50},
         "more text than a file of its size",
     ),
-    "many texts": ({"texts": "<si><t/></si>" * 1_500_000}, "more tags"),
-    "blank cells": ({"rows": f"<row>{'<c/>' * 4_500_000}</row>"}, "more tags"),
+    "many texts": ({"texts": "<si><t/></si>" * 200_000}, "more tags"),
+    "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 30}, "more tags"),
     "a long comment": ({"rows": f"<!--{LONG}-->"}, "a tag or a comment"),
     "a long attribute": ({"rows": f"<row a='{LONG}'/>"}, "a tag or a comment"),
     "many attributes": (
@@ -112,6 +112,7 @@ HOSTILE = {
     "much of nothing": ({"rows": " " * 40_000_000}, "packed more tightly"),
     "a late row": ({"rows": "<row r='1048577'><c><v>1</v></c></row>"}, "more rows than Excel has"),
     "a row that goes back": ({"rows": "<row r='1'/>"}, "row 1 comes after row 2"),
+    "many columns": ({"rows": f"<row>{'<c/>' * 16_385}</row>"}, "more columns than Excel"),
     "a late column": ({"rows": "<row><c r='XFE3'><v>1</v></c></row>"}, "no column XFE"),
     "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "another row"),
     "two cells in a place": (
@@ -127,7 +128,8 @@ HOSTILE = {
     "another packing": ({"packing": zipfile.ZIP_LZMA}, "packed in a way that Excel does not use"),
 }
 EDITED = {
-    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 600_000 + "</cellXfs>"}, "more tags"),
+    "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "more tags"),
+    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"}, "more tags"),
     "merged cells": (
         {"after": "<mergeCells><mergeCell ref='A5:XFD1048576'/></mergeCells>"},
         "merged cells cover more",
@@ -187,13 +189,16 @@ def crafted(sheet):
 
 
 @pytest.mark.parametrize(("parts", "words"), HOSTILE.values(), ids=HOSTILE)
-def test_a_small_file_that_costs_much_is_refused(crafted, parts, words):
+def test_a_small_file_that_costs_much_is_refused(crafted, monkeypatch, parts, words):
+    monkeypatch.setattr("dm2l.io._xlsx_file._MARKS", 2**18)  # to make less of it here
     with pytest.raises(DataFileError, match=words):
         read_sheet(crafted(**parts))
 
 
 @pytest.mark.parametrize(("parts", "words"), EDITED.values(), ids=EDITED)
-def test_what_the_writer_would_make_much_of_is_refused_before(crafted, parts, words):
+def test_what_the_writer_would_make_much_of_is_refused_before(crafted, monkeypatch, parts, words):
+    monkeypatch.setattr("dm2l.io._xlsx_file._EDITED_MARKS", 2**15)
+    monkeypatch.setattr("dm2l.io._xlsx_file._CELLS", 2**10)
     path = crafted(**parts)
     read_sheet(path)
     with pytest.raises(DataFileError, match=words):

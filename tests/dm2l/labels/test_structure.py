@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dm2l.labels import Cooccurrence, Implication
-from dm2l.labels._structure import Spectrum
+from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 
 SIGNS = arrays(
     np.int8, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=st.integers(-1, 1)

@@ -11,15 +11,9 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from dm2l.labelstudio import (
-    AnnotationSession,
-    Backend,
-    BackendServer,
-    export_tasks,
-    import_annotations,
-    make_config,
-)
+from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_config
 from dm2l.labelstudio._server import kept_token
+from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal
 from dm2l.tables import load_bundle, read_table
 from half_labelled import LABELS

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import ndcg_score
 
+from dm2l.labels import SparseLabelMatrix
 from observed_metrics import (
     ndcg_at_k,
     precision_at_k,
@@ -26,7 +27,7 @@ def ranking(truth, scores):
     return sorted(judged, key=lambda j: (-scores[j], j))
 
 
-def brute(metric, Y, S, k, p=None, normalise=True):
+def brute(metric, Y, S, k, p=None, normalize=True):
     """A metric from its definition, with loops."""
     got, most, rows = [], [], 0
     for truth, scores in zip(Y, S, strict=True):
@@ -54,7 +55,7 @@ def brute(metric, Y, S, k, p=None, normalise=True):
         rows += 1
     if not rows:
         return math.nan
-    if p is None or not normalise:
+    if p is None or not normalize:
         return sum(got) / rows
     return sum(got) / sum(most) if sum(most) else math.nan
 
@@ -80,16 +81,16 @@ def test_metrics_of_dense_scores_equal_their_definitions(case):
             (precision_at_k(Y, S, k), brute("precision", Y, S, k)),
             (ndcg_at_k(Y, S, k), brute("ndcg", Y, S, k)),
         ]
-        for normalise in (True, False):
-            options = {"k": k, "normalise": normalise}
+        for normalize in (True, False):
+            options = {"k": k, "normalize": normalize}
             pairs += [
                 (
                     propensity_scored_precision_at_k(Y, S, p, **options),
-                    brute("precision", Y, S, k, p, normalise),
+                    brute("precision", Y, S, k, p, normalize),
                 ),
                 (
                     propensity_scored_ndcg_at_k(Y, S, p, **options),
-                    brute("ndcg", Y, S, k, p, normalise),
+                    brute("ndcg", Y, S, k, p, normalize),
                 ),
             ]
     for found, expected in pairs:
@@ -114,7 +115,8 @@ def test_a_list_of_all_labels_says_what_all_scores_say(case):
             (propensity_scored_ndcg_at_k, (p,)),
         ):
             whole = metric(Y, S, *more, k=k, return_counts=True)
-            part = metric(signed, listed, *more, k=k, return_counts=True, missing_as="missing")
+            labels = SparseLabelMatrix.from_array(signed, missing_as="missing")
+            part = metric(labels, listed, *more, k=k, return_counts=True)
             assert part.value == pytest.approx(whole.value, nan_ok=True)
             assert part[1:] == whole[1:]
 
@@ -129,7 +131,8 @@ def test_absent_labels_that_mean_no_are_judged_without_being_stored(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for metric, more in ((precision_at_k, ()), (propensity_scored_ndcg_at_k, (p,))):
-            found = metric(sp.csr_array(Y), listed, *more, k=k, missing_as="negative")
+            labels = SparseLabelMatrix.from_array(sp.csr_array(Y), missing_as="negative")
+            found = metric(labels, listed, *more, k=k)
             assert found == pytest.approx(metric(Y, S, *more, k=k), nan_ok=True)
 
 
@@ -180,24 +183,25 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
     [
         ({"k": 0}, "k must be an integer of at least 1, got 0"),
         ({"k": 3}, "k=3, but the list has 2 labels per row"),
-        ({"scores": (np.zeros((2, 2), int),)}, "a pair .* got 1 parts"),
-        ({"scores": (np.zeros((1, 2), int), np.zeros((1, 2)))}, r"shape \(2, at least 1\)"),
-        ({"scores": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
-        ({"scores": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))}, "label 0 twice in row 0"),
-        ({"scores": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))}, "must not increase"),
+        ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 parts"),
+        ({"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))}, r"shape \(2, at least k\)"),
+        ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
+        ({"y_score": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))}, "label 0 twice in row 0"),
+        ({"y_score": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))}, "must not increase"),
         ({"missing_as": "unlabelled"}, "'unlabelled' is a way to learn"),
-        ({"label_mask": np.ones((2, 2), bool)}, r"label_mask has shape \(2, 2\)"),
-        ({"missing": "error", "missing_as": "missing"}, "Y has 4 missing entries"),
+        ({"mask": np.ones((2, 2), bool)}, r"mask has shape \(2, 2\)"),
     ],
 )
 def test_what_cannot_be_a_list_is_refused(change, message):
     Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
     arguments = {
-        "scores": (np.array([[0, 1], [1, 0]]), np.array([[1.0, 0.0]] * 2)),
+        "y_score": (np.array([[0, 1], [1, 0]]), np.array([[1.0, 0.0]] * 2)),
         "missing_as": "negative",
+        "mask": None,
     } | change
+    marks = {name: arguments.pop(name) for name in ("missing_as", "mask")}
     with pytest.raises(ValueError, match=message):
-        ndcg_at_k(Y, **arguments)
+        ndcg_at_k(SparseLabelMatrix.from_array(Y, **marks), **arguments)
 
 
 @pytest.mark.parametrize("sparse_mask", [False, True])
@@ -209,7 +213,8 @@ def test_a_mask_over_a_list_is_that_of_holes_over_all_scores(metric, sparse_mask
     order = np.argsort(-S, axis=1)
     everything = order, np.take_along_axis(S, order, axis=1)
     given = sp.csr_array(mask) if sparse_mask else mask
-    found = metric(sp.csr_array(Y), everything, 2, label_mask=given, missing_as="negative")
+    labels = SparseLabelMatrix.from_array(sp.csr_array(Y), missing_as="negative", mask=given)
+    found = metric(labels, everything, 2)
     assert found == pytest.approx(metric(np.where(mask, Y, np.nan), S, 2), abs=1e-12)
 
 

@@ -15,7 +15,13 @@ from dm2l.metrics import _complete
 from dm2l.metrics._rates import observation_rates
 
 NAN = math.nan
-RANKING = ("ranking_loss", "average_precision", "coverage", "instance_auc", "one_error")
+RANKING = (
+    "ranking_loss",
+    "label_ranking_average_precision",
+    "coverage_error",
+    "instance_auc",
+    "one_error",
+)
 SCORES = (*RANKING, "label_auc", "precision_at_k", "ndcg_at_k", "calibrated_log_loss")
 DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
@@ -39,7 +45,7 @@ def hide(Y, rates, seed: int):
 ROWS = {
     "precision": (
         lambda rows: (rows.precision(), rows.some_positive),
-        lambda Y, S: metrics.average_precision(Y, S, undefined=0.0),
+        lambda Y, S: metrics.label_ranking_average_precision(Y, S, undefined=0.0),
     ),
     "pairs, a tie is wrong": (
         lambda rows: rows.pairs(0.0),
@@ -51,7 +57,7 @@ ROWS = {
     ),
     "depth": (
         lambda rows: (rows.depth(), rows.some_positive),
-        lambda Y, S: metrics.coverage(Y, S, convention="sklearn"),
+        lambda Y, S: metrics.coverage_error(Y, S, convention="sklearn"),
     ),
 }
 
@@ -106,7 +112,9 @@ def test_a_row_that_is_known_adds_what_the_plain_measure_says(name, convention):
     found = metric(hidden, S, **options, return_counts=True)
     assert found.kind == "estimate"
     plain = metric(Y, S, convention=convention)
-    assert found.value == pytest.approx(plain, abs=3 / len(Y) * (5 if name == "coverage" else 1))
+    assert found.value == pytest.approx(
+        plain, abs=3 / len(Y) * (5 if name == "coverage_error" else 1)
+    )
     alone = metric(Y[1:], S[1:], convention=convention)
     rest = found.value * len(Y) - alone * (len(Y) - 1)
     assert abs(rest) < 10
@@ -124,7 +132,7 @@ def test_the_mean_over_masks_is_the_value_of_complete_labels(name, rate):
         metric(hide(Y, rate, seed), answers, **options, return_counts=True) for seed in range(12)
     ]
     values = np.array([f.value for f in found])
-    scale = Y.shape[1] if name == "coverage" else 1
+    scale = Y.shape[1] if name == "coverage_error" else 1
     assert abs(values.mean() - truth) < max(0.01 * scale, 3 * values.std() / 12**0.5)
     errors = np.array([f.standard_error for f in found])
     assert (np.abs(values - truth) <= 2.5 * errors).mean() >= 0.8
@@ -152,7 +160,7 @@ def test_rates_that_differ_are_made_up_for(mask):
         for name, found in metrics.evaluate(hide(Y, R, seed), S, **options).items():
             sums[name] += found.value / 8
     for name, value in sums.items():
-        allowed = 0.02 * (Y.shape[1] if name == "coverage" else 1)
+        allowed = 0.02 * (Y.shape[1] if name == "coverage_error" else 1)
         assert value == pytest.approx(truth[name].value, abs=allowed), name
 
 
@@ -163,7 +171,7 @@ def test_rates_that_differ_are_made_up_for(mask):
 def test_without_holes_nothing_is_estimated(name):
     Y, S = problem(1, n=50)
     answers = (S > 0).astype(float) if name in DECISIONS else S
-    plain = getattr(metrics, name)(Y, answers, return_counts=True, holes="observed")
+    plain = getattr(metrics, name)(Y, answers, return_counts=True, estimate=False)
     assert getattr(metrics, name)(Y, answers, return_counts=True, rates=0.1)[:5] == plain[:5]
     assert plain.kind == "complete"
 
@@ -174,15 +182,15 @@ def test_evaluate_says_what_each_function_says():
     together = metrics.evaluate(hidden, S)
     for name in (*RANKING, "label_auc"):
         assert together[name] == getattr(metrics, name)(hidden, S, return_counts=True), name
-    observed = metrics.evaluate(hidden, S, holes="observed")
+    observed = metrics.evaluate(hidden, S, estimate=False)
     assert {value.kind for value in observed.values()} == {"observed"}
 
 
 def test_rows_of_which_nothing_was_ever_asked_do_not_count():
     Y, S = problem(4, n=200)
     half = np.where(np.arange(200)[:, None] < 100, hide(Y, 0.6, 0), NAN)
-    with_them = metrics.average_precision(half, S, return_counts=True)
-    without = metrics.average_precision(half[:100], S[:100], return_counts=True)
+    with_them = metrics.label_ranking_average_precision(half, S, return_counts=True)
+    without = metrics.label_ranking_average_precision(half[:100], S[:100], return_counts=True)
     assert with_them.value == pytest.approx(without.value, abs=0.03)
     assert with_them.n_units < 120
 
@@ -202,7 +210,7 @@ def test_positives_alone_say_nothing_about_complete_rows():
     for name in (*RANKING, "label_auc"):
         with pytest.warns(UndefinedMetricWarning, match="positives alone"):
             assert math.isnan(getattr(metrics, name)(hidden, S))
-        assert not math.isnan(getattr(metrics, name)(hidden, S, holes="observed"))
+        assert not math.isnan(getattr(metrics, name)(hidden, S, estimate=False))
 
 
 def test_a_scores_own_row_has_no_part_in_its_probabilities():
@@ -218,11 +226,11 @@ def test_a_scores_own_row_has_no_part_in_its_probabilities():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"holes": "guess"}, "holes must be"),
+        ({"rates": 2.0}, "at most 1"),
         ({"rates": 0.0}, "above 0"),
         ({"rates": [0.5, 0.5]}, "one a label"),
         ({"rates": (0.5, 0.5, 0.5)}, "a pair"),
-        ({"undefined": "raise"}, "holes hide"),
+        ({"undefined": "raise"}, "estimate=False"),
         ({"undefined": "guess"}, "undefined must be"),
     ],
 )

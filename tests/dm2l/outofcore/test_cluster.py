@@ -221,7 +221,7 @@ def test_asynchronous_clients_are_refused(data):
 def test_what_a_worker_can_hold_bounds_the_statistics(client, data):
     blocks = chunked(*data)
     limits = [w["memory_limit"] for w in client.scheduler_info(n_workers=-1)["workers"].values()]
-    assert blocks.room() == min(limits) / 11
+    assert blocks.result_memory() == min(limits) / 11
     assert blocks.n_rows == ROWS
 
 

@@ -12,7 +12,6 @@ from dm2l.plots import (
     ConvergenceDisplay,
     CooccurrenceDisplay,
     CouplingDisplay,
-    CriticalDifferenceDisplay,
     MissingnessDisplay,
     PathDisplay,
     ReliabilityDisplay,
@@ -67,9 +66,6 @@ DISPLAYS = {
     "reliability": lambda ax: ReliabilityDisplay.from_predictions(
         labels(), np.random.default_rng(1).random((60, 4)), ax=ax
     ),
-    "critical difference": lambda ax: CriticalDifferenceDisplay(
-        np.array([1.2, 1.8]), 0.9, names=["a", "b"]
-    ).plot(ax),
 }
 
 

@@ -381,5 +381,7 @@ def test_wrong_options_of_the_singular_values(options, message):
 
 
 def test_scores_of_another_shape_are_refused():
-    with pytest.raises(ValueError, match=r"Y has shape \(80, 5\), but scores has shape \(80, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"Labels have shape \(80, 5\), but scores has shape \(80, 4\)"
+    ):
         SingularValuesDisplay.from_predictions(nan_coded(half()), np.zeros((80, 4)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.calibration import calibration_curve
@@ -24,7 +23,6 @@ from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.plots import (
     ConvergenceDisplay,
     CouplingDisplay,
-    CriticalDifferenceDisplay,
     PathDisplay,
     ReliabilityDisplay,
 )
@@ -198,7 +196,7 @@ def test_a_grid_search_of_scikit_learn(data):
     grid = GridSearchCV(
         DM2LClassifier(),
         {"lambda_d": [0.0, 0.1], "alpha": [1.0, 10.0]},
-        scoring=get_scorer("average_precision"),
+        scoring=get_scorer("label_ranking_average_precision"),
         cv=MultilabelKFold(2),
     ).fit(*data)
     display = PathDisplay.from_estimator(grid)
@@ -340,71 +338,6 @@ def test_wrong_input_of_the_reliability(change, message):
     given = {"Y": [[1.0], [0.0]], "probabilities": [[0.5], [0.2]]} | change
     with pytest.raises(ValueError, match=message):
         ReliabilityDisplay.from_predictions(**given)
-
-
-# -- critical differences -----------------------------------------------------------------------
-
-
-def scores(n=12, k=5, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, k)) + 0.8 * np.arange(k)
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_ranks_and_difference_are_those_of_the_tests(higher):
-    values = scores()
-    display = CriticalDifferenceDisplay.from_scores(
-        values, higher_is_better=higher, names=list("abcde")
-    )
-    ranks = [
-        np.mean(
-            [
-                1 + sum(o > v if higher else o < v for o in row)
-                for row, v in zip(values, column, strict=True)
-            ]
-        )
-        for column in values.T
-    ]
-    np.testing.assert_allclose(display.ranks, ranks)
-    assert display.critical_difference == pytest.approx(2.728 * np.sqrt(5 * 6 / (6 * 12)), rel=1e-3)
-    chi2 = stats.friedmanchisquare(*values.T).statistic
-    F = 11 * chi2 / (12 * 4 - chi2)
-    assert display.p_value == pytest.approx(stats.f.sf(F, 4, 44))
-
-
-def test_a_line_for_every_method_and_a_bar_for_every_group():
-    display = CriticalDifferenceDisplay(
-        np.array([3.9, 1.2, 2.0, 2.9]), 1.0, names=list("abcd")
-    ).plot(title="Coverage")
-    starts = [line.get_xdata()[0] for line in display.method_lines_]
-    assert starts == [1.2, 2.0, 2.9, 3.9]
-    assert len(display.group_bars_) == 3
-    assert display.ruler_.get_xdata().tolist() == [1, 2]
-    assert display.ax_.get_title() == "Coverage"
-    written = [t.get_text() for t in display.ax_.texts]
-    assert "b  1.20" in written
-    assert "3.90  a" in written
-
-
-def test_names_are_the_columns_of_a_data_frame():
-    frame = pd.DataFrame(scores(k=3), columns=["DM2L", "ridge", "LEML"])
-    display = CriticalDifferenceDisplay.from_scores(frame, higher_is_better=False)
-    assert display.names == ["DM2L", "ridge", "LEML"]
-    assert display.ax_.get_title().startswith("Average rank over 12 blocks")
-    with pytest.raises(ValueError, match="give one name per method"):
-        CriticalDifferenceDisplay.from_scores(frame.to_numpy(), higher_is_better=False)
-
-
-@pytest.mark.parametrize(
-    ("values", "names", "message"),
-    [
-        ([[1.0, NAN], [2.0, 3.0]], ["a", "b"], "no number for block 0, method 1"),
-        ([[1.0, 2.0]], ["a", "b"], "at least 2 row"),
-        (scores(), ["a", "b"], "give one name per method"),
-    ],
-)
-def test_wrong_input_of_the_critical_difference(values, names, message):
-    with pytest.raises(ValueError, match=message):
-        CriticalDifferenceDisplay.from_scores(values, higher_is_better=True, names=names)
 
 
 def test_a_label_that_was_never_yes_in_training_has_probability_0():

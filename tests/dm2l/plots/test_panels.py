@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dm2l.plots._panels import COLOURS, series_styles
+from dm2l.plots._canvas import COLOURS, series_styles
 
 
 def test_series_differ_without_their_colours_too():

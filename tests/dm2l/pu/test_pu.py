@@ -8,7 +8,8 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import Features
 from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics import evaluate_ticks, f1_macro, hamming_loss, label_auc
+from dm2l.labels import LabelMatrix
+from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
 from dm2l.pu import estimate_class_prior
 from dm2l.pu._fit import Ticks
@@ -16,9 +17,8 @@ from dm2l.pu._prior import class_prior_of
 from dm2l.pu._reading import read_ticks
 from dm2l.pu._scores import above_zero, unticked
 from dm2l.simulate import (
-    read_ticked_list,
+    infer_skipped_negatives,
     simulate_missing_positives,
-    simulate_single_positive,
     simulate_truncated,
 )
 
@@ -143,7 +143,7 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     X = rng.normal(size=(1500, 40))
     z = X[:, :3] @ rng.normal(size=(3, 100)) - 1.5
     truth = (z + rng.normal(size=z.shape) > 0).astype(float)
-    Y = simulate_single_positive(truth[:700], random_state=0)
+    Y = simulate_truncated(truth[:700], 1, random_state=0)
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
@@ -242,7 +242,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
     search.set_params(missing_as="unlabelled").fit(X[:300], Y[:300])
     assert search.gamma_ == 0.01
     assert search.class_prior_.shape == (Y.shape[1],)
-    with pytest.raises(ValueError, match="cannot be estimated from ticks"):
+    with pytest.raises(ValueError, match="cannot be estimated from positive-unlabelled"):
         search.set_params(scoring="f1_macro").fit(X[:300], Y[:300])
 
 
@@ -267,7 +267,7 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     truth = rng.random((20000, 3)) < [0.1, 0.3, 0.5]
     scores = 1.5 * truth + rng.normal(size=truth.shape) - 0.7
     Y = np.where(truth & (rng.random(truth.shape) < [0.5, 0.3, 0.6]), 1.0, np.nan)
-    found = evaluate_ticks(Y, scores, truth.mean(axis=0), k=[1])
+    found = evaluate_positive_unlabelled(Y, scores, truth.mean(axis=0), k=[1])
     first = truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
     for name, value in (
         ("label_auc", label_auc(truth, scores)),
@@ -277,15 +277,19 @@ def test_measures_of_ticks_estimate_those_of_complete_labels():
     ):
         assert abs(found[name].value - value) < max(4 * found[name].standard_error, 0.01), name
         assert found[name].kind == "estimate"
-    stored = evaluate_ticks(sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1])
+    stored = evaluate_positive_unlabelled(
+        sp.csr_array(np.nan_to_num(Y)), scores, truth.mean(axis=0), k=[1]
+    )
     assert stored == found
-    with pytest.raises(ValueError, match="evaluate_ticks"):
-        label_auc(sp.csr_array(np.nan_to_num(Y)), scores, missing_as="unlabelled")
+    labels = LabelMatrix.from_array(Y, missing_as="unlabelled")
+    assert evaluate_positive_unlabelled(labels, scores, truth.mean(axis=0), k=[1]) == found
+    with pytest.raises(ValueError, match="evaluate_positive_unlabelled"):
+        label_auc(labels, scores)
 
 
 def test_masks_leave_ticks_alone(rows):
     _, truth, _ = rows
-    one = simulate_single_positive(truth, random_state=0)
+    one = simulate_truncated(truth, 1, random_state=0)
     some = truth.any(axis=1)
     assert (np.nansum(one, axis=1) == some).all()
     assert (truth[one == 1] == 1).all()
@@ -317,12 +321,12 @@ def test_masks_refuse_numbers_of_ticks_that_are_none(k):
 
 def test_a_list_says_no_above_its_last_tick():
     Y = np.array([[0, 1, 0, 0], [1, 0, 0, 1], [0, 0, 0, 0]])
-    found = read_ticked_list(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
+    found = infer_skipped_negatives(Y, [[3, 1, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]])
     nan = np.nan
     expected = [[nan, 1, nan, 0], [1, 0, 0, 1], [nan, nan, nan, nan]]
     assert np.array_equal(found, expected, equal_nan=True)
     with pytest.raises(ValueError, match="once"):
-        read_ticked_list(Y, [0, 0, 1, 2])
+        infer_skipped_negatives(Y, [0, 0, 1, 2])
 
 
 def test_a_model_of_ticks_survives_a_file(rows, tmp_path):

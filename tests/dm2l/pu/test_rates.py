@@ -7,7 +7,7 @@ from dm2l._solvers.features import Features
 from dm2l.pu import estimate_class_prior
 from dm2l.pu._fit import Ticks
 from dm2l.pu._others import given_others
-from dm2l.simulate import simulate_single_positive
+from dm2l.simulate import simulate_truncated
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_scores_follow_labels_and_rows_wherever_they_stand(scored, rng):
 
 def test_labels_that_compete_for_one_tick_say_nothing_of_each_other(scored):
     honest, ticks = scored
-    one = np.nan_to_num(simulate_single_positive(ticks, random_state=0))
+    one = np.nan_to_num(simulate_truncated(ticks, 1, random_state=0))
     assert given_others(honest, one) is honest
     alone = given_others(honest[:, :1], ticks[:, :1])
     assert np.array_equal(alone, honest[:, :1])
@@ -106,7 +106,7 @@ def test_rates_below_the_mean_over_ticks_are_lifted_to_it(rng, one_each):
     truth[:, 4] = rng.random(4000) < 0.15 + 0.1 * (scores[:, 4] > 0)  # a quarter at best
     Y = np.where(truth & (rng.random(truth.shape) < [0.6, 0.5, 0.4, 0.5, 0.5]), 1.0, np.nan)
     if one_each:
-        Y = np.where(simulate_single_positive(np.nan_to_num(Y), random_state=0) == 1, 1.0, np.nan)
+        Y = np.where(simulate_truncated(np.nan_to_num(Y), 1, random_state=0) == 1, 1.0, np.nan)
     alone = [estimate_class_prior(scores[:, [j]], Y[:, [j]]).rate[0] for j in range(5)]
     mean = np.average(alone, weights=np.nansum(Y, axis=0))
     found = estimate_class_prior(scores, Y)

@@ -12,7 +12,8 @@ from threading import Thread
 
 import pytest
 
-from dm2l.review import Journal, ReviewServer, ReviewSession, serve
+from dm2l.review import Journal, ReviewSession, serve
+from dm2l.review._server import ReviewServer
 from dm2l.tables import FitOptions, fit_table, read_table
 from half_labelled import as_csv, make_table, spell
 

@@ -14,7 +14,7 @@ def test_measures_are_those_of_evaluate(share):
     p = np.clip(rng.random(Y.shape) + 0.3 * np.nan_to_num(Y), 0, 1)
     found = measure(Y, 2 * p - 1, p, p > 0.6)
     predictions = (p > 0.6).astype(float)
-    expected = evaluate(Y, 2 * p - 1, predictions=predictions, convention="published")
-    for key in ("label_auc", "average_precision", "f1_macro"):
+    expected = evaluate(Y, 2 * p - 1, y_pred=predictions, convention="published")
+    for key in ("label_auc", "label_ranking_average_precision", "f1_macro"):
         assert found[key] == pytest.approx(expected[key].value, nan_ok=True)
     assert found["accuracy"] == pytest.approx(1 - expected["hamming_loss"].value)

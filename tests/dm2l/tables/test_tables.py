@@ -29,7 +29,7 @@ from dm2l._utils import memory
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._csv_file import quote, records, unquote
-from dm2l.io._words import LabelReader
+from dm2l.io._label_reader import LabelReader
 from dm2l.persistence import save_model
 from dm2l.tables import (
     Completion,
@@ -790,13 +790,13 @@ def test_what_complete_has_added_is_neither_label_nor_feature():
 
 
 def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
-    assert FitOptions().metric(table.Y) == "two_way_ranking"
-    assert FitOptions().metric(table.Y[:, :1]) == "label_skill"
+    assert FitOptions().metric(table.Y) == "ranking_and_discrimination"
+    assert FitOptions().metric(table.Y[:, :1]) == "label_discrimination"
     assert FitOptions(scoring="f1_macro").metric(table.Y) == "f1_macro"
     frame = table.frame.assign(a=table.Y[:, 0])
     model = fit_table(table_from_frame(frame, "a"), FitOptions(folds=3), estimate_folds=2)
     assert model.estimate.values["label_auc"].mean > 0.8
-    assert np.isnan(model.estimate.values["average_precision"].mean)
+    assert np.isnan(model.estimate.values["label_ranking_average_precision"].mean)
 
 
 def test_many_rows_of_a_kernel_model_are_approximated(table, monkeypatch, tmp_path):
@@ -842,7 +842,7 @@ def test_measures_agree_with_other_libraries():
     assert found["label_average_precision"] == pytest.approx(np.mean(brute))
     by_row = [y for y in zip(Y, scores, strict=True) if 0 < y[0].sum() < 3]
     brute = [average_precision_score(*row) for row in by_row]
-    assert found["average_precision"] == pytest.approx(np.mean(brute))
+    assert found["label_ranking_average_precision"] == pytest.approx(np.mean(brute))
     hidden = np.where(rng.uniform(size=Y.shape) < 0.5, np.nan, Y)
     known = ~np.isnan(hidden)
     found = measure(hidden, scores, p, scores > 0)

@@ -1,4 +1,4 @@
-"""What figures share: colours, markers and lines of series, panels, names of axes."""
+"""Panels of figures: axes with one common legend, names and logarithmic scales."""
 
 from __future__ import annotations
 
@@ -6,52 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import ticker
+from matplotlib.figure import Figure
 
-from dm2l._utils.extras import require
+from dm2l.plots._canvas import FONT, METRIC_NAMES, SMALL_FONT, WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Panels = Sequence["Axes"]
 
-WIDTH = 7.0  # inches: the column of a web page
-FONT, SMALL_FONT = 9.0, 8.0  # points
-
-# At least 20 apart in CIELAB for normal vision and for each kind of colour blindness; in grey the
-# first four are dark, light, medium and black.
-COLOURS = ("#00518A", "#DB9400", "#C8442A", "#000000", "#56B4E9", "#0B8A63", "#B86FA0")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
-LINES = ("-", "--", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (7, 1.5, 2, 1.5)))
-
-# What a metric is called, its unit if it has one, and which way is better.
-LABELS = {
-    "ranking_loss": "ranking loss ↓",
-    "instance_auc": "AUC per instance ↑",
-    "label_auc": "AUC per label ↑",
-    "coverage": "coverage, labels ↓",
-    "average_precision": "average precision ↑",
-    "one_error": "one-error ↓",
-    "hamming_loss": "Hamming loss ↓",
-}
 PARAMETERS = {"lambda_d": r"$\lambda_d$", "sigma": r"kernel width $\sigma$, unit of the features"}
 RATE = "observation rate, %"
-
-
-def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options of ``Axes.plot`` for each series; every second round of colours has open markers."""
-    styles = {}
-    for i, name in enumerate(names):
-        turn, place = divmod(i, len(COLOURS))
-        styles[name] = {
-            "color": COLOURS[place],
-            "marker": MARKERS[i % len(MARKERS)],
-            "linestyle": LINES[i % len(LINES)],
-            "markerfacecolor": "white" if turn % 2 else COLOURS[place],
-            "markersize": 5.5,
-            "linewidth": 1.4,
-        }
-    return styles
+# Stored results keep the short names of the paper's measures.
+_STORED_NAMES = {"coverage": "coverage, labels ↓", "average_precision": "average precision ↑"}
 
 
 class Frame:
@@ -122,14 +90,11 @@ class Frame:
 
 def new_figure(width: float, height: float) -> Any:
     """A figure without pyplot, of a size in inches."""
-    figure = require("matplotlib.figure", "plot")
-    return figure.Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def log_axis(ax: Axes, name: str) -> None:
     """Make an axis logarithmic; on less than a decade, with fewer ticks than matplotlib's."""
-    from matplotlib import ticker
-
     ax.set(**{f"{name}scale": "log"})
     axis = getattr(ax, f"{name}axis")
     low, high = axis.get_view_interval()
@@ -143,8 +108,8 @@ def log_axis(ax: Axes, name: str) -> None:
 
 
 def measure_name(metric: str) -> str:
-    """How axes call a metric."""
-    return LABELS.get(metric, metric.replace("_", " "))
+    """Name of a metric on an axis."""
+    return (METRIC_NAMES | _STORED_NAMES).get(metric, metric.replace("_", " "))
 
 
 def rounded(value: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
-from dm2l.plots._ranks import check_ranks, indistinguishable_groups
+from experiments.ranks import check_ranks, indistinguishable_groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from dm2l.plots._ranks import (
+from experiments.ranks import (
     average_ranks,
     friedman,
     indistinguishable_groups,

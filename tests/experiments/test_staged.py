@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dm2l import DM2LClassifierCV
-from dm2l._search._staging import StagedSearch, _FirstFolds
 from dm2l.datasets import make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold
+from experiments.staged import StagedSearch, _FirstFolds
 
 
 @pytest.fixture

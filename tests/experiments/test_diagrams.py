@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dm2l.plots._diagrams import critical_difference_diagram
-from dm2l.plots._ranks import average_ranks, indistinguishable_groups, nemenyi_critical_difference
+from experiments.diagrams import critical_difference_diagram
+from experiments.ranks import average_ranks, indistinguishable_groups, nemenyi_critical_difference
 
 pytest.importorskip("matplotlib", reason="diagrams need the extra plot")
 

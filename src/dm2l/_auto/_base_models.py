@@ -1,0 +1,292 @@
+"""The base models of the ensemble: construction, estimated costs, held-out scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
+from dm2l._auto._tuning import Sample, choose_norms, choose_ridge, in_words
+from dm2l._base import fold_inputs, weighed
+from dm2l._classifier import DM2LClassifier
+from dm2l._search._search import DM2LClassifierCV
+from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._utils.arrays import to_numpy
+from dm2l.baselines import MaskedOneVsRestClassifier
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
+
+Floats = NDArray[np.float64]
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+# Seconds of one core (benchmarks/wide_table.py), of a tree on n rows times n log2(n) sqrt(d); a
+# round of boosting times n d; a product or factor times n^3; a tree and a round on any rows; a
+# label with missing entries of its own times n d, in as many fits as a search makes.
+TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
+SEARCHED = 24
+# Numbers of a sparse matrix that may be written out for boosting.
+DENSE = 2e7
+# Rows squared times columns that the Laplacian kernel, which no BLAS speeds up, may take.
+MANHATTAN = 1e10
+FEWEST_TREES = 20
+# Folds after which a base model that gains nothing is dropped.
+TRIAL = 2
+# Labels up to which their covariance is learnt with the weights.
+COUPLED = 100
+
+
+@dataclass
+class EnsembleContext:
+    """What all base models share."""
+
+    X: Any  # encoded columns, NaN where missing, for trees
+    F: Any  # features for the other models
+    bits: bool  # whether columns are mostly 0/1
+    T: Signs
+    entries: EntryWeights | None  # weights of the base models
+    folds: Folds
+    weights: Floats | None  # entry weights of the stack
+    effort: Effort
+    budget: TimeBudget
+    max_memory: float
+    seed: int
+    n_jobs: int | None
+
+    @property
+    def fold(self) -> NDArray[np.intp]:
+        """The fold in which a row is held out, -1 without one."""
+        fold = np.full(len(self.T), -1)
+        for number, (_, test) in enumerate(self.folds):
+            fold[test] = number
+        return fold
+
+    def sample(self) -> Sample:
+        """Rows on which hyperparameters are chosen."""
+        rows = np.arange(len(self.T))
+        if len(rows) > self.effort.sample:
+            order = np.random.default_rng(self.seed).permutation(len(rows))
+            rows = np.sort(order[: self.effort.sample])
+        return Sample(self.F[rows], self.T[rows], self.fold[rows])
+
+
+@dataclass(eq=False)
+class BaseModel:
+    """A model of the ensemble, fitted or to be fitted to all rows."""
+
+    name: str
+    settings: str  # for the leaderboard
+    model: Any
+    inputs: str = "features"  # or "columns", or "dense" columns
+    shares: bool = False  # whether scores are 2 p - 1 with a share p of trees
+    in_folds: Any = None  # replaces the model in folds, if not None
+    kernel: Kernel | None = None  # its matrix is shared by the folds
+
+    def held_out(
+        self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
+    ) -> Floats:
+        """Scores of each row by a model that was fitted without it; NaN where there is none.
+
+        ``helps`` decides by the scores of the first :data:`TRIAL` folds whether to go on.
+        """
+        X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
+        if self.in_folds is not None:
+            model = self.in_folds
+        elif self.kernel is not None:
+            X, pairwise = self.kernel(X, X), True
+            model = clone(model).set_params(kernel="precomputed", gamma="scale")
+        scores = np.full(context.T.shape, np.nan)
+        for number, (train, test) in enumerate(context.folds, 1):
+            if helps is not None and number == TRIAL + 1 and not helps(scores):
+                raise EarlyDiscardError
+            context.budget.check()
+            line = f"{self.name}: fold {number} of {len(context.folds)}"
+            context.budget.report(line)
+            fold = clone(model)
+            fold.label_names_ = np.arange(context.T.shape[1])  # for messages
+            X_train, X_test = fold_inputs(X, train, test, pairwise)
+            entries = None if context.entries is None else context.entries.take(train)
+            learn = fold._learn
+            if isinstance(fold, MaskedOneVsRestClassifier):
+                learn = partial(learn, after_label=LabelProgress(context.budget, line))
+            learn(X_train, context.T[train], *weighed(entries))
+            unseen = to_numpy(fold._all_scores(X_test))
+            scores[test] = np.where(fold._learnable, unseen, np.nan)
+            context.budget.advance()
+        return scores
+
+    def fit(self, context: EnsembleContext) -> None:
+        """Fit to all rows."""
+        line = f"{self.name}: fitting to all rows"
+        context.budget.report(line)
+        weights = None if context.entries is None else context.entries.weights
+        X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
+        if isinstance(self.model, MaskedOneVsRestClassifier):
+            progress = LabelProgress(context.budget, line, stops=False)
+            self.model._fit_counting(X, labels, weights, progress)
+        else:
+            self.model.fit(X, labels, label_weight=weights)
+
+
+def rows_for(inputs: str, X: Any, F: Any) -> Any:
+    """Encoded columns ``X`` or features ``F``, as a base model takes them."""
+    if inputs == "features":
+        return F
+    return X.toarray() if inputs == "dense" and sp.issparse(X) else X
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Base models that may be tried together, and their estimated seconds of one core."""
+
+    name: str
+    choosing: float  # of choosing hyperparameters
+    seconds: float  # of that and all fits
+    make: Callable[[], list[BaseModel]]
+
+
+def candidates(context: EnsembleContext) -> Iterator[Candidate]:
+    """What to try, the most useful for its time first."""
+    n, d = context.F.shape
+    c = context.T.shape[1]
+    size = min(n, context.effort.sample)
+    fits = len(context.folds) + 1
+    choosing = 6 * CUBE * min(d, n) ** 2 * size + SEARCHED * LABEL * size * min(d, size) * c
+    cost = fits * (CUBE * min(d, n) ** 2 * n + LABEL * n * min(d, n) * c)
+    yield Candidate("linear", choosing + 0.5, choosing + cost + 1.0, lambda: [_linear(context)])
+    exact = n <= context.effort.exact and 40.0 * n * n <= context.max_memory
+    m = context.effort.components
+    width = n if exact else min(m, n)
+    choosing = 100 * CUBE * size**3 + SEARCHED * LABEL * size**2 * c
+    cost = fits * (3 * CUBE * n * width**2 + LABEL * n * width * c)
+    yield Candidate("kernel", choosing, choosing + cost + 1.0, lambda: _kernels(context, exact))
+    if not context.effort.trees:
+        return
+    seen = (context.T != 0).sum(axis=0).astype(np.float64)
+    tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(context.X.shape[1]) + LEAST * c
+    share = context.effort.fold_trees / context.effort.trees
+    # On bits, which have one cut, a forest is extra trees of fewer rows, and boosting is the most
+    # expensive model and the weakest (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
+    plain = context.bits and not context.effort.thorough
+    for name in ("extra trees", "random forest"):
+        if name == "random forest" and plain:
+            continue
+        a_tree = tree * (1 + 0.8 * share * (fits - 1))
+        fit = min(context.effort.work / 2 / max(a_tree, 1e-9), context.effort.most_trees / c)
+        trees = int(min(context.effort.trees, fit))
+        yield Candidate(name, 0.0, a_tree * trees, partial(_forest, context, name, trees))
+    boost = (ROUND * float(seen.sum()) * context.X.shape[1] + LEAST * c) * fits
+    rounds = int(min(context.effort.rounds, context.effort.work / 2 / max(boost, 1e-9)))
+    if rounds >= FEWEST_TREES and not plain and (not sp.issparse(context.X) or n * d <= DENSE):
+        yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(context, rounds)])
+
+
+def _linear(context: EnsembleContext) -> BaseModel:
+    sample = context.sample()
+    context.budget.report("linear model: choosing settings")
+    found = choose_ridge(sample, "linear", None)
+    if context.T.shape[1] <= context.effort.labels:
+        found = choose_norms(sample, found)
+    model = DM2LClassifier(coupling=_coupling(context), **found.best_params_)
+    return BaseModel("linear", in_words(found), model)
+
+
+def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
+    sample = context.sample()
+    found = []
+    for kernel, gammas in _widths(context):
+        context.budget.report(f"{kernel} kernel: choosing settings")
+        found.append(choose_ridge(sample, kernel, gammas))
+        context.budget.check()
+    found.sort(key=lambda search: -search.best_score_)
+    models = []
+    for best in found[: context.effort.kernels]:
+        context.budget.report(f"{best.kernel} kernel: choosing the weight of the norms")
+        if context.T.shape[1] <= context.effort.labels:
+            best = choose_norms(sample, best)
+        models.append(_kernel_model(context, best, exact))
+    return models
+
+
+def _kernel_model(context: EnsembleContext, found: DM2LClassifierCV, exact: bool) -> BaseModel:
+    near: dict[str, Any] = {}
+    kernel = None
+    if exact:
+        kernel = Kernel(found.kernel, float(found.gamma_ or 1.0))
+    else:
+        m = int(
+            min(
+                context.effort.components,
+                context.max_memory / (40.0 * len(context.T)),
+                len(context.T),
+            )
+        )
+        near = {"approximation": "nystroem", "n_components": max(m, 10)}
+    settings = found.best_params_ | {"kernel": found.kernel} | near
+    model = DM2LClassifier(coupling=_coupling(context), random_state=context.seed, **settings)
+    words = in_words(found) + ("" if exact else f", Nystroem with {near['n_components']}")
+    return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel)
+
+
+def _coupling(context: EnsembleContext) -> str | None:
+    """Weights are learnt together with the covariance of a moderate number of labels."""
+    return "joint" if 1 < context.T.shape[1] <= COUPLED else None
+
+
+def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
+    """Kernels and widths to try."""
+    F = context.F
+    n, d = F.shape
+    if sp.issparse(F):
+        variance = float(F.multiply(F).mean() - F.mean() ** 2)
+    else:
+        variance = float(np.var(F))
+    scale = 1.0 / (d * variance) if variance > 0 else 1.0
+    quick = not context.effort.trees
+    if context.bits:
+        yield "tanimoto", [3.0] if quick else [1.5, 3.0, 6.0]
+        if quick:
+            return
+    yield "rbf", [scale * share for share in ((0.3, 1.0) if quick else (0.1, 0.3, 1.0, 3.0))]
+    wide = sp.issparse(F) or float(n) * n * d > MANHATTAN
+    if not quick and not wide and not context.bits:
+        # A mean distance of standard columns is about 1.1 d.
+        yield "laplacian", [share / d for share in (0.1, 0.3, 1.0)]
+
+
+def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+    if trees < FEWEST_TREES:
+        return []
+    kind = RandomForestClassifier if name == "random forest" else ExtraTreesClassifier
+    # Two rows a leaf: one gives probabilities of 0 and 1, which rank worse (benchmarks/study.py).
+    base = kind(trees, min_samples_leaf=2, random_state=context.seed)
+    share = context.effort.fold_trees / context.effort.trees
+    few = clone(base).set_params(n_estimators=max(FEWEST_TREES, int(trees * share)))
+    # Labels in processes: threads share warning filters, so trees in threads would print warnings.
+    model, in_folds = (
+        MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
+    )
+    return [BaseModel(name, f"{trees} trees a label", model, "columns", True, in_folds)]
+
+
+def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    base = HistGradientBoostingClassifier(
+        max_iter=rounds,
+        learning_rate=min(0.1, 8.0 / rounds),
+        max_leaf_nodes=15,
+        max_features=0.3,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=context.seed,
+    )
+    return BaseModel("boosted trees", f"{rounds} rounds", MaskedOneVsRestClassifier(base), "dense")

@@ -1,0 +1,298 @@
+"""Label columns of words, numbers or booleans, read as 1, 0 and NaN."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from dm2l._utils.files import DataFileError
+from dm2l.io._columns import match_columns
+from dm2l.io._cutoffs import Cutoff, cutoffs_of, undecided
+from dm2l.io._words import (
+    MissingMarkers,
+    as_list,
+    as_number,
+    commonest_pair,
+    is_check_mark,
+    parse_boolean,
+)
+
+_SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
+
+
+@dataclass(frozen=True)
+class LabelVocabulary:
+    """How labels are read that have a positive value of their own or a cutoff.
+
+    ``positive`` has values by names or patterns of labels, ``"*"`` for all. ``written`` is yes and
+    no of labels, as their column writes them most often.
+    """
+
+    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cutoffs: tuple[str, ...] = ()
+    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class LabelReader:
+    """All label columns of a table.
+
+    -1 is a no like 0, but a table that uses both is ambiguous: one of them may well be a mark of
+    missing labels. ``missing`` are further marks of missing labels; with ``positive``, a label has
+    that and one other value, all labels or those that a mapping names; with ``cutoffs``, numbers on
+    one side are a yes. ``written`` is yes and no of labels in an earlier table.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        where: str,
+        *,
+        missing: Any = None,
+        positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
+        written: Mapping[str, tuple[str, str]] | None = None,
+        decimal: str = ".",
+    ) -> None:
+        self._where = where
+        markers, by_label = MissingMarkers(as_list(missing)), positives_by_label(positive)
+        cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
+        self._vocabulary = LabelVocabulary(by_label, cutoffs)
+        positives, bounds = _positives_of(names, by_label, where), cutoffs_of(names, cutoffs, where)
+        self._columns = [
+            _LabelColumn(
+                name,
+                where,
+                markers,
+                positives.get(j),
+                bounds.get(j),
+                (written or {}).get(name),
+                decimal,
+            )
+            for j, name in enumerate(names)
+        ]
+
+    def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
+        """Labels of pandas columns; further rows of the same file are given in further calls."""
+        size = len(columns[0]) if columns else 0
+        values = np.full((size, len(columns)), np.nan)
+        for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
+            values[:, j] = label.read(column)
+        zero, minus = (
+            next(
+                ((c.first[number], repr(c.name)) for c in self._columns if number in c.first), None
+            )
+            for number in (0.0, -1.0)
+        )
+        if zero and minus:
+            raise _mixed(self._where, zero, minus)
+        return values
+
+    @property
+    def words(self) -> LabelVocabulary:
+        """How labels were read, and how they write yes and no."""
+        pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
+        return replace(self._vocabulary, written=pairs)
+
+
+class _LabelColumn:
+    """One label, whose rows may come in several calls.
+
+    A column of ``x`` and blanks, and nothing else, holds check marks: x is a yes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        where: str,
+        missing: MissingMarkers,
+        positive: MissingMarkers | None,
+        cutoff: Cutoff | None,
+        written: tuple[str, str] | None,
+        decimal: str,
+    ) -> None:
+        self.name = name
+        self.first: dict[float, int] = {}  # rows in which 0 and -1 first occurred, as numbers
+        self._where, self._decimal = where, decimal
+        self._missing, self._positive, self._cutoff = missing, positive, cutoff
+        self._written = written
+        self._other = None if written is None else written[1]  # beside a positive value
+        self._yes: Counter[str] = Counter()
+        self._no: Counter[str] = Counter()
+        self._has_plus = False  # then - is a no
+        # Whether a check mark is a yes, and whether nothing else may stand in the column.
+        self._checks = written is not None and is_check_mark(written[0])
+        self._only_checks = False
+        self._check_mark: str | None = None  # one that has a no beside it, or nothing
+        self._rows = 0
+
+    def read(self, column: Any) -> NDArray[np.float64]:
+        """The next rows."""
+        try:
+            codes, distinct = column.factorize()
+        except TypeError:  # lists and the like have no hash
+            codes, distinct = column.map(str, na_action="ignore").factorize()
+        texts = [str(value) for value in distinct]
+        self._has_plus = self._has_plus or "+" in map(str.strip, texts)
+        self._look_for_check_marks(texts)
+
+        def row(k: int) -> int:
+            return self._rows + 1 + int(np.argmax(codes == k))
+
+        answers = [self._parse(text, partial(row, k)) for k, text in enumerate(texts)]
+        self._rows += len(codes)
+        times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
+        for text, answer, n in zip(texts, answers, times, strict=True):
+            if answer == answer:
+                (self._yes if answer else self._no)[text.strip()] += n
+        return np.array([*answers, np.nan])[codes]  # a code of -1 is a missing entry
+
+    def pair(self) -> tuple[str, str] | None:
+        """How the column writes yes and no; None if it shows neither."""
+        if self._cutoff is not None:
+            return self._cutoff.words
+        # Beside a positive value one that was not seen could be any.
+        known = self._positive is None or (self._yes and self._no)
+        return (commonest_pair(self._yes, self._no) if known else None) or self._written
+
+    def _look_for_check_marks(self, texts: Sequence[str]) -> None:
+        """Whether there are any, and there was nothing else in earlier rows."""
+        if self._positive is not None or self._cutoff is not None or self._yes or self._no:
+            return
+        words = [text for text in texts if text not in self._missing]
+        checks = [text for text in words if is_check_mark(text)]
+        if checks and all(is_check_mark(text) or _is_no(text) for text in words):
+            self._check_mark = self._check_mark or checks[0].strip()
+        if checks and len(checks) == len(words) and not self._checks:
+            self._checks = self._only_checks = True
+
+    def _parse(self, text: str, row: Callable[[], int]) -> float:
+        if text in self._missing:
+            return np.nan
+        if self._cutoff is not None:
+            found = self._cutoff.parse(text, self._decimal)
+            if found is None:
+                raise undecided(self._where, self.name, text, row(), self._cutoff)
+            return found
+        if self._positive is not None:
+            return self._parse_beside(self._positive, text, row)
+        word = text.strip()
+        if self._checks and is_check_mark(word):
+            return 1.0
+        answer = (
+            float(word == "+") if self._has_plus and word in ("+", "-") else parse_boolean(word)
+        )
+        if answer is None or self._only_checks:
+            raise self._unclear(word, row())
+        if answer <= 0 and answer not in self.first and as_number(word) is not None:
+            self.first[answer] = row()
+        return max(answer, 0.0)
+
+    def _parse_beside(self, positive: MissingMarkers, text: str, row: Callable[[], int]) -> float:
+        """1 for the positive value, 0 for the one other value."""
+        if text in positive:
+            return 1.0
+        self._other = text.strip() if self._other is None else self._other
+        if text in MissingMarkers([self._other], usual=False):
+            return 0.0
+        raise DataFileError(
+            self._where,
+            f"label {self.name!r} holds {text.strip()[:40]!r} in row {row()} beside "
+            f"{self._other[:40]!r}, and neither is the positive value",
+            hint="A label has two values; name a mark of missing entries with --missing "
+            "(missing= in Python).",
+        )
+
+    def _unclear(self, word: str, row: int) -> DataFileError:
+        hint = (
+            f"{_SPELLINGS}, blank where nobody looked. Correct the entry, or name a mark of "
+            "missing entries with --missing (missing= in Python), the positive value of "
+            "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
+            "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
+        )
+        if self._check_mark is not None and (is_check_mark(word) or _is_no(word)):
+            mark = self._check_mark
+            hint = (
+                f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
+                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--missing {mark} (missing=)."
+            )
+        reason = f"label {self.name!r} holds {word[:40]!r} in row {row}"
+        return DataFileError(self._where, reason, hint=hint)
+
+
+def _is_no(text: str) -> bool:
+    return parse_boolean(text) in (-1.0, 0.0)
+
+
+def positives_by_label(positive: Any) -> dict[str, tuple[str, ...]]:
+    """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
+    if not isinstance(positive, Mapping):
+        positive = {"*": positive} if as_list(positive) else {}
+    return {str(label): tuple(map(str, as_list(values))) for label, values in positive.items()}
+
+
+def _positives_of(
+    names: Sequence[str], asked: Mapping[str, tuple[str, ...]], where: str
+) -> dict[int, MissingMarkers]:
+    """Positive values of label columns by their places."""
+    found: dict[int, MissingMarkers] = {}
+    labels = f"{where}, among its labels,"
+    # Patterns first: what is said of a label by its own name counts.
+    for label, values in sorted(asked.items(), key=lambda item: (item[0] in names, item[0] != "*")):
+        everywhere = label == "*"
+        meant = range(len(names)) if everywhere else match_columns(names, label, labels)
+        found.update(dict.fromkeys(meant, MissingMarkers(values, usual=False)))
+    return found
+
+
+def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
+    """Numeric labels as int8 0/1, or as float64 with NaN where some are missing."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2:
+        raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
+    missing = np.isnan(values)
+    bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataFileError(
+            where,
+            f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
+            f"({bad.sum()} such entries)",
+            hint="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
+            "values is not a label.",
+        )
+    zeros, minus = values == 0, values == -1
+    if minus.any() and zeros.any():
+        (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
+        raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
+    if not missing.any():
+        return (values == 1).astype(np.int8)
+    return np.where(missing, np.nan, (values == 1).astype(np.float64))
+
+
+def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
+    """The Bunch of a reader: keys that the file lacks are None, labels have no columns."""
+    target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
+    silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
+    return Bunch(**{"data": data, "target": target, **silent, **known})
+
+
+def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+    return DataFileError(
+        where,
+        f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
+        f"holds -1 in row {minus[0]}",
+        hint="If one of the two means that nobody looked, say so with --missing 0 or --missing "
+        "-1 (missing= in Python).",
+    )
+
+
+def _called(names: Sequence[str] | None, column: int) -> str:
+    return str(column + 1) if names is None else repr(names[column])

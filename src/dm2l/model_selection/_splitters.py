@@ -1,0 +1,329 @@
+"""Splitters that spread the observed positives and negatives of every label evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, fields
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
+from sklearn.model_selection._split import _pprint
+from sklearn.utils import check_consistent_length, check_random_state
+
+from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import signs
+
+Rows = NDArray[np.intp]
+Split = tuple[Rows, Rows]
+
+
+class _Strata(NamedTuple):
+    """Groups of rows to be spread, rarest first, and the rarest group of each row."""
+
+    member: NDArray[np.bool_]
+    size: NDArray[np.intp]
+    rarest: NDArray[np.intp]
+
+
+def _strata(T: Signs) -> _Strata:
+    """Make a group of each label's observed positives and one of its observed negatives."""
+    member = np.concatenate([T > 0, T < 0], axis=1)
+    size = member.sum(axis=0)
+    order = np.argsort(size, kind="stable")
+    order = order[size[order] > 0]
+    member, size = np.ascontiguousarray(member[:, order]), size[order]
+    rarest = np.where(member.any(axis=1), member.argmax(axis=1), len(size))
+    return _Strata(member, size, rarest)
+
+
+def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
+    r"""Deal the rows to k folds, one each in turn, so that every group is spread evenly.
+
+    Rows are taken in the order of the rarest group they belong to, as iterative stratification
+    does, but k at a time: an assignment problem gives each fold one of them. With :math:`e_{gf}`
+    the number of rows of group g in fold f less the fair share of those dealt so far, a row costs
+    :math:`\sum_g e_{gf} / n_g` in fold f: half the derivative of
+    :math:`\sum_{gf} e_{gf}^2 / n_g`, a chi-squared statistic in which rare groups weigh most.
+    """
+    n = len(strata.member)
+    # Within the rarest group the order is random. Sorting by the second rarest too was no better
+    # (Arts, 5 folds: mean deviation of a label 0.38 instead of 0.35) and nearly fixes the folds.
+    rows = np.lexsort([rng.uniform(size=n) if shuffle else np.arange(n), strata.rarest])
+    # Batches of one row a fold: on Arts twice and four times as many rows at once leave 1.7 and
+    # 2.6 times the deviation. The bound keeps the assignment cheap when k is near n.
+    batch = min(k, 64)
+    excess = np.zeros((len(strata.size), k))
+    fold = np.empty(n, dtype=np.intp)
+    for start in range(0, n, batch):
+        chosen = rows[start : start + batch]
+        # The last rows, fewer than folds, may choose among all folds.
+        places = np.arange(start, start + (k if batch == k else len(chosen))) % k
+        groups = strata.member[chosen].astype(np.float64)
+        cost = groups @ (excess / strata.size[:, None])
+        # Far above rounding and far below a real difference: equal costs are decided by the seed,
+        # not by the order in which this machine's BLAS adds.
+        cost += 1e-9 * rng.uniform(size=cost.shape)
+        row, place = linear_sum_assignment(cost[:, places])
+        taken = np.zeros(cost.shape)
+        taken[row, places[place]] = 1
+        fold[chosen[row]] = places[place]
+        excess += groups.T @ (taken - 1 / k)
+    return fold
+
+
+def _deal_groups(
+    strata: _Strata, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool
+) -> Rows:
+    """Deal whole groups of rows, largest first, each to the fold of least cost.
+
+    The cost is that of :func:`_deal`, with the rows themselves as one more stratum.
+    """
+    number = np.unique(np.asarray(groups), return_inverse=True)[1]
+    n_groups = int(number.max()) + 1
+    if n_groups < k:
+        raise ValueError(f"{k} folds need as many groups of rows; there are {n_groups}.")
+    member = np.column_stack([strata.member, np.ones(len(number))])
+    size = np.append(strata.size, len(number))
+    counts = np.zeros((n_groups, len(size)))
+    np.add.at(counts, number, member)
+    ties = rng.uniform(size=n_groups) if shuffle else np.arange(n_groups)
+    excess = np.zeros((len(size), k))
+    fold = np.empty(n_groups, dtype=np.intp)
+    for group in np.lexsort([ties, -counts[:, -1]]):
+        cost = (counts[group] / size) @ excess + 1e-9 * rng.uniform(size=k)
+        fold[group] = chosen = int(np.argmin(cost))
+        excess[:, chosen] += counts[group]
+        excess -= counts[group][:, None] / k
+    return fold[number]
+
+
+def _n_folds(n: int, n_test: int, n_train: int) -> int:
+    """Number of folds that can be divided nearly in the proportions asked for."""
+    ends = np.array([n_test, n_test + n_train]) / n
+    candidates = range(2, min(n, max(20, min(64, n // n_test))) + 1)
+    return min(candidates, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
+
+
+class _LabelSplitter:
+    """Base of the splitters: reads labels, and counts splits."""
+
+    # Where a mask travels by metadata routing it must reach the splitter: without it the labels
+    # under the mask would decide the folds.
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
+
+    n_splits: int
+    missing_label: Any
+    missing_as: Any
+
+    def _signs(self, X: Any, y: Any, label_mask: Any, least: int) -> Signs:
+        if not isinstance(self.n_splits, Integral) or self.n_splits < least:
+            raise ValueError(
+                f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
+            )
+        if y is None:
+            raise ValueError(f"{type(self).__name__} spreads labels over folds and needs y.")
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        T = signs(y, label_mask=label_mask, **marks)
+        check_consistent_length(X, T)
+        return T
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
+    ) -> int:
+        """Return the number of splits; arguments are ignored, for compatibility."""
+        return self.n_splits
+
+
+@dataclass(eq=False, repr=False)
+class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
+    r"""K folds over which every label's observed positives and negatives are spread evenly.
+
+    Every row is in exactly one test fold, there are exactly ``n_splits`` folds, and their sizes
+    differ by at most one. Missing labels cannot change the folds. Rows of one group stay in one
+    fold; then folds are as even as the groups allow.
+
+    Iterative stratification [1]_ places one row after the other, rarest label first. Here
+    ``n_splits`` rows at a time, one for each fold, are placed by an assignment problem that
+    lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is the observed positives
+    or the observed negatives of a label. On Arts (5000 x 26) and 5 folds a label's positives
+    deviate from a fifth by 0.35 on average, 1 at most (shuffled ``KFold``: about 4 and 25).
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Break ties between rows at random. If False they are broken by the order of the rows, and
+        the folds are the same at every call.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling. None gives other folds at every call.
+    groups : None, "duplicates" or array-like of shape (n,), default=None
+        Rows to keep in one fold: those with the same features, or those with the same value of
+        the array, so that near-duplicates do not leak into the evaluation.
+    missing_label : scalar, default=nan
+        Value that marks a missing label.
+    missing_as : {None, "missing", "negative"}, default=None
+        Meaning of an entry that is not stored in a sparse ``y`` of positives only.
+
+    See Also
+    --------
+    MultilabelShuffleSplit : Repeated random splits.
+
+    References
+    ----------
+    .. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas, "On the stratification of multi-label data",
+       ECML PKDD 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.model_selection import MultilabelKFold
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, np.nan], [0, 1], [0, np.nan]])
+    >>> folds = MultilabelKFold(n_splits=2, random_state=0)
+    >>> for train, test in folds.split(np.zeros((6, 1)), Y):
+    ...     print(len(test), np.nansum(Y[test], axis=0))
+    3 [1. 1.]
+    3 [1. 1.]
+    >>> folds = MultilabelKFold(n_splits=2, groups="duplicates", random_state=0)
+    >>> for train, test in folds.split([[1], [1], [1], [2], [2], [3]], Y):
+    ...     print(test)
+    [3 4]
+    [0 1 2 5]
+    """
+
+    n_splits: int = 5
+    _: KW_ONLY
+    shuffle: bool = True
+    random_state: Any = None
+    groups: Any = None
+    missing_label: Any = np.nan
+    missing_as: Any = None
+
+    def __repr__(self) -> str:
+        # Without groups they are left out: the text is part of the keys of stored results.
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.groups is None:
+            del given["groups"]
+        return f"MultilabelKFold({_pprint(given, offset=len('MultilabelKFold'))})"
+
+    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
+        """Generate the row numbers of training and test set of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; only their number of rows matters, unless groups are "duplicates".
+        y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
+            Labels, NaN where missing, or classes.
+        groups : None
+            For compatibility: groups are a parameter of the splitter.
+        label_mask : array-like of bool of the shape of y, default=None
+            True where the entry may be used.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, ascending.
+        """
+        T = self._signs(X, y, label_mask, least=2)
+        if groups is not None:
+            raise ValueError("Pass groups to the splitter: MultilabelKFold(groups=...).")
+        if not self.shuffle and self.random_state is not None:
+            raise ValueError("random_state has no effect with shuffle=False; leave it None.")
+        n, k = len(T), int(self.n_splits)
+        if k > n:
+            raise ValueError(
+                f"Cannot have number of splits n_splits={k} greater than the number of rows: {n}."
+            )
+        rng = check_random_state(self.random_state if self.shuffle else 0)
+        groups = self.groups
+        if isinstance(groups, str):
+            from dm2l.datasets import duplicate_groups
+
+            if groups != "duplicates":
+                raise ValueError(f"groups must be 'duplicates' or one value a row, got {groups!r}.")
+            groups = duplicate_groups(X)
+        if groups is None:
+            fold = _deal(_strata(T), k, rng, self.shuffle)
+        else:
+            check_consistent_length(T, groups)
+            fold = _deal_groups(_strata(T), groups, k, rng, self.shuffle)
+        for f in range(k):
+            yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+
+
+@dataclass(eq=False, repr=False)
+class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
+    """Random splits over which every label's observed positives and negatives are spread evenly.
+
+    Each split deals the rows to folds as :class:`MultilabelKFold` does, as many as suit the sizes
+    asked for (5 for a test share of 0.4), and takes some for testing, others for training. Every
+    row is tested with the same probability. Missing labels cannot change the splits.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of splits.
+    test_size : float, int or None, default=None
+        Share or number of test rows. None: the complement of ``train_size``, or 0.1.
+    train_size : float, int or None, default=None
+        Share or number of training rows. None: the complement of ``test_size``.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    missing_label, missing_as
+        As in :class:`MultilabelKFold`.
+
+    See Also
+    --------
+    MultilabelKFold : Folds in which every row is tested once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.model_selection import MultilabelShuffleSplit
+    >>> Y = np.zeros((50, 2))
+    >>> Y[:5, 0], Y[3:13, 1] = 1, 1
+    >>> split = MultilabelShuffleSplit(n_splits=2, test_size=0.4, random_state=0)
+    >>> for train, test in split.split(np.zeros((50, 1)), Y):
+    ...     print(len(train), len(test), Y[test].sum(axis=0))
+    30 20 [2. 4.]
+    30 20 [2. 4.]
+    """
+
+    n_splits: int = 10
+    _: KW_ONLY
+    test_size: float | None = None
+    train_size: float | None = None
+    random_state: Any = None
+    missing_label: Any = np.nan
+    missing_as: Any = None
+
+    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
+        """Generate the row numbers of training and test set of each split.
+
+        Parameters
+        ----------
+        X, y, groups, label_mask
+            As in :meth:`MultilabelKFold.split`.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            Row numbers, in random order.
+        """
+        T = self._signs(X, y, label_mask, least=1)
+        # scikit-learn checks and converts the sizes.
+        plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
+        n_train, n_test = (len(part) for part in next(plain.split(T)))
+        k = _n_folds(len(T), n_test, n_train)
+        strata, rng = _strata(T), check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            # The first rows are dealt at random, so folds are exchangeable and every row is
+            # tested with the same probability. A fold that the sizes cut is divided at random.
+            rows = np.lexsort([rng.uniform(size=len(T)), _deal(strata, k, rng, shuffle=True)])
+            test, train = rows[:n_test], rows[n_test : n_test + n_train]
+            yield rng.permutation(train), rng.permutation(test)
