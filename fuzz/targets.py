@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 from dm2l import DM2LClassifier
 from dm2l._utils.files import FAULTS
@@ -107,7 +107,7 @@ def _models(folder: Path) -> list[Path]:
     made = {
         "kernel": DM2LClassifier(kernel="rbf", calibration="isotonic", cv=2).fit(rows, Y),
         "linear": DM2LClassifier(calibration="sigmoid", random_state=np.random.RandomState(0)),
-        "parts": MaskedOneVsRestClassifier(KNeighborsClassifier(2)).fit(rows, Y),
+        "parts": MaskedOneVsRestClassifier(RandomForestClassifier(3, max_depth=3)).fit(rows, Y),
     }
     made["linear"].fit(X, Y)
     for name, model in made.items():
