@@ -217,7 +217,16 @@ def names() -> list[str]:
 
 SCALARS = [None, True, False, 0, 1, -1, 3, 2**31, 2**63, 10**30, 0.5, 1e308, "", "x", "filename"]
 SCALARS += ["predict", "__class__", "/etc/passwd", "rbf", "precomputed", "(a+)+$", "passthrough"]
-METHODS = ["predict", "fit", "__class__", "__dict__", "__reduce__", "steps", "estimators_", "tofile"]
+METHODS = [
+    "predict",
+    "fit",
+    "__class__",
+    "__dict__",
+    "__reduce__",
+    "steps",
+    "estimators_",
+    "tofile",
+]
 DTYPES = ["<f8", "<f4", "<i8", "<i4", "|i1", "|u1", "<u8", "|b1", "<U5", "<c16", ">f8", "<M8[s]"]
 
 
@@ -232,7 +241,9 @@ class Draw:
         """A node with an array, often of a form that somebody expects."""
         rng = self.rng
         if shape is None:
-            shape = tuple(rng.choice([0, 1, 2, 3, 5]) for _ in range(rng.choice([0, 1, 1, 2, 2, 3])))
+            shape = tuple(
+                rng.choice([0, 1, 2, 3, 5]) for _ in range(rng.choice([0, 1, 1, 2, 2, 3]))
+            )
         kind = rng.choice(["zeros", "ones", "numbers", "large", "nan"])
         with np.errstate(all="ignore"):
             values = {
@@ -252,7 +263,9 @@ class Draw:
         kinds = ["scalar", "array", "special", "trusted", "object", "same"]
         kinds += ["list", "tuple", "dict", "objects"] if depth < 4 else []
         kind = rng.choice(kinds)
-        items = [self.anything(depth + 1) for _ in range(rng.choice([0, 1, 2, 3]))] if depth < 4 else []
+        items = (
+            [self.anything(depth + 1) for _ in range(rng.choice([0, 1, 2, 3]))] if depth < 4 else []
+        )
         return {
             "scalar": lambda: rng.choice(SCALARS),
             "array": self.array,
@@ -341,7 +354,11 @@ class Draw:
         def size(name: str) -> int:
             if name.isdigit():
                 return int(name)
-            return rng.choice([0, 1, 3]) if name == "*" else sizes.setdefault(name, rng.choice([1, 2, 3, 5]))
+            return (
+                rng.choice([0, 1, 3])
+                if name == "*"
+                else sizes.setdefault(name, rng.choice([1, 2, 3, 5]))
+            )
 
         match one.kind:
             case "none":

@@ -59,9 +59,7 @@ def read_array(archive: Archive, name: str, record: dict[str, Any]) -> NDArray[A
     return array
 
 
-def _read_header(
-    archive: Archive, name: str
-) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+def _read_header(archive: Archive, name: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
     """Dtype, shape, order and where the numbers begin, of which there must be just enough."""
     head = archive.head(name, len(_MAGIC) + 2)
     start = len(head) + int.from_bytes(head[len(_MAGIC) :], "little")

@@ -249,9 +249,7 @@ def _random_state_state(value: Any) -> State:
 
 def _random_state(cls: Any, state: State) -> Any:
     made = cls()
-    made.set_state(
-        ("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"])
-    )
+    made.set_state(("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"]))
     return made
 
 
@@ -289,6 +287,5 @@ def state_of(value: Any, entry: Entry) -> State:
         name: part
         for name, part in state.items()
         # What a class works out itself, once, is not stored.
-        if name not in entry.dropped
-        and not isinstance(getattr(held, name, None), cached_property)
+        if name not in entry.dropped and not isinstance(getattr(held, name, None), cached_property)
     }

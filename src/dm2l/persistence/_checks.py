@@ -313,9 +313,11 @@ def _auto(record: Record) -> Wrong:
     categories = state["_columns"].state["categories"]
     levels = [0 if values is None else len(values) for values in categories]
     gaps = features.state["gaps"]
-    if levels != features.state["levels"].tolist() or (gaps < 0).any() or (
-        gaps >= sizes["d"]
-    ).any():
+    if (
+        levels != features.state["levels"].tolist()
+        or (gaps < 0).any()
+        or (gaps >= sizes["d"]).any()
+    ):
         return "has other columns than its features"
     width = levels.count(0) + len(gaps) + sum(levels)
     for name, inputs in state["_inputs"].items():
@@ -349,7 +351,9 @@ def _rows(record: Record) -> Wrong:
     starts = record.state["starts"]
     n, e = record.sizes["n"], record.sizes["e"]
     rises = len(starts) == n + 1 and starts[0] == 0 and starts[-1] == e
-    return None if rises and (starts[1:] >= starts[:-1]).all() else "remembers rows that are not there"
+    return (
+        None if rises and (starts[1:] >= starts[:-1]).all() else "remembers rows that are not there"
+    )
 
 
 def _calibrator(record: Record) -> Wrong:

@@ -17,11 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._checks import CHECKS, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Spec, entries, parse
-from dm2l._utils.sparse_input import sparse_from_parts
 
 Json = Any
 MAX_DEPTH = 64
@@ -72,7 +72,22 @@ class _Unlike(Exception):
 
 # Elementwise, and with nowhere to write to: no ``out`` can be given, for ``kw_args`` is None.
 FUNCTIONS = frozenset(
-    "abs arcsinh arctan cbrt exp expm1 log log10 log1p log2 sign sqrt square tanh".split()
+    [
+        "abs",
+        "arcsinh",
+        "arctan",
+        "cbrt",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sign",
+        "sqrt",
+        "square",
+        "tanh",
+    ]
 )
 
 
@@ -246,7 +261,9 @@ class Reader:
         if len(items) != len(form.parts):
             raise _Unlike
         parts = zip(items, form.parts, strict=True)
-        return tuple(self.read(v, part, f"{place}[{i}]", sizes) for i, (v, part) in enumerate(parts))
+        return tuple(
+            self.read(v, part, f"{place}[{i}]", sizes) for i, (v, part) in enumerate(parts)
+        )
 
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "dict":
@@ -255,9 +272,7 @@ class Reader:
         if items and not form.parts:
             raise _Unlike
         item = form.parts[0] if form.parts else _PLAIN
-        return {
-            key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items
-        }
+        return {key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items}
 
     # -- arrays -----------------------------------------------------------------------------------
 
@@ -275,8 +290,10 @@ class Reader:
         else:
             value = self._any_array(node, form, place, sizes)
         array = value.array if type(value) is Foreign else value
-        fits = array.dtype.str[1:] == form.value if exact else array.dtype.kind in _KINDS.get(
-            letter, "biufUO"
+        fits = (
+            array.dtype.str[1:] == form.value
+            if exact
+            else array.dtype.kind in _KINDS.get(letter, "biufUO")
         )
         if not fits or not array.dtype.isnative or array.ndim != len(form.sizes):
             raise _Unlike

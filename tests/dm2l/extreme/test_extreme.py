@@ -3,7 +3,6 @@
 import contextlib
 import math
 import tracemalloc
-from copy import copy
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
 from dm2l.labels import SparseLabelMatrix
 from dm2l.metrics import precision_at_k, propensities
-from dm2l.persistence import load_model, save_model
 
 
 @pytest.fixture
@@ -483,22 +481,6 @@ def test_complete_refuses_other_shapes_and_methods(data):
         model.complete(X, sp.csr_array(Y), method="guess")
     with pytest.raises(ValueError, match="'unlabelled'"):
         model.set_params(missing_as="unlabelled").fit(X, sp.csr_array(Y), label_mask=Y == 1)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_model_files_that_leave_out_the_form_of_labels_are_read(sparse, data, tmp_path):
-    X, Y = data
-    model = ExtremeDM2LClassifier(rank=4, missing_as="negative")
-    model.fit(X, sp.csr_array(Y) if sparse else Y)
-    old = copy(model)
-    for name in ("_labels", "_home", "_calibrator", "thresholds_", "_learnable", "_constant"):
-        delattr(old, name)
-    save_model(old, tmp_path / "old.dm2l")
-    again = load_model(tmp_path / "old.dm2l")
-    for method in ("decision_function", "predict", "predict_proba"):
-        found, expected = getattr(again, method)(X), getattr(model, method)(X)
-        assert type(found) is type(expected)
-        assert (found != expected).sum() == 0
 
 
 def test_names_of_label_columns_are_kept(data):

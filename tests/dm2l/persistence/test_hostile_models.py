@@ -11,15 +11,13 @@ import zipfile
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
-from dm2l.datasets import make_missing_multilabel
 from crafted_models import save_unchecked
+from dm2l import DM2LClassifier
+from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.datasets import make_missing_multilabel
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.persistence._building import Builder
 from dm2l.persistence._reading import Reader
@@ -182,7 +180,9 @@ def test_a_very_long_text_is_refused_in_a_short_message(place, tmp_path):
         "format": {"kind": "float", "value": long},
     }[place]
     write(tmp_path / "long.dm2l", estimator(cv=inside), {})
-    refused_quickly(tmp_path / "long.dm2l", "unknown|cannot have|dtype|not there|malformed|not allowed there")
+    refused_quickly(
+        tmp_path / "long.dm2l", "unknown|cannot have|dtype|not there|malformed|not allowed there"
+    )
 
 
 def test_sparse_nodes_inside_of_each_other_cost_no_more_than_their_length(tmp_path):

@@ -52,7 +52,6 @@ from dm2l.persistence._building import STATES, class_of
 from dm2l.persistence._schema import entries
 
 
-
 @pytest.fixture
 def data():
     """X and Y with holes, and a label of which one class was observed only."""
@@ -618,9 +617,7 @@ class TestScikitLearn:
         with pytest.raises(ModelFileError, match="not trusted") as caught:
             load_model(path)
         names = re.findall(r"'([\w.]+)'", str(caught.value))
-        assert {"GridSearchCV", "_Scorer", "_metric"} <= {
-            name.rpartition(".")[2] for name in names
-        }
+        assert {"GridSearchCV", "_Scorer", "_metric"} <= {name.rpartition(".")[2] for name in names}
         for number in range(len(names)):
             with pytest.raises(ModelFileError, match="not trusted"):
                 load_model(path, trusted=names[:number] + names[number + 1 :])
@@ -658,7 +655,9 @@ class TestScikitLearn:
 
     def test_sparse_matrices_inside(self, data, path):
         X, Y = data
-        model = MaskedOneVsRestClassifier(KNeighborsClassifier(3)).fit(sp.csr_array(X * (X > 0.5)), Y)
+        model = MaskedOneVsRestClassifier(KNeighborsClassifier(3)).fit(
+            sp.csr_array(X * (X > 0.5)), Y
+        )
         trusted = ["sklearn.neighbors._classification.KNeighborsClassifier"]
         check_equal(model, again(model, path, trusted=trusted), sp.csr_array(X[:9]))
 
@@ -684,7 +683,6 @@ class TestScikitLearn:
 
 class Ours(DM2LClassifier):
     """What somebody made of it."""
-
 
 
 # -------------------------------------------------------------------------- earlier versions

@@ -19,8 +19,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -403,14 +401,23 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
         (put_attribute("table_", ARRAY | {"member": ["a"]}), "that is not there"),
         (put_attribute("table_", {"kind": "same", "object": 99}), "points to the object 99"),
         (put_attribute("table_", {"kind": "float", "value": "1"}), "malformed"),
-        (put_attribute("table_", {"kind": "dtype", "name": "O"}), "dtype 'O', which is not allowed"),
+        (
+            put_attribute("table_", {"kind": "dtype", "name": "O"}),
+            "dtype 'O', which is not allowed",
+        ),
         (put_attribute("table_", {"kind": "dtype", "name": "|V8"}), "not allowed"),
         (put_attribute("table_", {"kind": "dtype", "name": 3}), "has the dtype 3"),
         (put_attribute("table_", {"kind": "scalar", "dtype": "<i8", "value": [1]}), "not allowed"),
         (put_attribute("table_", {"kind": "scalar", "dtype": "|i1", "value": 999}), "malformed"),
-        (put_attribute("table_", {"kind": "pandas", "name": "eval"}), "of kind 'pandas', which is not allowed"),
+        (
+            put_attribute("table_", {"kind": "pandas", "name": "eval"}),
+            "of kind 'pandas', which is not allowed",
+        ),
         (put_attribute("table_", {"kind": "objects", "shape": [9], "items": []}), "0 values for"),
-        (put_attribute("table_", {"kind": "objects", "shape": [2**70, 0], "items": []}), "0 values for"),
+        (
+            put_attribute("table_", {"kind": "objects", "shape": [2**70, 0], "items": []}),
+            "0 values for",
+        ),
         (put_attribute("table_", nested(150)), "nested too deeply"),
         (put_attribute("random_state", None), "belongs to nothing"),
         (put("members", value=[]), "no proper 'members'"),
@@ -472,7 +479,11 @@ def test_much_work_from_few_arrays(tmp_path, path):
 def test_calibrators_that_do_not_add_up(content, path):
     parts = members(content)
     node = json.loads(parts[MANIFEST])["model"]["state"]["_calibrator"]["state"]
-    for name, change in (("fitted_labels", np.logical_not), ("scores", np.negative), ("lengths", np.abs)):
+    for name, change in (
+        ("fitted_labels", np.logical_not),
+        ("scores", np.negative),
+        ("lengths", np.abs),
+    ):
         member = node[name]["member"]
         array = np.load(io.BytesIO(parts[member]))
         changed = change(array) if name != "lengths" else array[::-1] + 1

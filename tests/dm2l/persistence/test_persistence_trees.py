@@ -10,8 +10,8 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from dm2l.baselines import MaskedOneVsRestClassifier
 from crafted_models import save_unchecked, taken_apart
+from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.persistence._checks import depth_of
 from dm2l.persistence._model import write_file
