@@ -40,7 +40,7 @@ Linear
   intercept_: f[c]
   correlations_?: f[c,c]
 
-DM2LClassifier dm2l._classifier : Classifier Estimator
+DM2LClassifier dm2l._classifier: Classifier Estimator
   lambda_d alpha kernel gamma degree coef0 approximation n_components: setting
   fit_intercept local discriminant solver max_iter tol random_state warm_start verbose: setting
   strategy max_memory: setting
@@ -57,7 +57,7 @@ DM2LClassifier dm2l._classifier : Classifier Estimator
   approximation_error_?: float
   _gathered? _evidence?: plain
 
-DM2LClassifierCV dm2l._search._search : Classifier Estimator
+DM2LClassifierCV dm2l._search._search: Classifier Estimator
   lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
   discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
   calibration threshold missing_label missing_as class_prior random_state verbose: setting
@@ -70,28 +70,28 @@ DM2LClassifierCV dm2l._search._search : Classifier Estimator
   best_score_ alpha_ lambda_d_: float
   best_params_ gamma_ cv_results_: plain
 
-MaskedRidgeClassifier dm2l.baselines._masked_ridge : Classifier Estimator
+MaskedRidgeClassifier dm2l.baselines._masked_ridge: Classifier Estimator
   alpha fit_intercept solver: setting
   include Linear
 
-LEMLClassifier dm2l.baselines._leml : Classifier Estimator
+LEMLClassifier dm2l.baselines._leml: Classifier Estimator
   rank alpha loss missing fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
-LSMLClassifier dm2l.baselines._lsml : Classifier Estimator
+LSMLClassifier dm2l.baselines._lsml: Classifier Estimator
   lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
   include Linear
 
-MLLRCClassifier dm2l.baselines._mllrc : Classifier Estimator
+MLLRCClassifier dm2l.baselines._mllrc: Classifier Estimator
   lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
   include Linear
 
-GLOCALClassifier dm2l.baselines._glocal : Classifier Estimator
+GLOCALClassifier dm2l.baselines._glocal: Classifier Estimator
   lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
   fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
-MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest : Classifier Estimator
+MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Estimator
   estimator: Estimator
   n_jobs: none | -256..256
   verbose: setting
@@ -100,13 +100,13 @@ MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest : Classifier Estimator
   estimators_: [c: none | Estimator]
   _columns: [none | i[*] | b[*]]
 
-ZeroFillClassifier dm2l.baselines._filling : Estimator
+ZeroFillClassifier dm2l.baselines._filling: Estimator
   estimator: Estimator
   fitted
   include Data
   estimator_: Estimator
 
-ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
+ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
   lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
   memory max_iter tol: setting
   include Labelled
@@ -119,7 +119,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier : Classifier Estimator
   _absent_target: number
   _dense: bool
 
-AutoClassifier dm2l._auto._classifier : Classifier Estimator
+AutoClassifier dm2l._auto._classifier: Classifier Estimator
   effort time_limit max_memory categorical_features random_state verbose: setting
   n_jobs: none | -256..256
   include Labelled
@@ -223,19 +223,19 @@ FourierMap dm2l._solvers.kernels._fourier
 Interval dm2l.model_selection._intervals
   mean low high: float
 
-MultilabelKFold dm2l.model_selection._splitters : Splitter
+MultilabelKFold dm2l.model_selection._splitters: Splitter
   n_splits shuffle random_state missing_label missing_as groups: setting
 
-MultilabelShuffleSplit dm2l.model_selection._splitters : Splitter
+MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
-MorganFingerprints dm2l.chemistry : Estimator
+MorganFingerprints dm2l.chemistry: Estimator
   radius: 0..100
   n_bits: 1..65536
   fitted
   n_features_in_: int
 
-TableColumns dm2l.tables._pipeline : Estimator
+TableColumns dm2l.tables._pipeline: Estimator
   kinds: none | {str}
   drop: plain
   decimal: '.' | ','
@@ -245,13 +245,13 @@ TableColumns dm2l.tables._pipeline : Estimator
   transformer_: ColumnTransformer
   n_features_in_: int
 
-Pipeline sklearn.pipeline : Estimator
+Pipeline sklearn.pipeline: Estimator
   steps: [(str, none | 'passthrough' | Estimator)]
   memory: none
   transform_input?: none | [str]
   verbose: bool
 
-ColumnTransformer sklearn.compose._column_transformer : Estimator
+ColumnTransformer sklearn.compose._column_transformer: Estimator
   transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[*])]
   remainder: 'drop' | 'passthrough'
   sparse_threshold: number
@@ -270,7 +270,7 @@ ColumnTransformer sklearn.compose._column_transformer : Estimator
   _n_features?: int
   _name_to_fitted_passthrough?: {Estimator}
 
-SimpleImputer sklearn.impute._base : Estimator
+SimpleImputer sklearn.impute._base: Estimator
   strategy: 'mean' | 'median' | 'most_frequent'
   missing_values: float
   fill_value: none
@@ -292,14 +292,14 @@ MissingIndicator sklearn.impute._base
   _n_features: =d
   _precomputed: bool
 
-StandardScaler sklearn.preprocessing._data : Estimator
+StandardScaler sklearn.preprocessing._data: Estimator
   copy with_mean with_std: bool
   fitted
   include Data
   n_samples_seen_: number | a[d]
   mean_ var_ scale_: none | f[d]
 
-MaxAbsScaler sklearn.preprocessing._data : Estimator
+MaxAbsScaler sklearn.preprocessing._data: Estimator
   copy clip?: bool
   fitted
   include Data
@@ -316,7 +316,7 @@ Encoder
   _infrequent_enabled: bool
   _infrequent_indices? _default_to_infrequent_mappings?: [d: none | i8[*]]
 
-OneHotEncoder sklearn.preprocessing._encoders : Estimator
+OneHotEncoder sklearn.preprocessing._encoders: Estimator
   include Encoder
   handle_unknown: 'error' | 'ignore' | 'infrequent_if_exist' | 'warn'
   drop: none
@@ -326,7 +326,7 @@ OneHotEncoder sklearn.preprocessing._encoders : Estimator
   drop_idx_ _drop_idx_after_grouping: none
   _n_features_outs: [d: int]
 
-OrdinalEncoder sklearn.preprocessing._encoders : Estimator
+OrdinalEncoder sklearn.preprocessing._encoders: Estimator
   include Encoder
   handle_unknown: 'error' | 'use_encoded_value'
   unknown_value: none | float
@@ -352,10 +352,10 @@ Text
   fixed_vocabulary_?: bool
   _stop_words_id-:
 
-CountVectorizer sklearn.feature_extraction.text : Estimator
+CountVectorizer sklearn.feature_extraction.text: Estimator
   include Text
 
-TfidfVectorizer sklearn.feature_extraction.text : Estimator
+TfidfVectorizer sklearn.feature_extraction.text: Estimator
   include Text
   norm: none | 'l1' | 'l2'
   use_idf smooth_idf sublinear_tf: bool
@@ -369,7 +369,7 @@ TfidfTransformer sklearn.feature_extraction.text
   n_features_in_?: =w
   idf_?: f[w]
 
-FunctionTransformer sklearn.preprocessing._function_transformer : Estimator
+FunctionTransformer sklearn.preprocessing._function_transformer: Estimator
   func inverse_func: none | function
   validate accept_sparse check_inverse: bool
   feature_names_out: none | 'one-to-one'
@@ -383,7 +383,7 @@ Predictor
   feature_names_in_?: O[d]
   classes_: i[k] | f[k] | b[k]
 
-LogisticRegression sklearn.linear_model._logistic : Estimator
+LogisticRegression sklearn.linear_model._logistic: Estimator
   C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter random_state: setting
   multi_class? penalty solver tol verbose warm_start: setting
   n_jobs: none | -256..256
@@ -393,7 +393,7 @@ LogisticRegression sklearn.linear_model._logistic : Estimator
   intercept_: f[r]
   n_iter_?: i4[*]
 
-Ridge sklearn.linear_model._ridge : Estimator
+Ridge sklearn.linear_model._ridge: Estimator
   alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
   fitted
   n_features_in_: =d
@@ -412,14 +412,14 @@ Growing
   n_classes_: =k
   n_outputs_: 1..1
 
-DecisionTreeClassifier sklearn.tree._classes : Estimator
+DecisionTreeClassifier sklearn.tree._classes: Estimator
   splitter: setting
   include Growing
   fitted
   max_features_: int
   tree_: Tree<d,k>
 
-ExtraTreeClassifier sklearn.tree._classes : Estimator
+ExtraTreeClassifier sklearn.tree._classes: Estimator
   splitter: setting
   include Growing
   fitted
@@ -437,14 +437,14 @@ Forest
   oob_score_?: float
   oob_decision_function_?: F[*,k]
 
-RandomForestClassifier sklearn.ensemble._forest : Estimator
+RandomForestClassifier sklearn.ensemble._forest: Estimator
   estimator: DecisionTreeClassifier
   include Forest
   fitted
   estimator_: DecisionTreeClassifier
   estimators_: [DecisionTreeClassifier<d,k>]
 
-ExtraTreesClassifier sklearn.ensemble._forest : Estimator
+ExtraTreesClassifier sklearn.ensemble._forest: Estimator
   estimator: ExtraTreeClassifier
   include Forest
   fitted
@@ -458,7 +458,7 @@ Tree sklearn.tree._tree
   nodes: u1[n,*]
   values: f8[n,1,k]
 
-HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting : Estimator
+HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting: Estimator
   loss: 'log_loss'
   class_weight early_stopping interaction_cst l2_regularization learning_rate: setting
   max_bins max_depth max_features max_iter max_leaf_nodes min_samples_leaf: setting

@@ -16,8 +16,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError
-from dm2l.persistence._reading import Foreign, Function, Record, Trusted
-from dm2l.persistence._schema import Entry
+from dm2l.persistence._reading import Foreign, Function, Trusted
+from dm2l.persistence._schema import Entry, Record
 
 State = dict[str, Any]
 

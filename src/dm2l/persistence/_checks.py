@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from dm2l.persistence._reading import Record
+from dm2l.persistence._schema import Record
 
 Wrong = str | None
 _METHODS = (

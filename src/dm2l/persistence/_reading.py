@@ -21,7 +21,7 @@ from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._checks import CHECKS, check_requests
-from dm2l.persistence._schema import Alternative, Entry, Spec, entries, parse
+from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
 
 Json = Any
 MAX_DEPTH = 64
@@ -33,15 +33,6 @@ _PLAIN = parse("plain")
 _ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "O": "O"}
-
-
-@dataclass
-class Record:
-    """An object of a file: its class, its attributes, and the sizes of its dimensions."""
-
-    entry: Entry
-    state: dict[str, Any]
-    sizes: dict[str, int]
 
 
 @dataclass
@@ -66,7 +57,7 @@ class Function:
     name: str
 
 
-class _Unlike(Exception):
+class _MismatchError(Exception):
     """A value is not of this form; perhaps of another that may stand there."""
 
 
@@ -101,7 +92,7 @@ class Reader:
 
     def __init__(
         self,
-        array: Callable[[str], NDArray[Any]],
+        array: Callable[[Any], NDArray[Any]],
         trusted: Container[str],
         budget: float = math.inf,
     ) -> None:
@@ -129,7 +120,7 @@ class Reader:
             for form in spec:
                 try:
                     return getattr(self, f"_{form.kind}")(node, form, place, sizes)
-                except _Unlike:
+                except _MismatchError:
                     pass
         finally:
             self._depth -= 1
@@ -155,11 +146,11 @@ class Reader:
                     return dtype.type(value)
                 except (ValueError, OverflowError) as error:
                     raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
-        raise _Unlike
+        raise _MismatchError
 
     def _none(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> None:
         if node is not None:
-            raise _Unlike
+            raise _MismatchError
 
     def _bool(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         return self._scalar(node, "b", bool)
@@ -173,7 +164,7 @@ class Reader:
     def _number(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = self._scalar(node, "iuf", int, float)
         if not np.isfinite(value):
-            raise _Unlike
+            raise _MismatchError
         return value
 
     def _float(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -184,12 +175,12 @@ class Reader:
     def _range(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value, (low, high) = self._scalar(node, "iu", int), map(int, form.value.split(".."))
         if not low <= value <= high:
-            raise _Unlike
+            raise _MismatchError
         return value
 
     def _text(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not str or node != form.value:
-            raise _Unlike
+            raise _MismatchError
         return node
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -199,14 +190,14 @@ class Reader:
 
     def _dtype(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "dtype":
-            raise _Unlike
+            raise _MismatchError
         dtype = read_dtype(node.get("name"))
         return dtype.type if node.get("type") is True else dtype
 
     def _slice(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> slice:
         ends = node.get("ends") if type(node) is dict and node.get("kind") == "slice" else None
         if type(ends) is not list or [type(end) for end in ends] != [int, int]:
-            raise _Unlike
+            raise _MismatchError
         return slice(*ends)
 
     def _function(
@@ -214,7 +205,7 @@ class Reader:
     ) -> Function:
         name = node.get("name") if type(node) is dict and node.get("kind") == "function" else None
         if type(name) is not str or name not in FUNCTIONS:
-            raise _Unlike
+            raise _MismatchError
         return Function(name)
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -248,7 +239,7 @@ class Reader:
 
     def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
         if type(node) is not list:
-            raise _Unlike
+            raise _MismatchError
         if form.sizes:
             _bind(sizes, form.sizes[0], len(node), place)
         (item,) = form.parts
@@ -256,10 +247,10 @@ class Reader:
 
     def _tuple(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "tuple":
-            raise _Unlike
+            raise _MismatchError
         items = _items(node, place)
         if len(items) != len(form.parts):
-            raise _Unlike
+            raise _MismatchError
         parts = zip(items, form.parts, strict=True)
         return tuple(
             self.read(v, part, f"{place}[{i}]", sizes) for i, (v, part) in enumerate(parts)
@@ -267,10 +258,10 @@ class Reader:
 
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "dict":
-            raise _Unlike
+            raise _MismatchError
         items = _pairs(node, place)
         if items and not form.parts:
-            raise _Unlike
+            raise _MismatchError
         item = form.parts[0] if form.parts else _PLAIN
         return {key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items}
 
@@ -278,7 +269,7 @@ class Reader:
 
     def _any_array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "array":
-            raise _Unlike
+            raise _MismatchError
         array = self._array_of(node.get("member"))
         return Foreign(array) if "library" in node else array
 
@@ -296,7 +287,7 @@ class Reader:
             else array.dtype.kind in _KINDS.get(letter, "biufUO")
         )
         if not fits or not array.dtype.isnative or array.ndim != len(form.sizes):
-            raise _Unlike
+            raise _MismatchError
         for name, size in zip(form.sizes, array.shape, strict=True):
             _bind(sizes, name, size, place)
         if letter == "f" and node["member"] not in self._known_finite:
@@ -320,7 +311,7 @@ class Reader:
 
     def _any_sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is not dict or node.get("kind") != "sparse":
-            raise _Unlike
+            raise _MismatchError
         parts = [node.get(name) for name in ("data", "indices", "indptr")]
         names = [part.get("member") if type(part) is dict else None for part in parts]
         layout, container, shape = (node.get(k) for k in ("format", "container", "shape"))
@@ -331,7 +322,8 @@ class Reader:
             arrays = [self._array_of(name) for name in names]
             self.pay(sum(array.nbytes for array in arrays))
             try:
-                matrix = sparse_from_parts(*arrays, shape, layout=layout)
+                data, indices, indptr = arrays
+                matrix = sparse_from_parts(data, indices, indptr, shape, layout=layout)
             except (ValueError, OverflowError) as error:
                 raise ModelFileError(
                     f"it holds a sparse matrix that is not valid: {error}."
@@ -364,9 +356,9 @@ class Reader:
         elif type(node) is dict and node.get("kind") == "object":
             record = self._read_record(node, form, place)
         else:
-            raise _Unlike
+            raise _MismatchError
         if not _is_one(record.entry, form):
-            raise _Unlike
+            raise _MismatchError
         for name in form.sizes:
             if name not in record.sizes:
                 raise ModelFileError(f"{place} is a {record.entry.name} that is not fitted.")
@@ -379,7 +371,7 @@ class Reader:
         if entry is None:
             raise ModelFileError(f"it holds an object of the unknown class {brief(name)}.")
         if not _is_one(entry, form):
-            raise _Unlike
+            raise _MismatchError
         if type(nodes) is not dict:
             raise ModelFileError(f"{place}, a {name}, is malformed.")
         self.pay(_OBJECT)

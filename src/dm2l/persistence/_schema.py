@@ -2,7 +2,7 @@
 
 A block of the table describes one class::
 
-    StandardScaler sklearn.preprocessing._data : Estimator
+    StandardScaler sklearn.preprocessing._data: Estimator
       copy with_mean: bool
       fitted
       n_features_in_: =d
@@ -37,7 +37,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dm2l.persistence._allowed import TABLE
 
@@ -83,6 +83,15 @@ class Entry:
         needed = self.parameters.keys() - self.optional
         fitted = self.fitted.keys() - self.optional
         return sorted((needed | fitted if names & fitted else needed) - names)
+
+
+@dataclass
+class Record:
+    """An object of a file: its class, its attributes, and the sizes of its dimensions."""
+
+    entry: Entry
+    state: dict[str, Any]
+    sizes: dict[str, int]
 
 
 @cache

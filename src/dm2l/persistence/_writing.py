@@ -174,7 +174,7 @@ class Writer:
             node["name"] = _name(value, place)
             return self._leave(value, node)
         try:
-            made, arguments, state, listed, items, *_ = (*_reduced(value), *[None] * 4)
+            made, arguments, state, listed, items = [*_reduced(value), None, None, None][:5]
         except (TypeError, ValueError) as error:
             raise _unable(value, place) from error
         if listed is not None or isinstance(value, bytes):
@@ -193,7 +193,8 @@ class Writer:
 def _reduced(value: Any) -> tuple[Any, ...]:
     if isinstance(value, np.ma.MaskedArray):  # its own way stores bytes
         return type(value), (value.data, np.ma.getmaskarray(value))
-    return value.__reduce_ex__(4)  # type: ignore[no-any-return]
+    reduced: tuple[Any, ...] = value.__reduce_ex__(4)
+    return reduced
 
 
 def _name(value: Any, place: str) -> str:

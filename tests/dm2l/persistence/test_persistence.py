@@ -629,7 +629,7 @@ class TestScikitLearn:
     def test_a_type_that_is_not_trusted_is_listed(self, data, path):
         X, Y = data
         model = MaskedOneVsRestClassifier(GradientBoostingClassifier(n_estimators=2)).fit(X, Y)
-        with pytest.raises(ModelFileError, match="not trusted: .*GradientBoosting") as caught:
+        with pytest.raises(ModelFileError, match=r"not trusted: .*GradientBoosting") as caught:
             again(model, path)
         with pytest.raises(ModelFileError, match="not trusted"):
             load_model(path, trusted=["sklearn.tree._tree.Other"])

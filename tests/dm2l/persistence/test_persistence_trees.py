@@ -159,7 +159,7 @@ def test_a_forest_must_insist_on_the_columns_of_its_trees(width, data, tmp_path)
     model = MaskedOneVsRestClassifier(FORESTS[0]).fit(X, Y)
     model.estimators_[0].n_features_in_ = width
     save_unchecked(model, tmp_path / "forest.dm2l")
-    with pytest.raises(ModelFileError, match="n_features_in_|has size 4"):
+    with pytest.raises(ModelFileError, match=r"n_features_in_|has size 4"):
         load_model(tmp_path / "forest.dm2l")
 
 
