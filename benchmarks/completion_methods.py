@@ -31,9 +31,9 @@ from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.completion._calibration import Calibrator
 from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance
-from dm2l.completion._estimator import Coupling
-from dm2l.completion._moments import pairwise_covariance
+from dm2l.completion._covariance_fit import pairwise_covariance
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 from dm2l.simulate import simulate_uniform
@@ -159,7 +159,7 @@ def linear(case: Holes, kernel: str = "linear") -> Found:
     yield f"features, {kernel}", p, scores + clock()
     if kernel != "rbf":
         return
-    yield "coupled out of fold", Coupling.fit(T, F).believe(T, F)[1], scores + clock()
+    yield "coupled out of fold", LabelCorrelation.fit(T, F).predict(T, F)[1], scores + clock()
     S = DenseCovariance(pairwise_covariance(*residuals(T, F)))
     parts = (F, *condition(S, T, F))
     yield "pairwise", Combiner(labels=False).fit(T, *parts).predict(T, *parts), scores + clock()

@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.completion._condition import condition
-from dm2l.completion._em import em_factor
+from dm2l.completion._covariance_fit import em_factor
 from dm2l.outofcore import RowBlocks
 
 PARTS = ("arts", "complete", "blocks", "labels")

@@ -23,7 +23,7 @@ from record import write
 
 from dm2l import DM2LClassifier
 from dm2l.completion._condition import condition
-from dm2l.completion._fit import fit_covariance
+from dm2l.completion._covariance_fit import fit_covariance
 
 METHODS = ("decision_function", "predict_proba", "predict")
 # Rows, features, labels; more than 200 labels are coupled by factors.
@@ -96,9 +96,7 @@ def functions(device: str, n: int, c: int) -> dict[str, Any]:
         scores = F if place == "numpy" else torch.asarray(F, device=device)
         E = np.where(known, T - F, 0.0)
         residuals = E if place == "numpy" else torch.asarray(E, device=device)
-        S, fit = seconds(
-            lambda e=residuals: fit_covariance(e, known, shrinkage=1.0, rank=24, rounds=5), place
-        )
+        S, fit = seconds(lambda e=residuals: fit_covariance(e, known, rounds=5), place)
         both, conditioned = seconds(lambda s=S, f=scores: condition(s, T, f), place)
         found[place] = (S.matrix(), *both)
         spent[place] = {"covariance": fit, "condition": conditioned}

@@ -22,10 +22,10 @@ import numpy as np
 from record import write
 from ticks import MASKS, hide, split
 
-from dm2l.pu._others import given_others
-from dm2l.pu._prior import ENOUGH, prior_of_ticks
+from dm2l.pu._prior import ENOUGH, prior_from_signs
 from dm2l.pu._rates import two_sided, where_certain
-from dm2l.pu._spectrum import Spectrum
+from dm2l.pu._smoothing import PrincipalComponents
+from dm2l.pu._targets import given_other_labels
 
 CHOSEN_ON, CHOSEN_SEEDS = ("emotions", "Image", "yeast", "Enron", "Arts", "Corel16k001"), (1, 3)
 OTHERS = ("scene", "Recreation", "Business", "Social", "Tmc2007-500")
@@ -89,7 +89,7 @@ def rates(scores: Any, signs: Any, level: Callable[..., Any] | None) -> Any:
     return np.clip(np.exp(value), np.maximum(ticks.mean(axis=0), 1e-6), 1.0)
 
 
-def spectra(X: Any) -> list[Spectrum]:
+def spectra(X: Any) -> list[PrincipalComponents]:
     """Of the linear kernel and the rbf kernel."""
     gram = X @ X.T
     distance = np.maximum(np.diag(gram)[:, None] + np.diag(gram) - 2 * gram, 0.0)
@@ -98,7 +98,7 @@ def spectra(X: Any) -> list[Spectrum]:
         centred = K - K.mean(axis=0)
         w, U = np.linalg.eigh(centred - centred.mean(axis=1)[:, None])
         kept = w > w[-1] * 1e-10
-        found.append(Spectrum(U[:, kept], w[kept], True))
+        found.append(PrincipalComponents(U[:, kept], w[kept], True))
     return found
 
 
@@ -108,7 +108,7 @@ def place(scores: Any, ticks: Any) -> float:
     return float(order[ticks > 0].mean())
 
 
-def cell(found: list[Spectrum], Y: Any, mask: str, seed: int) -> dict[str, Any] | None:
+def cell(found: list[PrincipalComponents], Y: Any, mask: str, seed: int) -> dict[str, Any] | None:
     """Error of the prior by every rule; and labels that two standard errors hold the truth of."""
     shown = hide(Y, mask, seed)
     ticked = (shown == 1).any(axis=0)
@@ -117,14 +117,14 @@ def cell(found: list[Spectrum], Y: Any, mask: str, seed: int) -> dict[str, Any] 
     ticks, enough = (signs > 0) * 1.0, Y[:, ticked].sum(axis=0) >= 50
     if not enough.any():
         return None
-    smooth = [spectrum.smooth(ticks, ticks).honest for spectrum in found]
+    smooth = [spectrum.smooth(ticks, ticks).leave_one_out_scores for spectrum in found]
     honest = min(smooth, key=lambda scores: place(scores, ticks))
-    row, both = {}, given_others(honest, ticks)
+    row, both = {}, given_other_labels(honest, ticks)
     for scores, text in ((honest, "features"), (both, "other ticks, too")):
         for name, level in LEVELS.items():
             prior = ticks.mean(axis=0) / rates(scores, signs, level)
             row[f"{text}: {name}"] = float(np.median(np.abs(prior - truth)[enough]))
-    ours = prior_of_ticks(both, signs)
+    ours = prior_from_signs(both, signs)
     assert np.allclose(ours.value, prior, rtol=1e-8), "not the rule of the library"
     held = np.abs(ours.value - truth) <= 2 * ours.standard_error
     return {"errors": row, "held": float(held[enough].mean())}

@@ -1,27 +1,27 @@
-"""DM2L as an estimator: parameters, and thin methods around :class:`dm2l._fitting.SolverConfig`."""
+"""DM2L as an estimator: parameters, fits in memory and by blocks, and fitted attributes."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from dm2l._base import MissingLabelClassifier, weighed
-from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._fitting import FITTED, SolverConfig, SolverResult, WarmStart, Weights
+from dm2l._score_model import LearnableMask
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._utils.parameters import check_choice
-from dm2l.labels._entries import EntryWeights, Signs, apply_weights
+from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks, SufficientStatistics
@@ -29,41 +29,17 @@ if TYPE_CHECKING:  # loaded by the methods that need it
 
 __all__ = ["DM2LClassifier"]
 
-# What a fit leaves behind for predictions; of an earlier one, perhaps with another kernel,
-# nothing may be left.
-_WEIGHTS = (
-    "coef_",
-    "dual_coef_",
-    "X_fit_",
-    "approximation_error_",
-    "_kernel",
-    "_waves",
-    "_landmark_factor",
-)
 
-
-class _ByBlocks:
-    """A method that is there only where the model can be fitted block by block.
-
-    ``hasattr`` is what scikit-learn asks; who calls it all the same is told why it is not there.
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
-        update_wrapper(self, method)  # type: ignore[arg-type]
-
-    def __get__(self, model: Any, owner: Any = None) -> Any:
-        reason = model._needs_rows() if model is not None else ""
-        if reason:
-            raise AttributeError(
-                f"{type(model).__name__} has no {self._method.__name__} with these parameters: "
-                f"{reason}."
-            )
-        return self._method.__get__(model, owner)
+def _by_blocks(model: DM2LClassifier) -> bool:
+    """Whether a model can be fitted block by block; raises an error that says why not."""
+    reason = model._needs_rows()
+    if reason:
+        raise AttributeError(f"With these parameters it needs all rows at once: {reason}.")
+    return True
 
 
 @dataclass(eq=False, repr=False)
-class DM2LClassifier(MissingLabelClassifier):
+class DM2LClassifier(PositiveUnlabelledClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
     Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
@@ -98,10 +74,9 @@ class DM2LClassifier(MissingLabelClassifier):
     coef0 : float, default=1
         For poly and sigmoid.
     approximation : {None, "nystroem", "fourier"}, default=None
-        Stand-in for the kernel matrix, for more rows than its square leaves room for:
-        ``n_rows x n_components`` numbers instead of ``n_rows^2``. "nystroem" explains all rows
-        by some of them, drawn by randomly pivoted Cholesky, and takes any kernel; "fourier"
-        averages random waves, for rbf only. See :mod:`dm2l._solvers.kernels`.
+        Approximation of the kernel matrix by ``n_rows x n_components`` features, for many rows:
+        "nystroem" uses kernels with some rows, drawn by randomly pivoted Cholesky, and takes any
+        kernel; "fourier" uses random Fourier features, for rbf only.
     n_components : int, default=1000
         Features of the approximation.
     fit_intercept : bool, default=True
@@ -124,21 +99,20 @@ class DM2LClassifier(MissingLabelClassifier):
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibrate :meth:`predict_proba` on cross-fitted scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        What the known labels of a row tell :meth:`complete` about its holes: nothing; what
-        residuals of labels have to do with each other, learnt after the fit from approximate
-        leave-one-out scores (nothing else changes); or weights and coupling learnt together, which
-        helps new rows as well and needs all rows in memory. Fits that do not hold them
-        (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample of up to
-        20,000 rows for it; those of ``solver="published"``, which end far from a minimum, have no
-        coupling. See :doc:`/coupling`.
+        How :meth:`complete` uses the known labels of a row: not at all; by label correlation, the
+        covariance of residuals, learnt after the fit from approximate leave-one-out scores
+        (nothing else changes); or with weights and label correlation learnt jointly, which
+        improves predictions of new rows as well and needs all rows in memory. Fits that do not hold
+        their rows (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample
+        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/coupling`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
-        Mark of a label that was not observed.
+        Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        What nothing stored means in a sparse ``Y`` of positives only. "unlabelled", which goes for
-        holes of a dense ``Y`` too: not ticked, and positive or not. Fits then minimise the unbiased
-        positive-unlabelled risk, by targets in which labels lend each other evidence, and
+        Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
+        for missing entries of a dense ``Y`` too: positive-unlabelled data. Fits then minimise the
+        unbiased positive-unlabelled risk, with targets that labels improve for each other, and
         ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
     class_prior : float or array-like of shape (n_labels,), default=None
         Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
@@ -162,8 +136,7 @@ class DM2LClassifier(MissingLabelClassifier):
     coef_ : ndarray of shape (n_labels, n_features)
         Weights of the linear model.
     dual_coef_ : ndarray of shape (n_rows, n_labels)
-        Weights of the kernel model on the rows ``X_fit_``, or on the waves of
-        ``approximation="fourier"``.
+        Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
         With ``approximation``: for "nystroem" the share of the trace of the kernel matrix that is
         left out, for "fourier" the root mean square error of its entries on random pairs.
@@ -217,7 +190,7 @@ class DM2LClassifier(MissingLabelClassifier):
            [1, 1],
            [1, 0],
            [0, 0]])
-    >>> model.complete(X, Y)  # holes by features and by the labels that the row has
+    >>> model.complete(X, Y)  # missing labels by features and the known labels of the row
     array([[0, 1],
            [1, 1],
            [1, 0],
@@ -308,12 +281,11 @@ class DM2LClassifier(MissingLabelClassifier):
             raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
-            self._check_numbers("max_memory", positive=True)
-        SolverConfig.of(self).check()
+            check_numbers(self, "max_memory", positive=True)
+        SolverConfig.check(self)
 
     _follows_input = True
-    _couples_itself = True
-    _learns_ticks = True
+    _leaves_one_out = True
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -326,7 +298,7 @@ class DM2LClassifier(MissingLabelClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with holes.
+        """Fit to labels with missing entries.
 
         Parameters
         ----------
@@ -342,7 +314,7 @@ class DM2LClassifier(MissingLabelClassifier):
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
             :doc:`/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Weights of the entries, >= 0, which those of their rows multiply: 0 is a hole.
+            Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
         Returns
         -------
@@ -350,42 +322,44 @@ class DM2LClassifier(MissingLabelClassifier):
             The fitted estimator.
         """
         if not _is_source(X):
-            return self._fit(X, y, label_mask, self._learn_by, sample_weight, label_weight)
+            return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
-        if self._unlabelled:
+        if self._pu:
             raise ValueError("missing_as='unlabelled' needs X and Y as arrays, not row blocks.")
         return self._fit_source(X)
 
-    def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        self._keep_fit(SolverConfig.of(self).fit(X, T, self._last(), entries), stacklevel=6)
-
-    def _learn_by(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        """Fit to rows that are in memory, or as if they were not."""
-        self.__dict__.pop("_gathered", None)
-        strategy = self.strategy
-        if self._unlabelled and strategy not in ("auto", "memory"):
-            raise ValueError(f"strategy={strategy!r}: {SolverConfig.of(self).needs_rows}.")
+    def _learn(self, X: Any, labels: LabelMatrix) -> SolverResult:
+        config, last, strategy = SolverConfig.of(self), self._last(), self.strategy
+        if self._pu and strategy not in ("auto", "memory"):
+            raise ValueError(f"strategy={strategy!r}: {config.needs_rows}.")
         if strategy == "auto":
-            strategy = self._way_at_hand(X, T.shape[1]) if entries is None else "memory"
+            strategy = self._strategy_in_memory(X, labels)
         if strategy == "memory":
-            self._learn(X, T, *weighed(entries))
-            return
+            return self._keep_result(config.fit(X, labels, last), stacklevel=5)
         from dm2l.outofcore._source_fit import fit_arrays
 
-        fitting = self._by_blocks(self._labels)
+        if labels.kind != "multilabel":
+            config = replace(config, coupling=None)
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
-        self._keep_fit(fit_arrays(fitting, X, T, strategy, self._last(), rows), stacklevel=5)
+        return self._keep_result(fit_arrays(config, X, T, strategy, last, rows), stacklevel=5)
 
-    def _way_at_hand(self, X: Any, n_labels: int) -> str:
-        """Statistics for dense float64 rows, of which there are very many; else memory."""
-        plain = isinstance(X, np.ndarray) and X.dtype == np.float64
+    def _strategy_in_memory(self, X: Any, labels: LabelMatrix) -> str:
+        """Statistics for dense float64 rows, if there are very many; else memory."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
         from dm2l.outofcore._strategy import choose
 
+        n_labels = labels.n_labels
         return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=self.max_memory)
+
+    def _for_folds(self) -> Self:
+        bare = super()._for_folds()
+        bare.strategy = "memory"
+        return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
         from dm2l.outofcore._source_fit import collect, fit_source, way_for
@@ -395,18 +369,18 @@ class DM2LClassifier(MissingLabelClassifier):
         self._check_X(first.X[:1], reset=True)
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
-        self.__dict__.pop("_gathered", None)
-        fitting = self._by_blocks(source.labels)
-        strategy = way_for(fitting, source, self.strategy, self.max_memory, self._needs_rows())
-        if strategy == "memory":
-            X, T, entries = collect(source)
+        config, last = self._block_config(source.labels), self._last()
+        strategy = way_for(config, source, self.strategy, self.max_memory, self._needs_rows())
+        if strategy != "memory":
+            result = fit_source(config, source, first, strategy, last)
             self._set_label_attributes(source.labels)
-            self._learn(X, T, *weighed(entries))
-            self._fit_decisions(X, T, *weighed(entries))
-            return self
-        fit = fit_source(fitting, source, first, strategy, self._last())
-        self._set_label_attributes(source.labels)
-        return self._keep_stream(fit, stacklevel=5)
+            return self._keep_without_rows(result, stacklevel=4)
+        X, T, entries = collect(source)
+        labels = replace(source.labels, signs=T, entries=entries)
+        self._set_label_attributes(labels)
+        result = self._keep_result(SolverConfig.of(self).fit(X, labels, last), stacklevel=4)
+        self._completer = self._fit_completer(X, labels, result)
+        return self
 
     def _last(self) -> WarmStart | None:
         """Weights of the last fit, if a warm start is wanted."""
@@ -415,14 +389,26 @@ class DM2LClassifier(MissingLabelClassifier):
             return None
         return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
 
-    def _keep_fit(self, fit: FitResult, *, stacklevel: int) -> None:
-        """Make what a fit left behind the attributes of this estimator."""
-        for name in _WEIGHTS:
-            self.__dict__.pop(name, None)
-        self.__dict__ |= fit.attributes
-        self._honest, self._evidence = fit.honest, fit.evidence
-        self._keep_selection(fit.selection)
-        solution = fit.solution
+    @property
+    def _weights(self) -> Weights:
+        return Weights(*(getattr(self, name, None) for name in FITTED))
+
+    def _keep_weights(self, weights: Weights) -> None:
+        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
+        for name, value in zip(FITTED, weights, strict=True):
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
+        """Set fitted attributes, and warn about solutions that are not one."""
+        self._keep_weights(result.weights)
+        self._statistics: Any = result.statistics
+        self._learnable, self._constant, self._keep = result.mask
+        if self._pu:
+            self._keep_prior(result.prior)
+        solution = result.solution
         if solution is None:  # constant labels, and nothing to minimise
             solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
         if not solution.converged:
@@ -444,14 +430,15 @@ class DM2LClassifier(MissingLabelClassifier):
         self.n_evaluations_ = solution.n_evaluations
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
+        return result
 
     # -- block after block ----------------------------------------------------------------------
 
-    @_ByBlocks
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
-        Y: Any,
+        y: Any,
         label_mask: Any = None,
         classes: Any = None,
         *,
@@ -469,17 +456,17 @@ class DM2LClassifier(MissingLabelClassifier):
         of that fit but without its rows (``strategy="statistics"`` keeps them).
 
         The linear model takes any blocks. With ``approximation`` the features are fixed by the
-        first block: waves by its number of columns (and ``gamma="scale"`` by its spread),
-        landmarks by its rows, so it should be a fair sample. Exact kernels grow with every row
-        and have no statistics.
+        first block: random Fourier features by its number of columns (and ``gamma="scale"`` by its
+        spread), landmarks by its rows, so it should be a fair sample. Exact kernels grow with every
+        row and have no statistics.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows of the block.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Their labels, with holes; a block may have nothing observed.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels; a block may have nothing observed.
+        label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
             All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
@@ -512,21 +499,25 @@ class DM2LClassifier(MissingLabelClassifier):
         True
         """
         self._check_parameters()
-        X, T, form, stream, rows = self._stream(X, Y, label_mask, classes, sample_weight)
+        X, T, form, stream, rows = self._read_block(X, y, label_mask, classes, sample_weight)
         stream.add(X, T, forgetting, rows)
         self._set_label_attributes(form.labels)
-        self.__dict__ |= stream.attributes()
-        return self._keep_stream(stream.fit(X, self._last())) if solve else self
+        if solve:
+            return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
+        self._statistics = stream.state()
+        parts = zip(stream.map_weights(), self._weights, strict=True)
+        self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
+        return self
 
-    @_ByBlocks
-    def unlearn(self, X: Any, Y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
+    def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Take a block away from the rows seen so far and fit to what is left.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows that were part of an earlier block, exactly as they were.
-        Y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Their labels, as they were.
         label_mask : array-like of bool of the shape of ``Y``, default=None
             The mask that was used.
@@ -551,13 +542,13 @@ class DM2LClassifier(MissingLabelClassifier):
         True
         """
         self._check_parameters()
-        if "_gathered" not in vars(self):
+        if not self._has_statistics:
             raise NotFittedError("There are no statistics to take rows away from.")
-        X, T, _, stream, rows = self._stream(X, Y, label_mask, None, sample_weight)
+        X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
         stream.remove(X, T, rows)
-        return self._keep_stream(stream.fit(X, self._last()))
+        return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
 
-    @_ByBlocks
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def fit_statistics(self, statistics: SufficientStatistics) -> Self:
         """Fit to statistics that were gathered before, here or elsewhere.
 
@@ -585,83 +576,96 @@ class DM2LClassifier(MissingLabelClassifier):
         True
         """
         from dm2l.outofcore import SufficientStatistics
-        from dm2l.outofcore._stream import Stream
 
         self._check_parameters()
         if not isinstance(statistics, SufficientStatistics):
             raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
-            signs = np.zeros((0, statistics.n_labels), dtype=np.int8)
-            known = LabelMatrix.of_signs(signs)
+            known = LabelMatrix.of_signs(np.zeros((0, statistics.n_labels), dtype=np.int8))
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
-        stream = Stream.resumed(SolverConfig.of(self), vars(self), statistics.copy())
+        stream = self._resumed(statistics.copy())
         self._set_label_attributes(known)
         replace(known, signs=statistics.seen).warn_constant()
-        return self._keep_stream(stream.fit(np.empty((0, self.n_features_in_)), self._last()))
+        result = stream.fit(np.empty((0, self.n_features_in_)), self._last())
+        return self._keep_without_rows(result, stacklevel=3)
 
     @property
     def statistics_(self) -> SufficientStatistics:
         """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
         from dm2l.outofcore import SufficientStatistics
 
-        if "_gathered" not in vars(self):
+        if not self._has_statistics:
             raise AttributeError(
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return SufficientStatistics.from_state(self._gathered).copy()
+        return SufficientStatistics.from_state(self._statistics).copy()
 
-    def _stream(
-        self, X: Any, Y: Any, label_mask: Any, classes: Any, sample_weight: Any
-    ) -> tuple[Any, Signs, LabelForm, Stream, Any]:
-        """Read a block; the stream that it belongs to, which the first one founds."""
+    @property
+    def _has_statistics(self) -> bool:
+        return getattr(self, "_statistics", None) is not None
+
+    def _resumed(self, statistics: SufficientStatistics | None = None) -> Stream:
+        """The stream of the blocks so far, with its own statistics or others."""
+        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore._stream import Stream
+
+        if statistics is None:
+            statistics = SufficientStatistics.from_state(self._statistics)
+        n_features = getattr(self, "n_features_in_", 0)
+        return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
+
+    def _read_block(
+        self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Any, Any, LabelForm, Stream, Any]:
+        """A block of rows, and the stream that it belongs to, which the first one founds."""
         from dm2l.outofcore._stream import Stream
 
         if is_non_numpy(X):
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
-        first = "_gathered" not in vars(self)
+        first = not self._has_statistics
         X = super()._check_X(X, reset=first)
         check_magnitude(X)
-        stream = None if first else Stream.resumed(SolverConfig.of(self), vars(self))
+        stream = None if first else self._resumed()
         marks = self.missing_label, self.missing_as
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
             form = LabelForm.resumed(
                 self._labels, 0 if stream is None else stream.negatives, *marks
             )
-        T = form.read(Y, label_mask)
+        T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
         T, entries = apply_weights(T, sample_weight)
         if stream is None:
-            stream = Stream.begun(self._by_blocks(form.labels), X, T)
+            stream = Stream.begun(self._block_config(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows
 
-    def _by_blocks(self, labels: LabelMatrix) -> SolverConfig:
-        """The fitting; of a 1-D ``y``, which has nothing to couple, no rows are kept."""
-        fitting = SolverConfig.of(self)
-        return fitting if labels.kind == "multilabel" else replace(fitting, coupling=None)
+    def _block_config(self, labels: LabelMatrix) -> SolverConfig:
+        """How blocks are fitted: a 1-D ``y`` has no label correlation, so that no rows are kept."""
+        config = SolverConfig.of(self)
+        return config if labels.kind == "multilabel" else replace(config, coupling=None)
 
-    def _keep_stream(self, fit: FitResult, *, stacklevel: int = 4) -> Self:
-        self._keep_fit(fit, stacklevel=stacklevel)
-        # No calibration here: it would look at rows again. For coupling there is the evidence.
-        self._fit_decisions(None, np.empty((0, len(fit.selection.learnable)), dtype=np.int8))
+    def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
+        """Keep a fit whose rows are gone, but for a sample that it may have."""
+        self._keep_result(result, stacklevel=stacklevel + 1)
+        none = np.empty((0, len(result.mask.learnable)), dtype=np.int8)
+        self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)
         return self
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
+        looking = ""
         if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
             looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
-        else:
-            looking = ""
         return SolverConfig.of(self).needs_rows or looking
 
     # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        if not reset and "_gathered" in vars(self) and "_learnable" not in vars(self):
+        if not reset and self._has_statistics and not hasattr(self, "_learnable"):
             raise NotFittedError(
                 "Statistics were gathered with solve=False and nothing was solved yet: add a block "
                 "with solve=True, or call fit_statistics(model.statistics_)."
@@ -669,10 +673,11 @@ class DM2LClassifier(MissingLabelClassifier):
         return super()._check_X(X, reset=reset)
 
     def _score_labels(self, X: Any) -> Any:
-        return SolverConfig.of(self).scores(X, vars(self), self._selection)
+        mask = LearnableMask(self._learnable, self._constant, self._keep)
+        return self._corrected(self._weights.scores(X, mask))
 
 
 def _is_source(X: Any) -> bool:
-    """Whether these are row blocks; who has some has loaded the room that they come from."""
+    """Whether these are row blocks, whose package is loaded if there are any."""
     scale = sys.modules.get("dm2l.outofcore")
     return scale is not None and isinstance(X, scale.RowBlocks)

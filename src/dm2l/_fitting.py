@@ -1,14 +1,13 @@
-"""Fitting: from a feature map to a problem, its solution, and the weights that predict.
+"""DM2L as a score model: from a feature map to a problem, its solution, and weights that predict.
 
-:class:`SolverConfig` is DM2L without labels, containers and estimators around it: what the
-classifier,
-the search and fits by blocks of rows have in common.
+:class:`SolverConfig` is what the classifier, the search and fits by blocks of rows have in common;
+labels are a :class:`LabelMatrix` here, and estimators are not known.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -18,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._base import LearnableMask
+from dm2l._score_model import FitResult, LearnableMask
 from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
@@ -30,7 +29,7 @@ from dm2l._solvers.features import (
 )
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._solvers.kernels._kernel import Kernel, is_precomputed
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._solvers.kernels._nystroem import NystroemMap
@@ -54,11 +53,21 @@ from dm2l._utils.threads import WORTH_FACTORING, blas_thread_count, blas_threads
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import out_of_fold_scores
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.pu._fit import Ticks
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._prior import ClassPrior
+from dm2l.pu._targets import PUTargets
 
-__all__ = ["SAFE_KERNELS", "FitResult", "SolverConfig", "WarmStart", "Workspace"]
+__all__ = [
+    "FITTED",
+    "SAFE_KERNELS",
+    "SolverConfig",
+    "SolverResult",
+    "WarmStart",
+    "Weights",
+    "Workspace",
+]
 
-# New rows of Arts, Business and emotions gain from a second, and hardly from a third.
+# Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
 _KERNELS = (
     *("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "tanimoto"),
@@ -79,7 +88,7 @@ class Workspace:
     feature_map: FeatureMap
     features: Features
     objective: Objective
-    ticks: Ticks | None = None
+    pu: PUTargets | None = None
 
     @cached_property
     def gram(self) -> Any:
@@ -88,14 +97,14 @@ class Workspace:
 
     def problem(self, alpha: float, lambda_d: float) -> Problem:
         """The problem with these settings; one at a time."""
-        if self.ticks is not None:
-            self.objective.fill(self.ticks.targets(alpha))
+        if self.pu is not None:
+            self.objective.fill(self.pu.targets(alpha))
         self.objective.set_weight(lambda_d)
         kind = KernelProblem if isinstance(self.features, KernelOperator) else Problem
         return kind(self.features, self.objective, alpha)
 
     def preconditioner(self, problem: Problem, *, single: bool = False) -> Preconditioner:
-        """That of one of the problems; others may follow. ``single`` is of those of kernels."""
+        """Of one of the problems, to be followed by others; ``single`` precision for kernels."""
         if isinstance(problem, KernelProblem):
             return KernelPreconditioner(problem, keep=True, single=single)
         return Preconditioner(problem, self.gram)
@@ -108,50 +117,86 @@ class WarmStart(NamedTuple):
     intercept: Any
 
 
-class FitResult(NamedTuple):
-    """What a fit leaves behind.
+class Weights(NamedTuple):
+    """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
+
+    ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
+    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
+    """
+
+    intercept: Any
+    coef: Any = None
+    dual_coef: Any = None
+    X_fit: Any = None
+    kernel: Kernel | None = None
+    waves: FourierMap | None = None
+    landmark_factor: Any = None
+    approximation_error: float | None = None
+
+    def scores(self, X: Any, mask: LearnableMask) -> Any:
+        """Scores of rows, for the learnable labels."""
+        chosen = np.flatnonzero(mask.learnable)
+        intercept = take_rows(self.intercept, chosen)
+        if self.coef is not None:
+            coef = take_rows(self.coef, chosen).T
+            if is_non_numpy(X):  # not every library multiplies float32 with float64
+                xp = namespace(X)
+                coef = xp.astype(coef, X.dtype, copy=False)
+                intercept = xp.astype(intercept, X.dtype, copy=False)
+            return X @ coef + intercept
+        if self.waves is not None:
+            K = float64(self.waves.transform(X))
+        elif self.kernel is not None and is_precomputed(self.kernel):
+            pivots = np.flatnonzero(mask.keep)[self.X_fit]
+            # All columns of a large matrix need no copy; a small one costs nothing.
+            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
+            K = float64(X if whole else take_columns(X, pivots))
+        else:
+            K = self.kernel(X, self.X_fit)  # type: ignore[misc]
+        return K @ take_columns(self.dual_coef, chosen) + intercept
+
+
+# Attributes of a fitted estimator that hold its weights, in the order of their fields.
+FITTED = (
+    "intercept_",
+    "coef_",
+    "dual_coef_",
+    "X_fit_",
+    "_kernel",
+    "_waves",
+    "_landmark_factor",
+    "approximation_error_",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverResult(FitResult):
+    """What a fit of DM2L leaves behind.
 
     Attributes
     ----------
-    selection : Selection
-        Labels that were learnt, and rows that had a say.
+    mask : LearnableMask
+        Labels that were learnt, and rows that mattered.
     solution : Solution or None
-        Weights on the features, and how the solver got there; None where nothing could be learnt.
-    attributes : dict
-        What predictions need, by the names that a fitted estimator gives it.
-    honest : ndarray of shape (n, c) or None
-        Scores of all rows and labels, of known entries as if their row had not been there, NaN
-        where there are none; for ``coupling``.
-    evidence : tuple of (X, T) or None
-        The rows that ``honest`` is about, where these are a sample of those fitted to.
+        Weights on the features, and the course of the solver; None if no label can be learnt.
+    weights : Weights
+        What predictions need.
+    prior : ClassPrior or None
+        Of the labels that were learnt, from positive-unlabelled labels.
+    statistics : dict or None
+        State of the sufficient statistics, if the fit gathered them.
     """
 
-    selection: LearnableMask
+    mask: LearnableMask
     solution: Solution | None
-    attributes: dict[str, Any]
-    honest: NDArray[np.float64] | None = None
-    evidence: tuple[Any, Signs] | None = None
+    weights: Weights
+    prior: ClassPrior | None = None
+    statistics: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class SolverConfig:
-    """How DM2L is fitted: the parameters of :class:`dm2l.DM2LClassifier` that weights depend on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l import DM2LClassifier
-    >>> from dm2l._fitting import SolverConfig
-    >>> fitting = Fitting.of(DM2LClassifier(alpha=0.1, lambda_d=0.01))
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> T = np.array([[-1, 1], [1, 0], [1, -1], [0, -1]], dtype=np.int8)
-    >>> fit = fitting.fit(X, T)
-    >>> np.sign(fitting.scores(X, fit.attributes, fit.selection)).astype(int)
-    array([[-1,  1],
-           [ 1,  1],
-           [ 1, -1],
-           [-1, -1]])
-    """
+    """The parameters of :class:`dm2l.DM2LClassifier` that its weights depend on."""
 
     lambda_d: float
     alpha: float | str
@@ -175,35 +220,36 @@ class SolverConfig:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """The fitting of an estimator that has these parameters."""
+        """The parameters of an estimator that has them all."""
         return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
 
-    def check(self) -> None:
-        """Refuse parameters that make no sense."""
-        check_number("lambda_d", self.lambda_d)
-        check_number("tol", self.tol)
-        check_ridge(self.alpha)
-        check_count("max_iter", self.max_iter)
-        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
+    @staticmethod
+    def check(model: Any) -> None:
+        """Refuse parameters of an estimator that make no sense."""
+        check_number("lambda_d", model.lambda_d)
+        check_number("tol", model.tol)
+        check_ridge(model.alpha)
+        check_count("max_iter", model.max_iter)
+        if not is_number(model.gamma, positive=True) and model.gamma not in ("scale", "auto"):
             raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
+                f"gamma must be 'scale', 'auto' or a finite number > 0, got {model.gamma!r}."
             )
-        if not callable(self.kernel) and self.kernel not in _KERNELS:
+        if not callable(model.kernel) and model.kernel not in _KERNELS:
             raise ValueError(
-                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
+                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {model.kernel!r}."
             )
-        check_choice("solver", self.solver, "lbfgs", "cccp", "published")
-        check_count("n_components", self.n_components)
-        if self.approximation is None:
+        check_choice("solver", model.solver, "lbfgs", "cccp", "published")
+        check_count("n_components", model.n_components)
+        if model.approximation is None:
             return
-        check_choice("approximation", self.approximation, "nystroem", "fourier")
-        named = self.kernel if isinstance(self.kernel, str) else "callable"
-        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
-            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+        check_choice("approximation", model.approximation, "nystroem", "fourier")
+        named = model.kernel if isinstance(model.kernel, str) else "callable"
+        if named == "linear" or (model.approximation == "fourier" and named != "rbf"):
+            wanted = "kernel='rbf'" if model.approximation == "fourier" else "a kernel but 'linear'"
             raise ValueError(
-                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
+                f"approximation={model.approximation!r} needs {wanted}, got kernel={named!r}."
             )
-        if self.solver == "published":
+        if model.solver == "published":
             raise ValueError("solver='published' works on the kernel matrix: no approximation.")
 
     @property
@@ -242,108 +288,83 @@ class SolverConfig:
 
     # -- the whole way --------------------------------------------------------------------------
 
-    def fit(
-        self, X: Any, T: Signs, last: WarmStart | None = None, entries: EntryWeights | None = None
-    ) -> FitResult:
-        """Fit to rows that are at hand.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Inputs.
-        T : ndarray of shape (n, c), int8
-            Signs of all labels, 0 where missing.
-        last : Last, default=None
-            Where to start, if its shape fits.
-        entries : Entries, default=None
-            Real targets and weights; None: signs, each with weight one.
-
-        Returns
-        -------
-        Fit
-            Of the labels of which both classes were observed; the others are constant.
-        """
-        selection = LearnableMask.of(T)
-        if not selection.learnable.any():
-            return self.nothing(X, selection)
-        X, T = selection.rows(X, pairwise=self.pairwise), selection.signs(T)
-        entries = selection.entries(entries)
+    def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
+        """Fit the labels with both classes observed; ``last`` is where to start, if it fits."""
+        mask = LearnableMask.of(labels.signs)
+        if not mask.learnable.any():
+            return self.nothing(X, mask)
+        X, labels = mask.rows(X, pairwise=self.pairwise), mask.labels(labels)
+        T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
-            # Rows that were left out made X a copy of what the caller has.
-            chosen = replace(self, class_prior=selection.of_labels(self.class_prior))
-            prepared = chosen.prepare(X, T, entries, scratch=not selection.keep.all())
-            alpha = self._ridge(X, prepared.features, prepared.objective.rows)
-            problem = prepared.problem(alpha, self.lambda_d)
-
-            ticks = prepared.ticks
-            if ticks is not None:
-                entries = EntryWeights.of(T, targets=ticks.targets(alpha))
+            # If rows were left out X is a copy.
+            chosen = replace(self, class_prior=mask.of_labels(self.class_prior))
+            work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
+            alpha = self._ridge(X, work.features, work.objective.rows)
+            problem = work.problem(alpha, self.lambda_d)
+            if work.pu is not None:
+                entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
 
-            start = self._start(problem, prepared.feature_map, last, selection)
-            honest = None
+            start = self._start(problem, work.feature_map, last, mask)
+            unseen = None
             if self.solver == "published":
-                solution = self._solve_published(problem, prepared.feature_map, start)
+                solution = self._solve_published(problem, work.feature_map, start)
             elif self.coupling == "joint":
-                solution, unseen = self._solve_jointly(problem, prepared.feature_map, T, entries)
-                honest = selection.spread(unseen)
+                solution, unseen = self._solve_jointly(problem, work.feature_map, T, entries)
             else:
-                solution = self.solve(problem, prepared.feature_map, ridge, start)
-                if self.coupling == "residual" and ticks is None:
-                    honest = selection.spread(
-                        self.unseen(
-                            problem, problem.alpha, solution, prepared.features, T, entries=entries
-                        )
-                    )
+                solution = self.solve(problem, work.feature_map, ridge, start)
+                if self.coupling == "residual" and work.pu is None:
+                    unseen = self.leave_one_out(problem, solution, work.features, T, entries)
         W = problem.to_original(solution.W)
-        attributes = self.attributes(X, W, prepared.feature_map, selection)
-        if ticks is not None:
-            attributes |= ticks.prior.attributes(*selection[:2])
-        return FitResult(selection, solution, attributes, honest)
+        return SolverResult(
+            mask=mask,
+            solution=solution,
+            weights=self.weights(X, W, work.feature_map, mask),
+            leave_one_out_scores=None if unseen is None else mask.spread(unseen),
+            prior=None if work.pu is None else work.pu.prior,
+        )
 
     @staticmethod
-    def unseen(
-        problem: SmoothProblem,
-        alpha: float,
+    def leave_one_out(
+        problem: Any,
         solution: Solution,
         features: Features,
         T: Signs,
+        entries: EntryWeights | None = None,
         *,
         exact: bool = False,
-        entries: EntryWeights | None = None,
     ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
-        ``features`` and signs ``T`` are those of the rows that the problem is about, or of some.
-        Those of DM2L itself would need the curvature of its norms, row by row: with that of ridge
-        the positives of rare labels fall below the negatives (Arts, 30 % observed: AUC 0.22; by
-        folds 0.59, and of these scores 0.64). The level of a label is DM2L's: what it gives the
-        holes, which no solution has seen, tells how far the two are apart.
+        ``features`` and signs ``T`` are those of the rows of the problem, or of some of them.
+        Scores of DM2L itself would need the curvature of its norms, row by row: with that of ridge
+        the positives of rare labels fall below the negatives. The level of a label is that of
+        DM2L: the mean difference at missing entries, which no solution has seen.
         """
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         unseen = out_of_fold_scores(
-            problem, factor, T, W, features, alpha, exact=exact, entries=entries
+            problem, factor, T, W, features, problem.alpha, exact=exact, entries=entries
         )
-        holes = (T == 0) & np.isfinite(unseen)
-        if not holes.any():
+        missing = (T == 0) & np.isfinite(unseen)
+        if not missing.any():
             return unseen
         apart = to_numpy(float64(features.scores(solution.W))) - unseen
-        level = np.sum(apart, axis=0, where=holes) / np.maximum(holes.sum(axis=0), 1)
+        level = np.sum(apart, axis=0, where=missing) / np.maximum(missing.sum(axis=0), 1)
         return np.asarray(unseen + level)
 
     def _solve_jointly(
         self, problem: Problem, feature_map: FeatureMap, T: Signs, entries: EntryWeights | None
     ) -> tuple[Solution, NDArray[np.float64]]:
-        """Targets without holes from ridge and coupling; then the norms have their say.
+        """Fill missing targets by ridge and label correlation, then fit to them with the norms.
 
-        What the row's known labels say is added to what a hole is without them, by ridge with the
-        norms: targets by ridge alone would undo most of what the norms do.
+        What known labels of the row add is added to scores of ridge with the norms: targets by
+        ridge alone would undo most of the effect of the norms.
         """
         factor = _preconditioner(problem, keep=True)
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
@@ -366,36 +387,36 @@ class SolverConfig:
         self,
         problem: SmoothProblem,
         feature_map: FeatureMap,
-        selection: LearnableMask,
+        mask: LearnableMask,
         ridge: Callable[[], Any],
         X: Any,
         last: WarmStart | None = None,
-    ) -> FitResult:
+    ) -> SolverResult:
         """Fit to rows that are elsewhere: the problem knows what of them matters.
 
         ``ridge`` solves the problem without norms; ``X`` are inputs that the model follows in
         library and dtype.
         """
-        start = self._start(problem, feature_map, last, selection)
+        start = self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
-        inputs = feature_map.inputs(X)
-        return FitResult(selection, solution, self.attributes(inputs, W, feature_map, selection))
+        weights = self.weights(feature_map.inputs(X), W, feature_map, mask)
+        return SolverResult(mask=mask, solution=solution, weights=weights)
 
-    def nothing(self, X: Any, selection: LearnableMask) -> FitResult:
-        """What a fit leaves behind where no label can be learnt."""
-        xp, n_labels = namespace(X), len(selection.learnable)
+    def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
+        """The result where no label can be learnt."""
+        xp, n_labels = namespace(X), len(mask.learnable)
 
         def as_X(array: NDArray[Any]) -> Any:
             return xp.astype(asarray_like(array, X), X.dtype, copy=False)
 
-        attributes = {"intercept_": as_X(selection.constant)}
+        weights = Weights(as_X(mask.constant))
         if self.linear:
-            attributes["coef_"] = as_X(np.zeros((n_labels, X.shape[1])))
+            weights = weights._replace(coef=as_X(np.zeros((n_labels, X.shape[1]))))
         else:
-            attributes["dual_coef_"] = as_X(np.zeros((0, n_labels)))
-            attributes["X_fit_"] = np.arange(0) if self.pairwise else X[:0, :]
-        return FitResult(selection, None, attributes)
+            rows = np.arange(0) if self.pairwise else X[:0, :]
+            weights = weights._replace(dual_coef=as_X(np.zeros((0, n_labels))), X_fit=rows)
+        return SolverResult(mask=mask, solution=None, weights=weights)
 
     # -- feature map ----------------------------------------------------------------------------
 
@@ -416,17 +437,16 @@ class SolverConfig:
         feature_map.fit(X)
         return feature_map.fixed(X)
 
-    def stored_map(self, attributes: Mapping[str, Any]) -> FeatureMap | None:
-        """The fixed map that a fitted estimator keeps; None where there is none."""
+    def stored_map(self, weights: Weights, n_features: int) -> FeatureMap | None:
+        """The fixed map of a fitted estimator; None where there is none."""
         if self.linear:
-            return self.fixed_map(np.zeros((1, attributes["n_features_in_"])))
+            return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
-            waves: FeatureMap | None = attributes.get("_waves")
-            return waves
-        if "_landmark_factor" not in attributes:
+            return weights.waves
+        if weights.landmark_factor is None or weights.kernel is None:
             return None
-        names = ("_kernel", "X_fit_", "_landmark_factor", "approximation_error_")
-        return LandmarkMap(*(attributes[name] for name in names))
+        error = weights.approximation_error or 0.0
+        return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
     def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:
         """The kernel, with what ``gamma`` means for these inputs."""
@@ -494,10 +514,9 @@ class SolverConfig:
             features = Features(Phi, bool(self.fit_intercept), square, workers)
             if plain:
                 features = features.centre(in_place=scratch)
-        ticks = None
-        said = None if entries is None else entries.targets
-        if self.missing_as == "unlabelled" and said is not None:
-            ticks, entries = Ticks.of(features, said, self.class_prior), None
+        pu = None
+        if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
+            pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
         objective = Objective(
             T,
             self.lambda_d,
@@ -508,16 +527,16 @@ class SolverConfig:
             workers=workers,
             entries=entries,
         )
-        return Workspace(feature_map, features, objective, ticks)
+        return Workspace(feature_map, features, objective, pu)
 
     @property
     def _in_scores(self) -> bool:
-        """Whether an exact kernel model is fitted in its scores: what the norms make worth it."""
+        """Whether the variables of an exact kernel model are its scores, as the norms prefer."""
         plain = self.approximation is None and not self.linear
-        ticks = self.missing_as == "unlabelled"  # whose targets come from features
+        pu = self.missing_as == "unlabelled"  # whose targets come from features
         norms = bool(self.local and self.lambda_d)
         worth = norms or self.coupling == "joint"
-        return plain and not ticks and self.solver == "lbfgs" and worth
+        return plain and not pu and self.solver == "lbfgs" and worth
 
     def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
         if not isinstance(self.alpha, str):
@@ -585,10 +604,10 @@ class SolverConfig:
         problem: SmoothProblem,
         feature_map: FeatureMap,
         last: WarmStart | None,
-        selection: LearnableMask,
+        mask: LearnableMask,
     ) -> Any:
         """Weights of the last fit, if they fit this problem."""
-        learnable = selection.learnable
+        learnable = mask.learnable
         if last is None:
             return None
         A = last.coefficients
@@ -622,71 +641,39 @@ class SolverConfig:
 
     # -- weights --------------------------------------------------------------------------------
 
-    def attributes(
-        self, X: Any, W: Any, feature_map: FeatureMap, selection: LearnableMask
-    ) -> dict[str, Any]:
-        """What predictions need, by the names that a fitted estimator gives it.
+    def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
+        """Weights of all labels from ``W`` (size, c), which is for the features as given.
 
-        Parameters
-        ----------
-        X : array or sparse matrix
-            Inputs that the feature map was fitted to.
-        W : array of shape (size, c)
-            Weights on the features as they were given, for the labels that were learnt.
-        feature_map : FeatureMap
-            The map.
-        selection : Selection
-            Which labels these are.
-
-        Returns
-        -------
-        dict
-            ``coef_`` or ``dual_coef_``, ``intercept_``, and what the map wants to be stored.
+        ``X`` are the inputs that the feature map was fitted to.
         """
-        xp, learnable = namespace(X), selection.learnable
-        intercept = selection.constant.copy()
+        xp, learnable = namespace(X), mask.learnable
+        intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
         found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
         # Constant labels have zero weights: they take the column after the last.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])
         padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
-        weights = xp.take(padded, asarray_like(column, found), axis=1)
-        attributes = feature_map.stored(X)
-        if self.linear:
-            attributes["coef_"] = xp.astype(weights.T, X.dtype, copy=True)
-        else:
-            # In float64 whatever X is: kernel weights are large and cancel.
-            attributes["dual_coef_"] = weights
-        if self.approximation is not None:
-            attributes["approximation_error_"] = float(feature_map.error)
+        coef = xp.take(padded, asarray_like(column, found), axis=1)
         if feature_map.offset is not None:
-            intercept -= to_numpy(feature_map.offset @ weights)
-        attributes["intercept_"] = xp.astype(asarray_like(intercept, weights), X.dtype, copy=False)
-        return attributes
-
-    def scores(self, X: Any, attributes: Mapping[str, Any], selection: LearnableMask) -> Any:
-        """Scores of rows, for the labels that were learnt, from what a fit left behind."""
-        chosen = np.flatnonzero(selection.learnable)
-        intercept = take_rows(attributes["intercept_"], chosen)
+            intercept -= to_numpy(feature_map.offset @ coef)
+        b = xp.astype(asarray_like(intercept, coef), X.dtype, copy=False)
         if self.linear:
-            weights = take_rows(attributes["coef_"], chosen).T
-            if is_non_numpy(X):  # not every library multiplies float32 with float64
-                xp = namespace(X)
-                weights, intercept = (
-                    xp.astype(part, X.dtype, copy=False) for part in (weights, intercept)
-                )
-            return X @ weights + intercept
-        if self.approximation == "fourier":
-            K = float64(attributes["_waves"].transform(X))
-        elif self.pairwise:
-            pivots = np.flatnonzero(selection.keep)[attributes["X_fit_"]]
-            # All columns of a large matrix need no copy; a small one costs nothing.
-            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
-            K = float64(X if whole else take_columns(X, pivots))
-        else:
-            K = attributes["_kernel"](X, attributes["X_fit_"])
-        return K @ take_columns(attributes["dual_coef_"], chosen) + intercept
+            return Weights(b, coef=xp.astype(coef.T, X.dtype, copy=True))
+        # In float64 whatever X is: kernel weights are large and cancel.
+        return self.map_weights(feature_map, X)._replace(intercept=b, dual_coef=coef)
+
+    def map_weights(self, feature_map: FeatureMap, X: Any = None) -> Weights:
+        """What is kept of a feature map that was fitted to ``X``."""
+        stored = feature_map.stored(X)
+        return Weights(
+            None,
+            X_fit=stored.get("X_fit_"),
+            kernel=stored.get("_kernel"),
+            waves=stored.get("_waves"),
+            landmark_factor=stored.get("_landmark_factor"),
+            approximation_error=None if self.approximation is None else float(feature_map.error),
+        )
 
 
 def _preconditioner(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:

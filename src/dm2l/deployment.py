@@ -17,6 +17,7 @@ from dm2l import __version__
 from dm2l._base import MissingLabelClassifier
 from dm2l._utils.arrays import float64, to_numpy
 from dm2l._utils.extras import require
+from dm2l.pu._completer import PUCompleter
 
 __all__ = ["to_onnx"]
 
@@ -75,11 +76,11 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     for step in before:
         X = _prepare(graph, X, step)
     scores = _scores(graph, X, last)
-    if last._unlabelled and last._learnable.any():
-        scores = _above_zero(graph, scores, last.class_prior_)
+    if isinstance(last._completer, PUCompleter) and last._learnable.any():
+        scores = _correct_scores(graph, scores, last.class_prior_)
     probabilities = _probabilities(graph, scores, *_curves(last))
     decided = (scores, last.thresholds_)
-    if last._calibrator is not None and last.threshold is None:
+    if last._completer.calibrator is not None and last.threshold is None:
         decided = (probabilities, np.float64(0.5))
     labels = graph(
         "Where", graph("Greater", *decided), np.int64(1), np.int64(last._labels.negative)
@@ -202,8 +203,8 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
     return graph("Add", graph("MatMul", features, float64(weights)), intercept)
 
 
-def _above_zero(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """:func:`dm2l.pu.above_zero`."""
+def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
+    """Scores below the class prior, as :func:`dm2l.pu._completer.correct_scores` has them."""
     pi = np.where(prior > 0, prior, 1.0)
     p = graph("Div", graph("Add", scores, np.float64(1)), 2 * pi)
     small = graph("Exp", graph("Sub", graph("Min", p, np.float64(1)), np.float64(1)))
@@ -251,15 +252,10 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
 def _curves(model: Any) -> tuple[str, list[Any], NDArray[np.float64]]:
     """Method, curve (or None) and rate (or NaN) of each label."""
     n_labels = len(model.label_names_)
-    maps, rates = [None] * n_labels, np.full(n_labels, np.nan)
-    if model._calibrator is not None:
-        return model._calibrator.method, model._calibrator._maps, model._calibrator._rates
-    if model._curves is None:
-        return "", maps, rates
-    for k, one in zip(np.flatnonzero(model._learnable), model._curves._maps, strict=True):
-        maps[k] = one
-    rates[model._learnable] = model._curves._rates
-    return model._curves.method, maps, rates
+    found = model._completer.calibrator or model._completer.curves
+    if found is None:
+        return "", [None] * n_labels, np.full(n_labels, np.nan)
+    return found.method, found._maps, found._rates
 
 
 def _probabilities(

@@ -350,7 +350,7 @@ def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float6
 
 
 def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> Any:
-    """Write ``hidden`` over what is not kept, in the container that the labels came in."""
+    """Replace entries that are not kept by ``hidden``, in the container of ``Y``."""
     signs = np.where(kept | (T == 0), T, hidden)
     result: Any
     if sp.issparse(Y):

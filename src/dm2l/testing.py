@@ -331,8 +331,8 @@ def _check_better_than_chance(trial: _Trial) -> None:
     """Hidden labels of an easy problem are predicted better than by any constant."""
     hidden = ~trial.observed
     right = (trial.outputs()["predict"] == trial.truth)[hidden].mean()
-    positives, holes = (hidden * trial.truth).sum(axis=0), hidden.sum(axis=0)
-    chance = np.maximum(positives, holes - positives).sum() / holes.sum()
+    positives, total = (hidden * trial.truth).sum(axis=0), hidden.sum(axis=0)
+    chance = np.maximum(positives, total - positives).sum() / total.sum()
     _require(right > chance, f"Expected a share above {chance:.3f} to be right, got {right:.3f}.")
 
 

@@ -32,8 +32,8 @@ from dm2l.baselines import (
 )
 from dm2l.completion import ErrorRateBound, LabelErrors
 from dm2l.completion._condition import condition
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance
-from dm2l.completion._estimator import Coupling
 from dm2l.completion._leave_out import fitted_leverages, out_of_fold_scores
 from dm2l.labels import ConstantLabelWarning
 from dm2l.persistence import load_model, save_model
@@ -180,11 +180,11 @@ def test_a_known_entry_has_no_part_in_its_own_score(data):
     model = MaskedRidgeClassifier().fit(X, Y)
     T = np.nan_to_num(2 * Y - 1).astype(int)
     F = model.decision_function(X)
-    mean, p = model._coupling.believe(T, F)
+    mean, p = model._completer.correlation.predict(T, F)
     for i, j in np.argwhere(T != 0)[:20]:
         flipped = T.copy()
         flipped[i, j] *= -1
-        found = model._coupling.believe(flipped, F)
+        found = model._completer.correlation.predict(flipped, F)
         np.testing.assert_allclose(found[0][i, j], mean[i, j], atol=1e-12)
         np.testing.assert_allclose(found[1][i, j], p[i, j], atol=1e-12)
 
@@ -301,7 +301,7 @@ def test_entries_that_determine_their_own_score_say_nothing(data):
     X, Y, _ = data
     X, Y = X[:4], np.array([[1, 0], [0, 1], [1, 1], [0, 0.0]])
     model = MaskedRidgeClassifier(alpha=1e-9).fit(np.hstack([X, X**2]), Y)
-    assert np.isfinite(model.complete(X=np.hstack([X, X**2]), Y=Y * np.nan)).all()
+    assert np.isfinite(model.complete(np.hstack([X, X**2]), Y * np.nan)).all()
 
 
 # ------------------------------------------------------------------------------- parameters
@@ -329,9 +329,9 @@ def test_folds_are_fitted_once_for_all_that_want_them(data, monkeypatch):
     calls = []
     plain = MaskedOneVsRestClassifier._cross_fit
 
-    def counted(self, X, T):
+    def counted(self, X, labels):
         calls.append(1)
-        return plain(self, X, T)
+        return plain(self, X, labels)
 
     monkeypatch.setattr(MaskedOneVsRestClassifier, "_cross_fit", counted)
     options = {"coupling": "residual", "calibration": "sigmoid", "threshold": "f1", "cv": 2}
@@ -400,13 +400,13 @@ def test_a_single_column_of_classes_has_no_covariance(data):
 
 def test_a_fit_leaves_the_coupling_for_later(model, data, tmp_path, monkeypatch):
     X, Y, _ = data
-    made, fit = [], Coupling.fit
+    made, fit = [], LabelCorrelation.fit
 
     def count(*arguments):
         made.append(1)
         return fit(*arguments)
 
-    monkeypatch.setattr(Coupling, "fit", count)
+    monkeypatch.setattr(LabelCorrelation, "fit", count)
     model.fit(X, Y)
     before = vars(model).copy()
     scores = model.decision_function(X)
@@ -437,21 +437,6 @@ def test_saved_models_complete_as_they_did(model, data, tmp_path):
     np.testing.assert_array_equal(
         again.complete(X, Y, max_error_rate=0.2), model.complete(X, Y, max_error_rate=0.2)
     )
-
-
-def test_models_of_old_complete_by_features(data, tmp_path):
-    X, Y, _ = data
-    model = DM2LClassifier().fit(X, Y)
-    del model._coupled  # as in a file from before there was any
-    del model.coupling
-    save = {name: value for name, value in vars(model).items() if name != "coupling"}
-    again = DM2LClassifier()
-    vars(again).update(save)
-    save_model(again, tmp_path / "old.dm2l")
-    old = load_model(tmp_path / "old.dm2l")
-    np.testing.assert_array_equal(old.complete(X, Y)[np.isnan(Y)], old.predict(X)[np.isnan(Y)])
-    with pytest.raises(ValueError, match="max_error_rate needs a fit with coupling"):
-        old.complete(X, Y, max_error_rate=0.1)
 
 
 def test_coupling_can_be_searched_for_and_stands_in_pipelines(data):
@@ -589,20 +574,17 @@ def test_promise_is_benjamini_hochberg_on_p_values_with_a_margin(level):
 # -------------------------------------------------------------------------- doubtful labels
 
 
-@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize("coupling", [None, "residual"])
-def test_flipped_labels_are_found(data, training, coupling):
+def test_flipped_labels_are_found(data, new, coupling):
     X, _, truth = data
     rng = np.random.default_rng(3)
     flipped = rng.random(truth.shape) < 0.03
     Y = np.where(flipped, 1 - truth, truth)
     Y[rng.random(truth.shape) < 0.1] = np.nan
     flipped &= ~np.isnan(Y)
-    doubts = (
-        MaskedRidgeClassifier(coupling=coupling)
-        .fit(X, Y)
-        .find_label_errors(X, Y, training=training)
-    )
+    model = MaskedRidgeClassifier(coupling=coupling).fit(X, Y)
+    doubts = model.find_label_errors(X * (1 + 1e-12) if new else X, Y)
     assert len(doubts) == (~np.isnan(Y)).sum()
     np.testing.assert_array_equal(doubts.observed, Y[doubts.row, doubts.label] == 1)
     first = flipped[doubts.row, doubts.label][: flipped.sum()]
@@ -616,6 +598,25 @@ def test_every_coupled_estimator_has_doubts(model, data):
     X, Y, _ = data
     doubts = model.fit(X, Y).find_label_errors(X, Y)
     assert len(doubts) == (~np.isnan(Y)).sum()
+
+
+def test_rows_of_the_fit_are_recognised_and_scored_by_folds(data, monkeypatch):
+    X, Y, _ = data
+    model = MaskedRidgeClassifier(cv=3).fit(X[:80], Y[:80])
+    shapes, plain = [], MaskedRidgeClassifier._cross_fit
+
+    def counted(self, X, labels):
+        shapes.append(labels.signs.shape[0])
+        return plain(self, X, labels)
+
+    monkeypatch.setattr(MaskedRidgeClassifier, "_cross_fit", counted)
+    model.find_label_errors(X[:80], Y[:80])
+    model.find_label_errors(X[80:], Y[80:])  # new ones: by the model itself
+    some = np.r_[10:100]
+    model.find_label_errors(X[some], Y[some])
+    assert shapes == [80, 70]
+    clone(model).set_params(coupling=None).fit(X[:80], Y[:80]).find_label_errors(X[80:], Y[80:])
+    assert shapes[2:] == [len(X) - 80]  # without a record of its rows: all by folds
 
 
 def test_doubts_rest_on_the_labels_that_are_known(data):

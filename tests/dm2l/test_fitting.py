@@ -1,4 +1,4 @@
-"""Fitting is the classifier without labels, containers and decisions around it."""
+"""The score model is the classifier without containers and decisions around it."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import DM2LClassifier
-from dm2l._fitting import SolverConfig, WarmStart
+from dm2l._fitting import FITTED, SolverConfig, WarmStart
 from dm2l._solvers.features import without_zeros
+from dm2l.labels import LabelMatrix
 
 KERNELS = {
     "linear": {},
@@ -37,20 +38,20 @@ def as_labels(T):
 def test_scores_are_those_of_the_classifier(settings, rows):
     X, T = rows
     model = DM2LClassifier(random_state=0, **settings)
-    fitting = SolverConfig.of(model)
-    fit = fitting.fit(X, T)
+    fit = SolverConfig.of(model).fit(X, LabelMatrix.of_signs(T))
     expected = model.fit(X, as_labels(T)).decision_function(X)
-    assert fit.selection.learnable.tolist() == [True, False, True, True]
-    found = fitting.scores(X, fit.attributes, fit.selection)
-    np.testing.assert_array_equal(found, expected[:, fit.selection.learnable])
-    assert fit.attributes.keys() <= vars(model).keys()
+    assert fit.mask.learnable.tolist() == [True, False, True, True]
+    found = fit.weights.scores(X, fit.mask)
+    np.testing.assert_array_equal(found, expected[:, fit.mask.learnable])
+    kept = {name for name, part in zip(FITTED, fit.weights, strict=True) if part is not None}
+    assert kept == set(FITTED) & set(vars(model))
 
 
 @pytest.mark.parametrize("settings", KERNELS.values(), ids=KERNELS)
 def test_what_a_fit_leaves_behind_does_not_change_what_it_was_given(settings, rows):
     X, T = rows
     before = X.copy(), T.copy()
-    SolverConfig.of(DM2LClassifier(random_state=0, **settings)).fit(X, T)
+    SolverConfig.of(DM2LClassifier(random_state=0, **settings)).fit(X, LabelMatrix.of_signs(T))
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(T, before[1])
 
@@ -58,8 +59,9 @@ def test_what_a_fit_leaves_behind_does_not_change_what_it_was_given(settings, ro
 def test_a_start_at_the_solution_ends_there(rows):
     X, T = rows
     fitting = SolverConfig.of(DM2LClassifier(tol=1e-8))
-    cold = fitting.fit(X, T)
-    warm = fitting.fit(X, T, WarmStart(cold.attributes["coef_"].T, cold.attributes["intercept_"]))
+    labels = LabelMatrix.of_signs(T)
+    cold = fitting.fit(X, labels)
+    warm = fitting.fit(X, labels, WarmStart(cold.weights.coef.T, cold.weights.intercept))
     assert warm.solution.n_evaluations < cold.solution.n_evaluations
     np.testing.assert_allclose(warm.solution.objective, cold.solution.objective, rtol=1e-7)
 
@@ -67,16 +69,17 @@ def test_a_start_at_the_solution_ends_there(rows):
 def test_a_start_of_another_shape_is_none(rows):
     X, T = rows
     fitting = SolverConfig.of(DM2LClassifier())
-    other = fitting.fit(X, T, WarmStart(np.ones((3, 4)), np.ones(4)))
-    np.testing.assert_array_equal(other.solution.W, fitting.fit(X, T).solution.W)
+    labels = LabelMatrix.of_signs(T)
+    other = fitting.fit(X, labels, WarmStart(np.ones((3, 4)), np.ones(4)))
+    np.testing.assert_array_equal(other.solution.W, fitting.fit(X, labels).solution.W)
 
 
 def test_without_a_label_to_learn_there_is_no_solution(rows):
     X, T = rows
-    fit = SolverConfig.of(DM2LClassifier()).fit(X, np.abs(T))
+    fit = SolverConfig.of(DM2LClassifier()).fit(X, LabelMatrix.of_signs(np.abs(T)))
     assert fit.solution is None
-    assert not fit.attributes["coef_"].any()
-    np.testing.assert_array_equal(fit.attributes["intercept_"], np.ones(4))
+    assert not fit.weights.coef.any()
+    np.testing.assert_array_equal(fit.weights.intercept, np.ones(4))
 
 
 # ------------------------------------------------------------------------ matrices of zeros

@@ -225,11 +225,11 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
 class EveryLabel(LSMLClassifier):
     """Also fits labels of which only one class was observed, as the original does."""
 
-    def _learn(self, X, T):
-        self._learnable = np.ones(T.shape[1], dtype=bool)
-        self._constant = np.zeros(T.shape[1])
-        self._keep = np.ones(len(T), dtype=bool)
-        self._fit_labels(X, T)
+    def _learn(self, X, labels):
+        self._learnable = np.ones(labels.n_labels, dtype=bool)
+        self._constant = np.zeros(labels.n_labels)
+        self._keep = np.ones(len(labels), dtype=bool)
+        return self._fit_labels(X, labels)
 
 
 def test_constant_labels_are_what_moves_figures_of_signed_targets_under_a_uniform_mask(reference):

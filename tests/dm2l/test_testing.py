@@ -6,6 +6,7 @@ import itertools
 import re
 import sys
 import warnings
+from dataclasses import replace
 from unittest import SkipTest
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils import check_random_state
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier
 from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult
 from dm2l.labels._matrix import parse_labels
 from dm2l.testing import (
     _CHECKS,
@@ -38,19 +40,25 @@ def test_label_contract(estimator, check):
 # ------------------------------------------------------------------------- sound estimators
 
 
+def with_signs(labels, T):
+    return replace(labels, signs=T.astype(np.int8))
+
+
 class Sound(MissingLabelClassifier):
     """Ridge, label by label; what the mutants below are made from."""
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha
 
-    def _fit_labels(self, X, T):
+    def _fit_labels(self, X, labels):
+        T = labels.signs
         self.weights_ = np.zeros((X.shape[1], T.shape[1]))
         for j, rows in enumerate(np.asarray(T != 0).T):
             gram = X[rows].T @ X[rows]
             gram = gram.toarray() if sp.issparse(gram) else gram
             target = X[rows].T @ T[rows, j].astype(float)
             self.weights_[:, j] = np.linalg.solve(gram + self.alpha * np.eye(len(gram)), target)
+        return FitResult()
 
     def _score_labels(self, X):
         return X @ self.weights_
@@ -63,10 +71,11 @@ class Noisy(Sound):
         super().__init__(alpha)
         self.random_state = random_state
 
-    def _fit_labels(self, X, T):
-        super()._fit_labels(X, T)
+    def _fit_labels(self, X, labels):
+        result = super()._fit_labels(X, labels)
         noise = check_random_state(self.random_state).standard_normal(self.weights_.shape)
         self.weights_ += 1e-3 * noise
+        return result
 
 
 class Centroids:
@@ -214,13 +223,15 @@ class Transductive(Sound):
 
 
 class UnlabelledAreNegative(Sound):
-    def _learn(self, X, T):
-        super()._learn(X, np.where((T == 0).all(axis=1, keepdims=True), -1, T))
+    def _learn(self, X, labels):
+        T = labels.signs
+        return super()._learn(X, with_signs(labels, np.where(~T.any(axis=1, keepdims=True), -1, T)))
 
 
 class HolesAreNegative(Sound):
-    def _learn(self, X, T):
-        super()._learn(X, np.where(T == 0, -1, T))
+    def _learn(self, X, labels):
+        T = labels.signs
+        return super()._learn(X, with_signs(labels, np.where(T == 0, -1, T)))
 
 
 class Quiet(Sound):
@@ -249,15 +260,17 @@ class GuessesTheUnseen(Sound):
 
 
 class OneClassMeansNo(Sound):
-    def _learn(self, X, T):
-        super()._learn(X, T)
+    def _learn(self, X, labels):
+        result = super()._learn(X, labels)
         self._constant[:] = np.minimum(self._constant, 0)
+        return result
 
 
 class GivesUp(Sound):
-    def _learn(self, X, T):
+    def _learn(self, X, labels):
+        T = labels.signs
         one_class = (T != 0).any(axis=0) & (np.abs(T.sum(axis=0)) == (T != 0).sum(axis=0))
-        super()._learn(X, np.abs(T) if one_class.any() else T)
+        return super()._learn(X, with_signs(labels, np.abs(T) if one_class.any() else T))
 
 
 class TakesNothing(Sound):
@@ -330,9 +343,10 @@ class IgnoresTheMask(Sound):
 
 
 class BorderFromHiddenLabels(Sound):
-    def _fit_decisions(self, X, T):
-        super()._fit_decisions(X, T)
-        self.thresholds_ = self.thresholds_ + self._shift
+    def _fit_completer(self, X, labels, result):
+        completer = super()._fit_completer(X, labels, result)
+        completer.thresholds = completer.thresholds + self._shift
+        return completer
 
     def fit(self, X, Y, label_mask=None):
         leaks = label_mask is not None and Y.dtype == float
@@ -439,16 +453,18 @@ class LosesIndex(Sound):
 class Drifts(Sound):
     ticks = itertools.count()
 
-    def _fit_labels(self, X, T):
-        super()._fit_labels(X, T)
+    def _fit_labels(self, X, labels):
+        result = super()._fit_labels(X, labels)
         self.weights_ += 1e-13 * next(self.ticks)
+        return result
 
 
 class Remembers(Sound):
-    def _fit_labels(self, X, T):
+    def _fit_labels(self, X, labels):
         before = getattr(self, "weights_", np.zeros(1)).sum()
-        super()._fit_labels(X, T)
+        result = super()._fit_labels(X, labels)
         self.weights_ += 0.01 * before
+        return result
 
 
 class LosesBits(Sound):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from dm2l.baselines import (
 )
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.outofcore import RowBlocks, SufficientStatistics
@@ -194,7 +197,7 @@ def test_weighted_problem_without_global_norm_has_the_optimum_of_cvxpy(seed, rea
     entries = EntryWeights.of(T, goal if real else None, M)
     for solver in ("lbfgs", "cccp"):
         model = DM2LClassifier(0.2, 0.7, discriminant=False, solver=solver, **TIGHT)
-        model._learn(X, T, entries)
+        model._learn(X, replace(LabelMatrix.of_signs(T), entries=entries))
         np.testing.assert_allclose(model.objective_, least.value, rtol=1e-5)
         np.testing.assert_allclose(model.coef_, W.value.T, atol=5e-3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
 from dm2l._auto._tuning import Sample, choose_norms, choose_ridge, in_words
-from dm2l._base import fold_inputs, weighed
 from dm2l._classifier import DM2LClassifier
+from dm2l._score_model import fold_inputs
 from dm2l._search._search import DM2LClassifierCV
 from dm2l._solvers.kernels._kernel import Kernel
 from dm2l._utils.arrays import to_numpy
@@ -108,14 +108,12 @@ class BaseModel:
             context.budget.check()
             line = f"{self.name}: fold {number} of {len(context.folds)}"
             context.budget.report(line)
-            fold = clone(model)
+            fold = clone(model._for_folds())
             fold.label_names_ = np.arange(context.T.shape[1])  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
-            entries = None if context.entries is None else context.entries.take(train)
-            learn = fold._learn
-            if isinstance(fold, MaskedOneVsRestClassifier):
-                learn = partial(learn, after_label=LabelProgress(context.budget, line))
-            learn(X_train, context.T[train], *weighed(entries))
+            labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
+            progress = _progress(fold, LabelProgress(context.budget, line))
+            fold._learn(X_train, labels[train], **progress)
             unseen = to_numpy(fold._all_scores(X_test))
             scores[test] = np.where(fold._learnable, unseen, np.nan)
             context.budget.advance()
@@ -127,11 +125,13 @@ class BaseModel:
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
         X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
-        if isinstance(self.model, MaskedOneVsRestClassifier):
-            progress = LabelProgress(context.budget, line, stops=False)
-            self.model._fit_counting(X, labels, weights, progress)
-        else:
-            self.model.fit(X, labels, label_weight=weights)
+        progress = _progress(self.model, LabelProgress(context.budget, line, stops=False))
+        self.model._fit_arrays(X, labels, label_weight=weights, **progress)
+
+
+def _progress(model: Any, after_label: LabelProgress) -> dict[str, Any]:
+    """The argument of ``_learn`` that reports labels, for models that fit one after the other."""
+    return {"after_label": after_label} if isinstance(model, MaskedOneVsRestClassifier) else {}
 
 
 def rows_for(inputs: str, X: Any, F: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,11 +22,13 @@ from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
-from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
 
@@ -156,7 +157,7 @@ class AutoClassifier(MissingLabelClassifier):
         check_choice("effort", self.effort, *EFFORTS)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
-                self._check_numbers(name, positive=True)
+                check_numbers(self, name, positive=True)
 
     # -- inputs ---------------------------------------------------------------------------------
 
@@ -205,48 +206,35 @@ class AutoClassifier(MissingLabelClassifier):
         return of_rows if weights is None else of_rows * weights
 
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        if self.cv is not None:
-            chosen = self
-            if not isinstance(getattr(self.cv, "groups", None), str | None):
-                cv = copy(self.cv)
-                cv.groups = self._groups(X)
-                chosen = clone_with_cv(self, cv)
-            folds = super(AutoClassifier, chosen)._folds(X, T)
-            if isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-                return folds
-            # Given ones number all rows, those of which nothing is observed too.
-            place = np.cumsum(self._keep) - 1
-            return [
-                (place[train[self._keep[train]]], place[test[self._keep[test]]])
-                for train, test in folds
-            ]
-        usual = clone_with_cv(self, min(EFFORTS[self.effort].folds, len(T)))
-        return super(AutoClassifier, usual)._folds(X, T)
+        if self.cv is None:
+            return label_folds(min(EFFORTS[self.effort].folds, len(T)), X, T)
+        cv = self.cv
+        if not isinstance(getattr(cv, "groups", None), str | None):
+            cv = copy(cv)
+            cv.groups = self._groups(X)
+        folds = label_folds(cv, X, T)
+        if isinstance(cv, Integral) or hasattr(cv, "split"):
+            return folds
+        # Given folds number all rows, also those without any observed label.
+        keep, place = self._keep, np.cumsum(self._keep) - 1
+        return [(place[train[keep[train]]], place[test[keep[test]]]) for train, test in folds]
 
     # -- fitting --------------------------------------------------------------------------------
 
     def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
         """Fit, and pass lines of progress to ``report``."""
-        budget = TimeBudget(self.time_limit, report)
-        return self._fit(X, y, None, partial(self._learn, budget=budget))
+        return self._fit_arrays(X, y, budget=TimeBudget(self.time_limit, report))
 
-    def _learn(
-        self,
-        X: Any,
-        T: Signs,
-        entries: EntryWeights | None = None,
-        budget: TimeBudget | None = None,
-    ) -> None:
-        selection = LearnableMask.of(T)
-        self._keep_selection(selection)
-        if not selection.learnable.any():
+    def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
+        mask = LearnableMask.of(labels.signs)
+        self._learnable, self._constant, self._keep = mask
+        if not mask.learnable.any():
             self.models_: dict[str, Any] = {}
             self._inputs: dict[str, str] = {}
             self.leaderboard_: dict[str, list[Any]] = {"model": []}
-            return
-        if budget is None:
-            budget = TimeBudget(self.time_limit, to_stderr if self.verbose else None)
-        X, T, entries = selection.rows(X), selection.signs(T), selection.entries(entries)
+            return FitResult()
+        X, labels = mask.rows(X), mask.labels(labels)
+        T, entries = labels.signs, labels.entries
         effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
@@ -259,14 +247,16 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=self._entry_weights(X, T, entries),
             effort=effort,
-            budget=budget,
+            budget=budget or TimeBudget(self.time_limit, to_stderr if self.verbose else None),
             max_memory=memory_budget(self.max_memory),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        self._fit_ensemble(context)
+        p = self._fit_ensemble(context)
+        return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
 
-    def _fit_ensemble(self, context: EnsembleContext) -> None:
+    def _fit_ensemble(self, context: EnsembleContext) -> Floats:
+        """Fit the stack; returns out-of-fold probabilities."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.plan(stacking + correlating)
@@ -306,9 +296,10 @@ class AutoClassifier(MissingLabelClassifier):
         self._keep_quality(eta, T, fold)
         if self.coupling is not None:
             budget.report("learning label correlations")
+        return np.asarray(expit(eta))
 
     def _keep_quality(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
-        selection = self._selection
+        selection = LearnableMask(self._learnable, self._constant, self._keep)
         names = self.label_names_[selection.learnable]
         folds = int(fold.max()) + 1
         self.estimate_ = {
@@ -321,7 +312,6 @@ class AutoClassifier(MissingLabelClassifier):
         self.held_out_ = selection.spread(p)
         self.held_out_folds_ = np.full(len(selection.keep), -1)
         self.held_out_folds_[selection.keep] = fold
-        self._honest = selection.spread(2 * p - 1)
 
     def _features_of(self, X: Any) -> Any:
         """Features of rows, as the linear and the kernel models take them."""
@@ -345,21 +335,10 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Floats:
-        held: Floats | None = self.__dict__.get("_honest_now")
-        if held is not None:
-            return held
-        # Of training rows the coupling remembers what their held-out scores were.
-        rows = getattr(self._coupling, "rows", None)
-        own = to_numpy(self._all_scores(X))
-        return own if rows is None else np.asarray(rows.honest(X, T, own))
-
-    def _fit_decisions(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        self._honest_now = self.__dict__.get("_honest")
-        try:
-            super()._fit_decisions(X, T, entries)
-        finally:
-            del self._honest_now
+    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+        # Those of the fit, where they differ from the model's own.
+        rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
+        return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -377,8 +356,3 @@ class AutoClassifier(MissingLabelClassifier):
             model = self.models_[name]
             scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
         return self.stack_.log_odds(np.stack(scores))
-
-
-def clone_with_cv(model: AutoClassifier, cv: Any) -> AutoClassifier:
-    """The same parameters with other folds."""
-    return AutoClassifier(**(model.get_params(deep=False) | {"cv": cv}))

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._base import LearnableMask, every_label
 from dm2l._fitting import SolverConfig, Workspace
+from dm2l._score_model import LearnableMask, every_label
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear._norms import SmoothNorm
@@ -26,7 +26,7 @@ from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._scores import above_zero
+from dm2l.pu._completer import correct_scores
 
 # Smoothing adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2
@@ -83,12 +83,13 @@ def score_paths(
     if not selection.learnable.any():
         return result
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X, T = selection.rows(X, pairwise=fitting.pairwise), selection.signs(T)
+    X = selection.rows(X, pairwise=fitting.pairwise)
+    kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
     with fitting.blas_threads(X):
         prepared = fitting.prepare(
             X,
-            T,
-            selection.entries(entries),
+            kept.signs,
+            kept.entries,
             scratch=not selection.keep.all(),
             safe=safe,
             alphas=alphas,
@@ -129,14 +130,14 @@ def _scores(
     )
     W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
     W_given = prepared.features.to_original(W)
-    found = fitting.attributes(X, W_given, prepared.feature_map, several)
-    learnt = partial(fitting.scores, attributes=found, selection=several)
+    found = fitting.weights(X, W_given, prepared.feature_map, several)
+    learnt = partial(found.scores, mask=several)
     scores = to_numpy(every_label(X_test, learnt, *several[:2]))
     columns = np.split(scores, k, axis=1)
-    if prepared.ticks is None:
+    if prepared.pu is None:
         return columns
-    prior = prepared.ticks.prior.attributes(*selection[:2])
-    return [above_zero(part, prior["class_prior_"]) for part in columns]
+    prior = prepared.pu.prior.spread(*selection[:2]).value
+    return [correct_scores(part, prior) for part in columns]
 
 
 def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:

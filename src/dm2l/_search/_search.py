@@ -20,17 +20,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l._base import MissingLabelClassifier, fold_inputs, weighed
 from dm2l._classifier import DM2LClassifier
 from dm2l._fitting import SAFE_KERNELS, SolverConfig
+from dm2l._score_model import fold_inputs
 from dm2l._search._path import PathScores, score_paths
 from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import is_number
+from dm2l._utils.parameters import check_counts, check_numbers, is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -41,7 +42,7 @@ Rows = NDArray[np.intp]
 
 
 @dataclass(eq=False, repr=False)
-class DM2LClassifierCV(MissingLabelClassifier):
+class DM2LClassifierCV(PositiveUnlabelledClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
     All hyperparameters on the same rows share their features: a kernel matrix is computed once for
@@ -67,12 +68,11 @@ class DM2LClassifierCV(MissingLabelClassifier):
         ``lambda_d`` rises by more than ten times, so many for each such factor.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        missing) and scores that is larger for better scores. None is
-        "ranking_and_discrimination", of the labels of a row and the rows of a label; or
-        "label_discrimination", the latter alone, if complete rows would have less than one
-        positive, or less than one negative, on average. With ``missing_as="unlabelled"``
-        positives are compared with all other entries, which orders models as complete labels
-        would for a few measures only; None is "neg_ranking_loss".
+        missing) and scores that is larger for better scores. None is "ranking_and_discrimination",
+        or "label_discrimination" if complete rows would have less than one positive, or less than
+        one negative, on average. With ``missing_as="unlabelled"`` positives are compared with all
+        other entries, which orders models as complete labels would for a few measures only; None is
+        "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
@@ -145,8 +145,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
     verbose: int = 0
 
     _follows_input = True
-    _couples_itself = True
-    _learns_ticks = True
+    _leaves_one_out = True
 
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""
@@ -157,9 +156,9 @@ class DM2LClassifierCV(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("search_tol")
-        self._check_counts("search_iter")
-        SolverConfig.of(self._model({})).check()
+        check_numbers(self, "search_tol")
+        check_counts(self, "search_iter")
+        SolverConfig.check(self._model({}))
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
@@ -175,7 +174,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
-        if self._unlabelled and isinstance(self.scoring, str):
+        if self._pu and isinstance(self.scoring, str):
             check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
@@ -215,7 +214,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
         if hasattr(self, "best_estimator_"):
             del self.best_estimator_
         checked, given = self._read(X, y, label_mask)
-        labels = self._weigh(given, sample_weight, label_weight)
+        labels = self._prepare_labels(given, sample_weight, label_weight)
         with checked_numbers(checked):
             folds = self._search(checked, labels.signs, labels.entries)
         if self.refit:
@@ -278,7 +277,7 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return _on_arrays(scoring)
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._unlabelled else usual_scoring(T > 0, T < 0)
+            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
         return get_selection_metric(scoring)
 
     def _paths(
@@ -400,10 +399,8 @@ class DM2LClassifierCV(MissingLabelClassifier):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _cross_fit(
-        self, X: Any, T: Signs, entries: EntryWeights | None = None
-    ) -> NDArray[np.float64]:
-        return self.best_estimator_._cross_fit(X, T, *weighed(entries))
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
+        return self.best_estimator_._cross_fit(X, labels)
 
     def _score_labels(self, X: Any) -> Any:
         return self.best_estimator_._score_labels(X)
@@ -439,7 +436,7 @@ def search_norms(
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """Default metric: "label_skill" unless complete rows have both classes on average."""
+    """Default metric: "label_discrimination" unless complete rows have both classes on average."""
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1

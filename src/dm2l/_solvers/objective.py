@@ -25,7 +25,7 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm, subgradient
-from dm2l._solvers.nuclear._value import Norm, NormValue
+from dm2l._solvers.nuclear._products import Norm, NormValue
 from dm2l._utils.arrays import CudaGraph, float64, is_on_cuda, to_numpy
 from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_each
 from dm2l.labels._entries import EntryWeights, Signs

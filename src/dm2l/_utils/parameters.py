@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_count", "check_number", "is_number"]
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_counts",
+    "check_number",
+    "check_numbers",
+    "is_number",
+]
 
 
 def is_number(value: Any, *, positive: bool = False) -> bool:
@@ -33,3 +40,15 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
+    """Refuse parameters of an estimator that are not finite numbers >= 0, or > 0."""
+    for name in names:
+        check_number(name, getattr(model, name), positive=positive)
+
+
+def check_counts(model: Any, *names: str) -> None:
+    """Refuse parameters of an estimator that are not integers of at least 1."""
+    for name in names:
+        check_count(name, getattr(model, name))

@@ -16,11 +16,14 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._utils.arrays import check_finite
+from dm2l._utils.parameters import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 # Steps of a descent in the released code.
@@ -438,11 +441,12 @@ class GLOCALClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda1", "lambda2", "tol")
-        self._check_numbers("lambda_", "lambda3", "lambda4", "lambda5", positive=True)
-        self._check_counts("n_components", "n_groups", "max_iter")
+        check_numbers(self, "lambda1", "lambda2", "tol")
+        check_numbers(self, "lambda_", "lambda3", "lambda4", "lambda5", positive=True)
+        check_counts(self, "n_components", "n_groups", "max_iter")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         if entries is not None and self.published:
             raise ValueError("published=True is the released code, which knows no weights.")
         intercept = bool(self.fit_intercept)
@@ -460,6 +464,7 @@ class GLOCALClassifier(IterativeBaseline):
         U, W, history = self._alternate(problem, k, random)
         self._keep_history(history)
         self._store(X, *feature_map.on_inputs(features.to_original(W) @ U.T, intercept))
+        return FitResult()
 
     def _groups(
         self, X: Any, random: np.random.RandomState, rows: Array | None

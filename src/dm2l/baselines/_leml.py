@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from dm2l._score_model import FitResult
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
     ImputedTargets,
     Inputs,
@@ -17,7 +19,8 @@ from dm2l.baselines._linear import (
     Missing,
     weighted_grams,
 )
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -303,17 +306,18 @@ class LEMLClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("tol")
-        self._check_numbers("alpha", positive=True)
-        self._check_counts("rank", "max_iter")
-        self._check_choice("loss", "squared", "logistic", "squared_hinge")
-        self._check_choice("missing", "ignore", "neutral", "negative")
+        check_numbers(self, "tol")
+        check_numbers(self, "alpha", positive=True)
+        check_counts(self, "rank", "max_iter")
+        check_choice("loss", self.loss, "squared", "logistic", "squared_hinge")
+        check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
             raise ValueError(
                 f"missing={self.missing!r} needs loss='squared': {self.loss} has no target of 0."
             )
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         intercept = bool(self.fit_intercept)
         inputs = Inputs(X, intercept, None if entries is None else entries.rows)
         targets = ImputedTargets(T, self.missing, entries)
@@ -327,15 +331,16 @@ class LEMLClassifier(IterativeBaseline):
         for iteration in range(1, self.max_iter + 1):
             inner = InputFactor(inputs, targets, loss, C, H, b)
             W = trust_region_newton(inner, W, tol=share, max_iter=5)
-            labels = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
-            found = labels.minimise(np.column_stack([H, b]) if intercept else H)
+            outputs = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
+            found = outputs.minimise(np.column_stack([H, b]) if intercept else H)
             H, b = (found[:, :-1], found[:, -1]) if intercept else (found, b)
-            total = 0.5 * float(np.vdot(W, W)) + float(labels.values(found).sum())
+            total = 0.5 * float(np.vdot(W, W)) + float(outputs.values(found).sum())
             history.append(self.alpha * total)
             self._report(iteration, history[-1])
         self._keep_history(history)
         coef = W @ H.T
         self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
+        return FitResult()
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.threads import blas_threads
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Missing = Literal["ignore", "neutral", "negative"]
 
@@ -118,10 +120,11 @@ class LinearBaseline(MissingLabelClassifier):
     missing_label: Any = np.nan
     missing_as: str | None = None
 
-    def _learn(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
-        with blas_threads(T.size * X.shape[1]):
-            super()._learn(X, T, entries)
+    def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
+        with blas_threads(labels.signs.size * X.shape[1]):
+            result = super()._learn(X, labels)
         del self._keep  # one entry for every training row
+        return result
 
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
         """Keep weights (d, c) of the labels that could be learnt; the others are constant."""

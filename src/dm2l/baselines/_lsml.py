@@ -11,9 +11,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -245,12 +247,13 @@ class LSMLClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda1", "lambda2", "lambda3", "lambda4", "tol")
+        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4", "tol")
         check_ridge(self.rho, "rho")
-        self._check_counts("max_iter")
-        self._check_choice("missing", "negative", "neutral")
+        check_counts(self, "max_iter")
+        check_choice("missing", self.missing, "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, "LSML")
         rho = ridge_value(self.rho, X, rows)
         intercept = bool(self.fit_intercept)
@@ -265,6 +268,7 @@ class LSMLClassifier(IterativeBaseline):
         self._keep_history(history)
         self._keep_correlations(C)
         self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
+        return FitResult()
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)

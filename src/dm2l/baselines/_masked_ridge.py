@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from dm2l._score_model import FitResult, LearnableMask
 from dm2l._solvers.features import Features, check_ridge, ridge_value
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
+from dm2l._utils.parameters import check_choice
 from dm2l.baselines._linear import LinearBaseline
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import out_of_fold_scores
-from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.pu._fit import Ticks
+from dm2l.labels._entries import EntryWeights
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
+from dm2l.pu._targets import PUTargets
 
 
 @dataclass(eq=False, repr=False)
-class MaskedRidgeClassifier(LinearBaseline):
+class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     r"""Ridge regression of each label on the rows where it was observed.
 
     .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
@@ -69,27 +73,26 @@ class MaskedRidgeClassifier(LinearBaseline):
     coupling: str | None = "residual"
     class_prior: Any = None
 
-    _couples_itself = True
-    _learns_ticks = True
+    _leaves_one_out = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
-        self._check_choice("solver", "auto", "direct", "cg")
+        check_choice("solver", self.solver, "auto", "direct", "cg")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
-        if self._unlabelled and entries is not None and entries.targets is not None:
-            prior = self._selection.of_labels(self.class_prior)
-            ticks = Ticks.of(features, entries.targets, prior)
-            for name, value in ticks.prior.attributes(*self._selection[:2]).items():
-                setattr(self, name, value)
-            entries = EntryWeights.of(T, targets=ticks.targets(alpha))
-        W = masked_ridge(features, T, alpha, entries=entries, method=self.solver)
-        if self.coupling is not None and not self._unlabelled:
+        if self._pu and entries is not None and entries.targets is not None:
+            mask = LearnableMask(self._learnable, self._constant, self._keep)
+            pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
+            self._keep_prior(pu.prior)
+            entries = EntryWeights.of(T, targets=pu.targets(alpha))
+        W, unseen = masked_ridge(features, T, alpha, entries=entries, method=self.solver), None
+        if self.coupling is not None and not self._pu:
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
             factor, centred = Preconditioner(problem), features.from_original(W)
@@ -100,5 +103,13 @@ class MaskedRidgeClassifier(LinearBaseline):
                 unseen = out_of_fold_scores(
                     problem, factor, T, centred, features, alpha, entries=entries
                 )
-            self._honest = self._selection.spread(unseen)
         self._store(X, *feature_map.on_inputs(W, intercept))
+        return FitResult(leave_one_out_scores=unseen)
+
+    def _fit_nothing(self, X: Any) -> None:
+        super()._fit_nothing(X)
+        if self._pu:
+            self._keep_prior()
+
+    def _score_labels(self, X: Any) -> Any:
+        return self._corrected(super()._score_labels(X))

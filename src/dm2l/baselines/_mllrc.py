@@ -12,10 +12,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
 from dm2l._utils.arrays import check_finite
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
 
@@ -194,13 +196,14 @@ class MLLRCClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_numbers("lambda3", "tol")
-        self._check_numbers("lambda1", positive=True)
+        check_numbers(self, "lambda3", "tol")
+        check_numbers(self, "lambda1", positive=True)
         check_ridge(self.lambda2, "lambda2")
-        self._check_counts("max_iter")
-        self._check_choice("missing", "negative", "neutral")
+        check_counts(self, "max_iter")
+        check_choice("missing", self.missing, "negative", "neutral")
 
-    def _fit_labels(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> None:
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, "ML-LRC")
         alpha = ridge_value(self.lambda2, X, rows)
         targets = ImputedTargets(T, self.missing, entries)
@@ -227,6 +230,7 @@ class MLLRCClassifier(IterativeBaseline):
         self._keep_history(history, n_starts=1)
         self._keep_correlations(S)
         self._store(X, *targets.scores(coef @ S, intercept @ S))
+        return FitResult()
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dm2l._base import LearnableMask, MissingLabelClassifier
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l.completion._calibration import plain_probability
-from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
 AfterLabel = Callable[[int, int], None]
@@ -137,30 +136,19 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_counting(
-        self, X: Any, labels: LabelMatrix, label_weight: Any, after_label: AfterLabel
-    ) -> None:
-        """Fit, and call ``after_label`` with the number of labels done and of all."""
-        learn = partial(self._learn, after_label=after_label)
-        self._fit(X, labels, None, learn, None, label_weight)
-
     def _learn(
-        self,
-        X: Any,
-        T: Signs,
-        entries: EntryWeights | None = None,
-        after_label: AfterLabel | None = None,
-    ) -> None:
-        selection = LearnableMask.of(T)
-        self._keep_selection(selection)
-        self.estimators_: list[Any] = [None] * len(selection.learnable)
-        if selection.learnable.any():
-            chosen = selection.entries(entries)
-            self._fit_estimators(X, selection.signs(T), chosen, after_label)
+        self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
+    ) -> FitResult:
+        """``after_label`` is called with the number of labels done and of all."""
+        mask = LearnableMask.of(labels.signs)
+        self._learnable, self._constant, self._keep = mask
+        self.estimators_: list[Any] = [None] * len(mask.learnable)
+        if mask.learnable.any():
+            self._fit_estimators(X, mask.labels(labels), after_label)
+        return FitResult()
 
-    def _fit_estimators(
-        self, X: Any, T: Signs, entries: EntryWeights | None, after_label: AfterLabel | None
-    ) -> None:
+    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
+        T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
@@ -226,19 +214,17 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         return self._ask(_score, X)
 
-    def _label_probabilities(self, X: Any) -> NDArray[Any]:
-        return self._ask(_probability, X)
-
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._ask(_score, X), self._ask(_probability, X)
+        scores, p = self._ask(_score_and_probability, X)
+        return scores, p
 
-    def _ask(self, question: Callable[[Any, Any], NDArray[Any]], X: Any) -> NDArray[Any]:
+    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
         models = [model for model in self.estimators_ if model is not None]
         answers = [
             question(model, _safe_indexing(X, columns, axis=1))
             for model, columns in zip(models, self._columns, strict=True)
         ]
-        return np.column_stack(answers)
+        return np.stack(answers, axis=-1)
 
 
 def _has_tags(estimator: Any) -> bool:
@@ -280,7 +266,10 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
     return np.where(np.ravel(model.predict(X)) == 1, 1.0, -1.0)
 
 
-def _probability(model: Any, X: Any) -> NDArray[Any]:
-    if _estimator_type(model) != "regressor" and hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-    return plain_probability(_score(model, X))
+def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scores, and the probabilities of classifiers that have some, else by the scores."""
+    if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
+        scores = _score(model, X)
+        return scores, plain_probability(scores)
+    p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
+    return _score(model, X) if hasattr(model, "decision_function") else 2 * p - 1, p

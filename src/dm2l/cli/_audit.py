@@ -30,11 +30,6 @@ _LINES = {
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
 )
-@click.option(
-    "--unseen",
-    is_flag=True,
-    help="MODEL was not fitted to the rows of TABLE, so that no models of folds have to be.",
-)
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -44,7 +39,6 @@ def audit_command(
     path: Path,
     output: Path | None,
     top: int,
-    unseen: bool,
     safe_csv: bool,
     force: bool,
     as_json: bool,
@@ -67,7 +61,7 @@ def audit_command(
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
         tell("looking for contradictions")
-        found = audit_table(model, table, top, training=not unseen)
+        found = audit_table(model, table, top)
         columns = {
             "row": found.row.tolist(),
             "label": found.label,

@@ -1,8 +1,8 @@
-"""Coupling: what a row's known labels say about its holes.
+"""Completion: probabilities, imputed labels and label errors from the scores of any model.
 
-Residuals ``t - f`` of scores are taken to be Gaussian with a covariance between labels,
-estimated with holes (:func:`fit_covariance`); :func:`condition` gives mean and variance of every
-entry given the other known labels of its row.
+Residuals ``t - f`` of scores are taken to be Gaussian, with a covariance between labels that is
+estimated from the known entries. Conditioning on the other known labels of a row gives mean and
+variance of every entry.
 """
 
 from dm2l.completion._error_rate import CompletionSummary, ErrorRateBound

@@ -22,35 +22,12 @@ def plain_probability(scores: NDArray[Any]) -> NDArray[np.float64]:
     .. math:: p = \tfrac12 (1 + \tanh f)
 
     agrees with that to first order, stays inside (0, 1) and keeps the order of scores.
-
-    Parameters
-    ----------
-    scores : ndarray
-        Any shape.
-
-    Returns
-    -------
-    ndarray of float64
-        Same shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._calibration import plain_probability
-    >>> plain_probability(np.array([-1.0, 0.0, 1.0])).round(2)
-    array([0.12, 0.5 , 0.88])
     """
     return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
 
 
 class Calibrator:
-    """One monotone map from score to probability per label.
-
-    Parameters
-    ----------
-    method : {"sigmoid", "isotonic"}
-        Platt's logistic curve, or isotonic regression.
-    """
+    """One monotone map from score to probability per label."""
 
     def __init__(self, method: Method) -> None:
         if method not in ("sigmoid", "isotonic"):
@@ -141,32 +118,7 @@ def best_f1_thresholds(
     min_positives: float = 1,
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Threshold of each label that maximises F1 on held-out scores of observed entries.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, c)
-        Held-out scores; NaN where there is none.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    min_positives : int, default=1
-        With fewer held-out positives a label keeps the border 0.
-    weights : ndarray of shape (n, c), default=None
-        How much entries count; None: one each.
-
-    Returns
-    -------
-    ndarray of shape (c,)
-        Predict positive above it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._calibration import best_f1_thresholds
-    >>> T = np.array([[1], [1], [-1], [-1]])
-    >>> best_f1_thresholds(np.array([[-0.1], [-0.2], [-0.4], [-0.9]]), T).round(2)
-    array([-0.3])
-    """
+    """Threshold of each label that maximises F1 on held-out scores of observed entries."""
     thresholds = np.zeros(T.shape[1])
     for k in range(T.shape[1]):
         use = (T[:, k] != 0) & np.isfinite(scores[:, k])

@@ -13,16 +13,14 @@ from dm2l.completion._patterns import row_blocks
 
 Floats = NDArray[np.float64]
 
-# Of what a label's weights of its scores differ from those of all labels together. With 1 rare
-# labels lose order (Corel16k001, 30 % observed: AUC of holes 0.68, with 10 it is 0.71), with 100
-# the log-loss of common ones rises (Enron, yeast).
+# Penalty on the difference of a label's weights of its scores from those of all labels together:
+# without it rare labels lose order, with more the log-loss of common ones rises.
 OWN_PENALTY = 10.0
-# Of another label's sign. Choosing among 10, 30, 100 and leaving the signs out, label by label and
-# by cross-validation, gave the same AUC to 0.003 on emotions, yeast, scene, Arts and Tox21.
+# Penalty on the weights of other labels' signs (benchmarks/completion.py).
 LABEL_PENALTY = 30.0
 ROUNDS = 30
 HALVINGS = 8
-# In units of the log-likelihood of a label: far below what the data can tell.
+# In units of the log-likelihood of a label.
 TOL = 1e-2
 # The signs of c labels cost n c^3 a round, more than anything else here.
 MAX_LABELS = 64
@@ -30,36 +28,17 @@ SCORES = 4
 
 
 class Combiner:
-    r"""One logistic model a label on its scores and on the signs of the row's other labels.
+    r"""One logistic model a label, of its scores and of the signs of the row's other labels.
 
     The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` with the score f of the
     features, its mean over the label's known entries, mean m and standard deviation s given the
-    other labels, and, lightly trusted, the signs of the other labels with 0 for a hole. The first
-    three calibrate; the signs carry what the Gaussian cannot, such as holes that are not there at
-    random (assays that were not run). The weights of the scores are held to those that one model
-    of all labels has, so that rare labels borrow them.
+    other labels, and the signs of the other labels, 0 where missing. The first three calibrate; the
+    signs, with a large penalty, model what a Gaussian cannot, such as labels that are not missing
+    at random. Weights of the scores are shrunk to those of one model of all labels.
 
-    It is fitted on known entries, each of which must have been scored as if it had been a hole
-    (:func:`condition`), by a covariance that was fitted to other rows; and the sign of a label is
-    never an input of its own model.
-
-    Parameters
-    ----------
-    labels : bool, default=True
-        Whether the other labels' signs are inputs. With more than 64 labels they are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._combine import Combiner
-    >>> T = np.array([[1, -1], [1, 1], [-1, -1], [-1, 1], [1, 0]])
-    >>> F = 0.5 * T
-    >>> p = Combiner().fit(T, F, F, np.ones(F.shape)).predict(T, F, F, np.ones(F.shape))
-    >>> (p[:4] > 0.5) == (T[:4] > 0)
-    array([[ True,  True],
-           [ True,  True],
-           [ True,  True],
-           [ True,  True]])
+    It is fitted to known entries, each scored as if it were missing (:func:`condition`), by a
+    covariance that was fitted to other rows; the sign of a label is no input of its own model. With
+    more than 64 labels, or ``labels=False``, signs are no inputs.
     """
 
     weights_: Floats
@@ -71,7 +50,7 @@ class Combiner:
     def fit(
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
     ) -> Self:
-        """Fit to the known entries of ``T`` (signs, 0 = hole), all arguments (n, c)."""
+        """Fit to the known entries of ``T`` (signs, 0 where missing), all arguments (n, c)."""
         return self._scale(T, F, mean, variance)._learn(T, F, mean, variance)
 
     def cross_fit(
@@ -132,14 +111,14 @@ class Combiner:
     def predict(
         self, T: NDArray[Any], F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]
     ) -> Floats:
-        """Probability of every entry; that of a known one is as if it had been a hole."""
+        """Probability of every entry; known ones as if they were missing."""
         Z = self._standardise(self._scores(F, mean, variance))
         probability: Floats = expit(self._margins(np.asarray(T, dtype=np.float64), Z))
         return probability
 
     def _scores(self, F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
-        # From the middle of the label's scores: those of a rare label all lie near -1, and divided
-        # by s they would tell s and little else (Enron, 30 % observed: AUC of holes 0.68 for 0.73).
+        # From the middle of the label's scores: those of a rare label are all near -1, and divided
+        # by s they would be little else than 1/s.
         inverse = 1.0 / np.sqrt(variance)
         return [(F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse]
 

@@ -25,38 +25,8 @@ def condition(
 ) -> tuple[Any, Any]:
     """Mean and variance of each label given the features and the *other* known labels of its row.
 
-    A hole is conditioned on all known labels of its row. A known entry is scored as if it had
-    been a hole: its own label is left out (in closed form).
-
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        Of the residuals.
-    T : array or CSR matrix of shape (n, c)
-        Signs: +1, -1, and 0 (or nothing stored) for a hole. Sparse labels are made dense one
-        block of rows at a time.
-    F : array of shape (n, c), or callable
-        Scores of the features; a callable gives those of the rows (indices) it is asked for.
-        Of known entries they must be honest, of a model that did not see them.
-    entries : tuple of two ndarrays of int, default=None
-        Rows and columns of the entries wanted; all of them by default.
-    memory : float, default=2**28
-        Bytes for what is needed between.
-
-    Returns
-    -------
-    mean, variance : arrays
-        Of shape (n, c), or one number for each of the entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._condition import condition
-    >>> from dm2l.completion._covariance import DenseCovariance
-    >>> S = DenseCovariance(np.array([[1.0, 0.8], [0.8, 1.0]]))
-    >>> mean, _ = condition(S, np.array([[1, 0]]), np.array([[0.0, -0.1]]))
-    >>> mean.round(2)
-    array([[0. , 0.7]])
+    A missing entry is conditioned on all known labels of its row. A known entry is scored as if
+    it were missing: its own label is left out (in closed form).
     """
     n, c = T.shape
     rows = np.arange(n) if entries is None else np.unique(entries[0])
@@ -93,7 +63,7 @@ def _join(parts: list[tuple[Index, Any]]) -> Any:
 
 
 def residuals(T: Any, F: Any) -> tuple[Any, Any]:
-    """Residuals ``t - f``, zero at holes, and where they are known, of labels as signs."""
+    """Residuals ``t - f``, zero at missing entries, and where entries are known."""
     if sp.issparse(T):
         T = T.toarray()
     known = to_numpy(T) != 0

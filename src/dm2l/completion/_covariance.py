@@ -43,45 +43,16 @@ class LabelCovariance(ABC):
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
         r"""What the *other* known labels of a row say about each of its entries.
 
-        With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``,
-        a hole ``k`` gets :math:`S_{kO} A e` and the variance :math:`S_{kk} - S_{kO} A S_{Ok}`; a
-        known entry gets :math:`-(A e)_k / A_{kk}`, which added to its own sign is its mean given
-        all others (leave one label out), and the variance :math:`1 / A_{kk}`.
-
-        Parameters
-        ----------
-        E : array of shape (n, c)
-            Residuals, zero at holes.
-        known : ndarray of bool, shape (n, c)
-            True where the label is known.
-        memory : float, default=2**28
-            Bytes for what is needed between.
-
-        Returns
-        -------
-        shift, variance : arrays of shape (n, c)
-            Of every entry.
+        With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``, a
+        missing entry ``k`` gets :math:`S_{kO} A e` and the variance
+        :math:`S_{kk} - S_{kO} A S_{Ok}`; a known entry gets :math:`-(A e)_k / A_{kk}`, which added
+        to its own sign is its mean given all others, and the variance :math:`1 / A_{kk}`.
         """
 
 
 @dataclass(frozen=True)
 class DenseCovariance(LabelCovariance):
-    """A covariance held as it is, for up to some 200 labels.
-
-    Parameters
-    ----------
-    S : array of shape (c, c)
-        Symmetric and positive definite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._covariance import DenseCovariance
-    >>> S = DenseCovariance(np.array([[1.0, 0.8], [0.8, 1.0]]))
-    >>> shift, variance = S.shifts(np.array([[0.5, 0.0]]), np.array([[True, False]]))
-    >>> shift.round(2), variance.round(2)
-    (array([[-0.5,  0.4]]), array([[1.  , 0.36]]))
-    """
+    """A covariance held as it is, for up to some 200 labels."""
 
     S: Any
 
@@ -124,10 +95,10 @@ class DenseCovariance(LabelCovariance):
             inside = batch.scatter(own, c, xp)
             here = asarray_like(known[batch.rows], E)
             e = xp.take(E, asarray_like(batch.rows, E), axis=0)
-            holes, weighted = self._weigh(batch, G, e, here, xp)
+            missing, weighted = self._weigh(batch, G, e, here, xp)
             diagonal = xp.where(here, inside, left) if batch.known else xp.where(here, left, inside)
             of_known = xp.where(here, diagonal, xp.ones_like(diagonal))
-            shift.append(xp.where(here, -weighted / of_known, holes))
+            shift.append(xp.where(here, -weighted / of_known, missing))
             variance.append(xp.where(here, 1.0 / of_known, diagonal))
             order.append(batch.rows)
         if not order:
@@ -147,7 +118,7 @@ class DenseCovariance(LabelCovariance):
         return tuple(xp.take(part, which, axis=0) for part in (left, G, own))
 
     def _weigh(self, batch: Batch, G: Any, e: Any, here: Any, xp: Any) -> tuple[Any, Any]:
-        """Shift of the holes ``S_UO A e`` and weighted residuals ``A e``, both (b, c)."""
+        """Shift of missing entries ``S_UO A e`` and weighted residuals ``A e``, both (b, c)."""
         zero = asarray_like(np.zeros(()), e)
         if batch.known:
             inner = (G @ batch.gather(e, xp)[:, :, None])[:, :, 0]
@@ -155,23 +126,17 @@ class DenseCovariance(LabelCovariance):
             return xp.where(here, zero, weighted @ self.S), weighted
         # The completed residual x has (S^-1 x)_U = 0 and (S^-1 x)_O = A e.
         inner = -(G @ batch.gather(e @ self.precision, xp)[:, :, None])[:, :, 0]
-        holes = batch.scatter(inner, self.n_labels, xp)
-        return holes, xp.where(here, (e + holes) @ self.precision, zero)
+        missing = batch.scatter(inner, self.n_labels, xp)
+        return missing, xp.where(here, (e + missing) @ self.precision, zero)
 
     def expected(
         self, E: Any, known: Mask, memory: float = MEMORY, plan: list[Batch] | None = None
     ) -> tuple[Any, float]:
         r"""Gradient and value of the observed-data log-likelihood of this covariance.
 
-        ``plan`` is the list of batches of ``known``, for who asks more than once.
-
-        Returns
-        -------
-        gradient : array of shape (c, c)
-            :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i`, twice the derivative with
-            respect to S; :math:`\tilde A_i` is the inverse of the known block, zero elsewhere.
-        value : float
-            Log-likelihood of the known residuals, constants left out.
+        The gradient :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i` is twice the
+        derivative with respect to S; :math:`\tilde A_i` is the inverse of the known block, zero
+        elsewhere. ``plan`` is the list of batches of ``known``, if it is there already.
         """
         xp, c = namespace(E), self.n_labels
         by_known, by_hole, n_hole, value = xp.zeros_like(self.S), xp.zeros_like(self.S), 0, 0.0
@@ -194,7 +159,7 @@ class DenseCovariance(LabelCovariance):
             _, weighted = self._weigh(batch, G, e, asarray_like(known[batch.rows], E), xp)
             outer = outer + weighted.T @ weighted
             value -= 0.5 * float(xp.sum(weighted * e))
-        # Inverse of the known block by the holes': A~ = P - P G P, with G zero outside the holes.
+        # Inverse of the known block, by that of the missing one: A~ = P - P G P.
         P = self.precision
         return outer - by_known - (n_hole * P - P @ by_hole @ P), value
 
@@ -204,22 +169,6 @@ class FactorCovariance(LabelCovariance):
     r"""Low rank plus diagonal, :math:`S = L L' + \mathrm{diag}(\psi)`, for many labels.
 
     A row costs :math:`|O| r^2 + r^3` (Woodbury), and all rows share their matrix products.
-
-    Parameters
-    ----------
-    L : array of shape (c, r)
-        Loadings of the factors.
-    psi : array of shape (c,)
-        Variances that the factors leave, positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._covariance import FactorCovariance
-    >>> S = FactorCovariance(np.array([[0.8], [1.0]]), np.array([0.36, 0.1]))
-    >>> S.matrix()
-    array([[1. , 0.8],
-           [0.8, 1.1]])
     """
 
     L: Any

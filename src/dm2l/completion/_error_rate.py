@@ -1,4 +1,4 @@
-"""How many holes can be filled so that at most a given share of them is wrong."""
+"""Error-rate control: how many missing labels can be filled at a given expected error rate."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Mistakes about holes for one about known entries, which covariances and curves have seen: up to
-# 1.1 with 159 labels and 1,000 rows (bibtex, docs/coupling.md).
+# Errors at missing entries for one at known entries, which covariances and curves have seen
+# (docs/coupling.md).
 SEEN = 1.1
-# So many of the most confident mistakes are remembered one by one, the others by every hundredth.
+# So many of the most confident errors are stored one by one, the others by every hundredth.
 FINE = 1000
 
 
 @dataclass(frozen=True)
 class CompletionSummary:
-    """What became of the holes under a promise.
+    """Numbers of missing labels that were filled and left.
 
     Parameters
     ----------
     n_yes, n_no : int
-        Holes filled with either class.
+        Missing labels filled with either class.
     n_left : int
-        Holes that are left.
+        Missing labels that are left.
     expected_wrong : float
-        Estimated share of wrong ones among the filled, NaN where nothing was promised.
+        Expected error rate of the filled labels, NaN without ``max_error_rate``.
     """
 
     n_yes: int
@@ -39,30 +39,28 @@ class CompletionSummary:
 
 @dataclass(frozen=True)
 class ErrorRateBound:
-    r"""Conformal selection on mistakes about known entries.
+    r"""Conformal selection based on errors at known entries.
 
-    Every known entry was decided as if it had been a hole. With n such decisions, of which
-    :math:`w_j` are wrong and at least as confident as that about hole j, its p-value is
+    Every known entry was predicted as if it were missing. With n such predictions, of which
+    :math:`w_j` are wrong and at least as confident as that of the missing entry j, its p-value is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
-    and the procedure of Benjamini and Hochberg at level a chooses the holes that are filled. If
-    known entries and holes are exchangeable (which labels are holes has nothing to do with what
-    they would say, given the row), at most the share a of the filled is wrong, on average, even
-    without root and factor (Jin and Candes, 2023). They are for what is not exchangeable: a hole
-    has one more known label beside it, and the covariance and the curves have seen known entries.
-    The root, one standard error of the count, is for few mistakes: without it 1.2 % were wrong on
-    Tmc2007-500 where 1 % was asked for, with it 1.0 %, and up to 8 % fewer holes are filled. The
-    factor is for many: with the root alone 1.1 % of a hundred thousand were wrong on bibtex.
+    and the procedure of Benjamini and Hochberg at level a chooses the entries to fill. If known and
+    missing entries are exchangeable (given the row, missingness does not depend on the label), the
+    expected error rate is at most a even without root and factor (Jin and Candes, 2023). These
+    allow for what is not exchangeable: a missing entry has one more known label beside it, and
+    covariance and curves have seen the known entries. The root, a standard error of the count,
+    matters if errors are few, and the factor if they are many (docs/coupling.md).
 
     Parameters
     ----------
     n : ndarray of shape (2,)
-        Number of decisions: for no, for yes.
+        Number of predictions: negative, positive.
     confidence : ndarray of shape (2, k)
-        Of mistakes about no and about yes, falling.
+        Of wrong predictions, falling.
     count : ndarray of shape (2, k)
-        Number of mistakes that are at least as confident; rounded up where not all are stored.
+        Number of errors that are at least as confident; rounded up where not all are stored.
 
     Examples
     --------
@@ -71,8 +69,8 @@ class ErrorRateBound:
     >>> q = np.linspace(1.0, 0.5, 200)[:, None]
     >>> right = np.arange(200)[:, None] % 50 != 49
     >>> yes = np.ones((200, 1), dtype=bool)
-    >>> promise = Promise.fit(q, yes, np.where(right, 1, -1))
-    >>> chosen, expected = promise.choose(q, yes, yes, 0.1)
+    >>> bound = ErrorRateBound.fit(q, yes, np.where(right, 1, -1))
+    >>> chosen, expected = bound.choose(q, yes, yes, 0.1)
     >>> int(chosen.sum()), round(expected, 3)
     (200, 0.025)
     """
@@ -83,17 +81,17 @@ class ErrorRateBound:
 
     @classmethod
     def nothing(cls) -> Self:
-        """The promise of who has seen no decision: nothing is filled."""
+        """A bound from no predictions at all, which fills nothing."""
         return cls(np.zeros(2, dtype=np.int64), np.zeros((2, 0)), np.zeros((2, 0), dtype=np.int64))
 
     @classmethod
     def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
-        """Learn from decisions about known entries of signs ``T``; all (n, c)."""
+        """Learn from predictions of known entries with signs ``T``; all (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
         falling = [np.sort(confidence[side & wrong])[::-1] for side in sides]
         size = max(map(len, falling))
-        # Rounded up: the count of the next one stored, so that less is promised, never more.
+        # Rounded up to the count of the next one stored, which is conservative.
         at = np.unique(np.append(np.arange(min(size, FINE)), np.arange(FINE, size, 100)))
         stored, count = np.full((2, len(at)), -1.0), np.zeros((2, len(at)), dtype=np.int64)
         for k, values in enumerate(falling):
@@ -106,36 +104,22 @@ class ErrorRateBound:
         self,
         confidence: Floats,
         positive: NDArray[np.bool_],
-        holes: NDArray[np.bool_],
+        missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
     ) -> tuple[NDArray[np.bool_], float]:
-        """Which holes to fill, and the share of wrong ones to expect among them.
+        """Which of the ``missing`` entries to fill, and their expected error rate.
 
-        Parameters
-        ----------
-        confidence : ndarray of shape (n, c)
-            Probability that the decision is right.
-        positive : ndarray of bool, shape (n, c)
-            The decisions.
-        holes : ndarray of bool, shape (n, c)
-            Where they would go.
-        max_error_rate : float or tuple of two
-            Largest share of wrong ones among the filled; or of those filled with yes, and of those
-            filled with no.
-
-        Returns
-        -------
-        chosen : ndarray of bool, shape (n, c)
-        expected_wrong : float
+        ``confidence`` is the probability that a prediction is right; ``max_error_rate`` is for all
+        filled entries, or a pair for those filled with yes and with no.
         """
-        chosen, expected = np.zeros(holes.shape, dtype=bool), 0.0
+        chosen, expected = np.zeros(missing.shape, dtype=bool), 0.0
         if isinstance(max_error_rate, tuple):
             parts = [
-                ([1], holes & positive, max_error_rate[0]),
-                ([0], holes & ~positive, max_error_rate[1]),
+                ([1], missing & positive, max_error_rate[0]),
+                ([0], missing & ~positive, max_error_rate[1]),
             ]
         else:
-            parts = [([0, 1], holes, max_error_rate)]
+            parts = [([0, 1], missing, max_error_rate)]
         for sides, here, level in parts:
             values, filled, wrong, bound = self._bounds(confidence[here], sides)
             good = np.flatnonzero(bound <= level * filled)
@@ -144,30 +128,15 @@ class ErrorRateBound:
                 expected += float(wrong[good[0]])
         return chosen, expected / max(int(chosen.sum()), 1)
 
-    def least(self, confidence: Floats, holes: NDArray[np.bool_]) -> float:
-        """The smallest share ``max_error_rate`` that fills any missing label; 1 if none does.
-
-        Parameters
-        ----------
-        confidence : ndarray of shape (n, c)
-            Probability that the decision is right.
-        holes : ndarray of bool, shape (n, c)
-            Where decisions would go.
-
-        Returns
-        -------
-        float
-        """
-        if not holes.any() or not self.n.sum():
+    def least(self, confidence: Floats, missing: NDArray[np.bool_]) -> float:
+        """The smallest ``max_error_rate`` that fills any missing entry; 1 if none does."""
+        if not missing.any() or not self.n.sum():
             return 1.0
-        _, filled, _, bound = self._bounds(confidence[holes], [0, 1])
+        _, filled, _, bound = self._bounds(confidence[missing], [0, 1])
         return float(min(1.0, (bound / filled).min()))
 
     def _bounds(self, confidence: Floats, sides: list[int]) -> tuple[Floats, Any, Floats, Floats]:
-        """Confidences from which on holes could be filled: how many, and how many wrong ones.
-
-        These are expected, and with root and factor; the latter is what a share bounds.
-        """
+        """For each cutoff of confidence: entries filled, errors expected, and their bound."""
         values, times = np.unique(confidence, return_counts=True)
         mistakes = np.sum([self._mistakes(k, values) for k in sides], axis=0)
         filled = np.cumsum(times[::-1])[::-1]

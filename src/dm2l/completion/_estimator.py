@@ -1,133 +1,232 @@
-"""What a fitted estimator keeps of the coupling, and what it does with it."""
+"""Methods of estimators that need labels beside the features: completion, label errors, score."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from dm2l.completion._calibration import best_f1_thresholds
-from dm2l.completion._combine import Combiner
-from dm2l.completion._condition import condition, residuals
+from dm2l._utils.arrays import is_non_numpy, take_rows, to_numpy
+from dm2l.completion._completer import Imputation, LabelCompleter
 from dm2l.completion._covariance import LabelCovariance
-from dm2l.completion._error_rate import ErrorRateBound
-from dm2l.completion._fit import FOLDS, WORK, quick_covariance, unseen_means
-from dm2l.completion._rows import TrainingRows
-
-Floats = NDArray[np.float64]
-
-# Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
-# row costs much, and has much to say.
-MOST_ROWS, FEWEST_ROWS = 2000, 500
-# The covariance is too good on the rows that it was fitted to, the more so the more labels there
-# are: bibtex, 1,000 rows, 70 % observed, has an AUC of holes of 0.81 if probabilities are learnt on
-# these rows, and 0.87 by folds of rows. So many rows a label do without folds.
-PLENTY = 50
-# Examples of either class that a label's probabilities need to be trusted with decisions.
-ENOUGH = 5
+from dm2l.completion._error_rate import CompletionSummary
+from dm2l.completion._label_errors import LabelErrors
+from dm2l.labels._entries import checked_weights
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._new_rows import fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._parsing import observed_classes
 
 
-@dataclass(frozen=True)
-class Coupling:
-    """Covariance of the residuals, probabilities and promises that rest on it.
+class CompletionMixin:
+    """Thin methods around the :class:`LabelCompleter` of a fitted estimator.
 
-    Parameters
-    ----------
-    covariance : LabelCovariance
-        Of the residuals of all labels; those that cannot be learnt are apart from the others.
-    combiner : Combiner
-        Probabilities of scores given the other labels.
-    promise : Promise
-        How often decisions of which confidence are wrong.
-    threshold : float or None
-        Border of the conditional means; None: a probability of one half decides.
-    borders : ndarray of shape (n_labels,)
-        What the probability must exceed where ``threshold`` is None; NaN for labels with too few
-        examples of a class to say, whose conditional means decide.
-    rates : ndarray of shape (n_labels,)
-        Share of positives, all that is known of a label of which one class was never seen.
-    rows : TrainingRows or None
-        Honest scores of training rows, where the model's own are too good.
+    The estimator gives scores (``_all_scores``, ``_answers``), scores of its training rows that
+    their labels did not influence (``_cross_fit``), and checks inputs (``_check_X``).
     """
 
-    covariance: LabelCovariance
-    combiner: Combiner
-    promise: ErrorRateBound
-    threshold: float | None
-    borders: Floats
-    rates: Floats
-    rows: TrainingRows | None = None
+    missing_label: Any
+    missing_as: Any
+    _completer: LabelCompleter
+    _labels: LabelMatrix  # without rows
+    _learnable: NDArray[np.bool_]
+    _label_answers: Any
+    _check_X: Any  # noqa: N815
+    _all_scores: Any
+    _answers: Any
+    _cross_fit: Any
+    _follow: Any
+    predict: Any
 
-    @classmethod
-    def fit(
-        cls,
-        T: NDArray[Any],
-        F: Floats,
-        threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
-        rows: TrainingRows | None = None,
-    ) -> Self:
-        """Couple labels by the honest scores of their known entries.
+    def complete(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        label_mask: Any = None,
+        method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+        max_error_rate: float | tuple[float, float] | None = None,
+        return_summary: bool = False,
+    ) -> Any:
+        """Fill in the missing labels of ``y``; observed entries stay as they are.
+
+        With ``coupling`` missing labels are filled given the features *and* the known labels of
+        their row: scores are conditional means, probabilities are calibrated on known entries that
+        were scored as if they had been missing, and decisions follow them. Rows of the fit are
+        recognised by their content, and scored as if they had not been in the fit. Without
+        ``coupling``, and in rows without a known label, features alone decide.
 
         Parameters
         ----------
-        T : ndarray of shape (n, c)
-            Signs, 0 where missing.
-        F : ndarray of shape (n, c)
-            Scores; of known entries from a model that did not see them, NaN where there is none.
-        threshold : None, float or "f1", default=None
-            The estimator's.
-        order : ndarray of shape (n,), default=None
-            In which rows are gone through, one that means nothing, such as :func:`row_order`.
-        rows : TrainingRows, default=None
-            What is to be remembered of them.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the rows of ``y``.
+        y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with missing entries. May be entirely missing.
+        label_mask : array-like of bool, default=None
+            Entries under False count as missing.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What missing labels are filled with. With the last two the result is floats, and
+            observed entries are 0/1 among probabilities and -1/+1 among scores.
+        max_error_rate : float or (float, float), default=None
+            Fill only as many missing labels as keep the expected error rate among them at or below
+            this; or the rates among those filled with yes, and with no. The others stay missing:
+            ``missing_label`` in an array whose dtype can hold it. Needs ``coupling``; see
+            :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+        return_summary : bool, default=False
+            Whether to return how many labels were filled as well.
+
+        Returns
+        -------
+        filled : ndarray or DataFrame
+            A data frame if ``y`` is one (pandas keeps its index), else an array; in the coding of
+            ``y``, or of the training labels where ``y`` shows no negative.
+        summary : CompletionSummary
+            Only with ``return_summary``: numbers of labels filled with yes and no, and left.
         """
-        scored = np.isfinite(F)
-        seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
-        kept = (T != 0).any(axis=1)
-        rates = ((seen[kept] > 0).sum(axis=0) + 0.5) / ((seen[kept] != 0).sum(axis=0) + 1.0)
-        chosen = np.random.default_rng(0).permutation(np.flatnonzero(kept))
-        if order is not None:
-            chosen = order[kept[order]]
-        T, F = T[chosen], F[chosen]
-        number = None if threshold is None or isinstance(threshold, str) else float(threshold)
-        rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
-        borders = np.where(rarer < ENOUGH, np.nan, 0.5)
-        covariance = quick_covariance(*residuals(T, F))
-        most = int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
-        if len(T) > max(1.5 * most, PLENTY * T.shape[1]):
-            train, test = slice(0, most), slice(most, 2 * most)
-            combiner = Combiner().fit(
-                T[train], F[train], *condition(covariance, T[train], F[train])
+        check_is_fitted(self)
+        self._need_label_matrix("complete")
+        if method not in ("predict", "predict_proba", "decision_function"):
+            raise ValueError(
+                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
-            T, F = T[test], F[test]
-            mean, variance = condition(covariance, T, F)
-            p = combiner.predict(T, F, mean, variance)
-        else:
-            folds = np.arange(len(T)) % FOLDS
-            mean, variance = unseen_means(T, F, folds)
-            few = slice(0, FOLDS * most // (FOLDS - 1))
-            T, F, mean, variance = T[few], F[few], mean[few], variance[few]
-            combiner = Combiner()
-            p = combiner.cross_fit(T, F, mean, variance, folds[few])
-        found = cls(
-            covariance.bare(), combiner, ErrorRateBound.nothing(), number, borders, rates, rows
+        if max_error_rate is not None:
+            max_error_rate = self._completer.check_bound(max_error_rate, method)
+        given = self._parse_like(X, y, label_mask)
+        if not (given.signs < 0).any() and given.dtype != bool:
+            given = replace(given, negative=self._labels.negative)
+        found = self._impute(self._check_X(X), given.signs, max_error_rate)
+        missing = given.signs == 0
+        left = missing & ~found.chosen
+        if method == "predict":
+            filled = fill_with_labels(given, found.positive, left, self.missing_label)
+        else:  # observed entries on the scale of the answers: 0/1, or -1/+1 for scores
+            proba = method == "predict_proba"
+            answers = found.probabilities if proba else found.scores
+            filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
+        framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
+        if not return_summary:
+            return framed
+        n_yes, n_filled = int((found.chosen & found.positive).sum()), int(found.chosen.sum())
+        summary = CompletionSummary(n_yes, n_filled - n_yes, int(left.sum()), found.expected_wrong)
+        return framed, summary
+
+    def _impute(self, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+        """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
+        own = self._label_answers is not None and self._completer.calibrator is None
+        scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
+        return self._completer.impute(X, T, scores, p, max_error_rate)
+
+    @property
+    def label_covariance_(self) -> LabelCovariance:
+        """Residual covariance between labels; absent without ``coupling``.
+
+        ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
+        """
+        correlation = self._completer.correlation
+        if correlation is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
+                "with coupling='residual' or 'joint'."
+            )
+        return correlation.covariance
+
+    def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
+        """Find observed labels that the features and the other labels of their row contradict.
+
+        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, for
+        the model itself has fitted their errors; so are all rows if the model keeps no record of
+        its training rows (``coupling=None``). With ``missing_as="unlabelled"`` the result is about
+        unlabelled entries that are probably positive.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs of the rows of ``y``.
+        y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with missing entries.
+        label_mask : array-like of bool, default=None
+            Entries under False count as missing.
+
+        Returns
+        -------
+        LabelErrors
+            All observed (or unlabelled) entries of labels that were learnt, the most probable
+            error first.
+        """
+        check_is_fitted(self)
+        self._need_label_matrix("find_label_errors")
+        labels = self._parse_like(X, y, label_mask)
+        X = self._check_X(X)
+        scores = np.array(to_numpy(self._all_scores(X)))
+        rows = self._completer.training_rows
+        trained = np.ones(len(scores), dtype=bool) if rows is None else rows.recognise(X)
+        if trained.any():
+            known = labels.masked(self._learnable)
+            some = np.flatnonzero(trained)
+            inputs = X if trained.all() else take_rows(X, some)
+            scores[some] = self._held_out_scores(inputs, known[some])
+        return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
+
+    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
+        """Scores of training rows that were not influenced by their labels."""
+        return self._cross_fit(X, labels)
+
+    def _need_label_matrix(self, method: str) -> None:
+        if self._labels.kind != "multilabel":
+            raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
+
+    def _parse_like(self, X: Any, y: Any, label_mask: Any) -> LabelMatrix:
+        return parse_new_rows(
+            X,
+            y,
+            self._labels,
+            n_features=getattr(self, "n_features_in_", None),
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            missing_as=self.missing_as,
         )
-        if isinstance(threshold, str):  # "f1"
-            best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
-            found = replace(found, borders=borders + best)
-        positive = found.decide(mean, p)
-        return replace(found, promise=ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, T))
 
-    def believe(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
-        """Conditional mean and probability of every entry, a known one as if it were a hole."""
-        mean, variance = condition(self.covariance, T, F)
-        return mean, self.combiner.predict(T, F, mean, variance)
+    def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
+        """Share of the observed labels that are predicted correctly.
 
-    def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
-        """Whether an entry is filled with a yes."""
-        if self.threshold is not None:
-            return np.asarray(mean > self.threshold)
-        return np.where(np.isnan(self.borders), mean > 0, p > self.borders)
+        For a 1-D ``y`` this is the accuracy; for a label matrix it is one minus the Hamming loss
+        over the observed entries. Ranking metrics are in :mod:`dm2l.metrics`, and as scorers for
+        a grid search in :mod:`dm2l.model_selection`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples, n_labels) or (n_samples,)
+            Labels with missing entries.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        label_mask : array-like of bool, default=None
+            True where a label may be used.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        predicted = to_numpy(self.predict(X))
+        if self._labels.kind == "multilabel":
+            T = self._parse_like(X, y, label_mask).signs
+            observed, right = T != 0, (T > 0) == (predicted == 1)
+        else:
+            values, observed = observed_classes(
+                y, label_mask=label_mask, missing_label=self.missing_label
+            )
+            check_consistent_length(values, predicted)
+            right = values == predicted
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        if sample_weight is None:
+            return float(right[observed].mean())
+        weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
+        weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
+        if not weights[observed].any():
+            raise ValueError("Weights are zero wherever something was observed.")
+        return float(np.average(right[observed], weights=weights[observed]))

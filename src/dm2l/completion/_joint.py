@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._utils.arrays import float64, to_numpy
 from dm2l.completion._condition import condition, residuals
-from dm2l.completion._fit import FOLDS, quick_covariance, unseen_means
+from dm2l.completion._covariance_fit import FOLDS, quick_covariance, unseen_means
 from dm2l.completion._leave_out import MOST, fitted_leverages, leave_row_out, out_of_fold_scores
 from dm2l.labels._entries import EntryWeights, Signs
 
@@ -21,40 +21,18 @@ ROUNDS = 3
 def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, NDArray[np.float64], Preconditioner]:
-    """Fill the holes, fit to the filled targets, and again: EM, with honest residuals.
+    """Fill missing entries, fit to the filled targets, and repeat: EM with leave-one-out residuals.
 
-    The E-step puts the conditional mean (:func:`condition`) into every hole, by scores that the row
-    had no part in; the M-step is ridge with targets that have no holes any more, so that all labels
-    share one factor. The problem is left with these targets; the groups of its nuclear norms stay
-    those of observed positives.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of the labels as they are.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    W : array of shape (size, c)
-        Its solution without nuclear norms.
-    factor : Preconditioner
-        Of its curvature.
-    entries : Entries, default=None
-        Real targets and weights of the problem.
-
-    Returns
-    -------
-    W : array of shape (size, c)
-        Solution of the filled problem without nuclear norms.
-    honest : ndarray of shape (n, c)
-        Its scores as if the row had not been there; NaN where there are none.
-    factor : Preconditioner
-        Of the curvature of the filled problem.
+    The E-step puts the conditional mean (:func:`condition`), by leave-one-out scores, into every
+    missing entry; the M-step is ridge with complete targets, so that all labels share one factor.
+    The problem is left with these targets; the groups of its nuclear norms stay those of observed
+    positives. Returns its solution without norms, its leave-one-out scores and its factor.
     """
     features, known = problem.features, T != 0
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
-    honest = out_of_fold_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
-    filled, trust = _fill(T, honest, F)
+    unseen = out_of_fold_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
+    filled, trust = _fill(T, unseen, F)
     filled = np.where(known, goal, filled)
     problem.objective.fill(filled)
     factor = factor.again(problem)
@@ -64,15 +42,15 @@ def learn_jointly(
     for k in range(ROUNDS):
         W = factor.to_weights(factor.step(factor.to_gradient(problem.right())))
         F = to_numpy(float64(features.scores(W)))
-        honest = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
+        unseen = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
         if k + 1 < ROUNDS:
-            filled = np.where(known, goal, _fill(T, honest, F, trust)[0])
+            filled = np.where(known, goal, _fill(T, unseen, F, trust)[0])
             problem.objective.fill(filled)
-    return W, honest, factor
+    return W, unseen, factor
 
 
 def _trusted(T: Signs, scores: NDArray[np.float64]) -> float:
-    """How much of what the row's labels say is so, by a covariance that did not see the row."""
+    """Slope of residuals on conditional shifts, by a covariance fitted to other rows."""
     folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
     known = T != 0
     shift = (unseen_means(T, scores, folds)[0] - scores)[known]
@@ -80,10 +58,10 @@ def _trusted(T: Signs, scores: NDArray[np.float64]) -> float:
 
 
 def _fill(
-    T: Signs, honest: NDArray[np.float64], F: NDArray[np.float64], trust: float | None = None
+    T: Signs, unseen: NDArray[np.float64], F: NDArray[np.float64], trust: float | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """Signs, with conditional means in the holes as far as these are to be trusted."""
-    use, scores = (T != 0) & np.isfinite(honest), np.where(np.isfinite(honest), honest, F)
+    """Signs, with shrunk conditional means at missing entries, and the factor of the shrinkage."""
+    use, scores = (T != 0) & np.isfinite(unseen), np.where(np.isfinite(unseen), unseen, F)
     signs = np.where(use, T, 0)
     trust = _trusted(signs, scores) if trust is None else trust
     mean, _ = condition(quick_covariance(*residuals(signs, scores)), signs, scores)

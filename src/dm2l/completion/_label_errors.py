@@ -1,4 +1,4 @@
-"""Observed labels that everything else about their row contradicts."""
+"""Label errors: observed labels that features and other labels of their row contradict."""
 
 from __future__ import annotations
 
@@ -11,38 +11,36 @@ from scipy.special import expit, logit
 
 Floats = NDArray[np.float64]
 
-# Shares of wrong labels that are thought of.
+# Shares of wrong labels that are considered.
 SHARES = np.geomspace(0.001, 0.3, 20)
 BINS = 200
-# Of all entries, those that are predicted most confidently, and what they tell.
+# Share of the entries that counts as most confident; probability from which one is suspected.
 CONFIDENT = 0.2
 SUSPECT = 0.5
 
 
 @dataclass(frozen=True)
 class LabelErrors:
-    r"""Observed entries, the most doubtful first.
+    r"""Observed entries, the most probable label error first.
 
-    Predictions that are surer are contradicted less often. If a share e of the labels is wrong,
-    whatever the label and the row, there is an end to that: of predictions with the margin
-    :math:`m = |\log p / (1 - p)|` the share
+    Confident predictions are contradicted less often, but not below the share e of wrong labels.
+    Predictions with the margin :math:`m = |\log p / (1 - p)|` are contradicted with the rate
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m))
 
-    is contradicted, u by labels that are odd and yet right. For each e, any from 0.001 to 0.3 being
-    as likely as another beforehand, a and b have the greatest likelihood. A label that contradicts
-    its prediction is wrong with the probability :math:`e (1 - u) / k`, on average over what e may
-    be by the data. Labels that are right, but odd however sure one may be, pass for wrong
-    ones: nothing in the data tells them apart.
+    with u the rate of labels that are unexpected and yet right. For each e from 0.001 to 0.3,
+    equally likely a priori, a and b maximise the likelihood. A label that contradicts its
+    prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e. Labels that are
+    right but unexpected at any confidence count as errors: the data cannot tell them apart.
 
     Parameters
     ----------
     row, label : ndarray of int
-        Where.
+        Row and column of the entry.
     observed : ndarray of bool
-        What stands there.
+        Its label.
     probability : ndarray of float
-        That it is wrong.
+        Probability that it is wrong.
     false_alarms : ndarray of float
         Expected share of right labels among this entry and all before it.
 
@@ -51,8 +49,8 @@ class LabelErrors:
     >>> import numpy as np
     >>> from dm2l.completion import LabelErrors
     >>> T = np.array([[1, -1], [-1, 1], [1, 1]])
-    >>> doubts = Doubts.of(T, np.array([[0.9, 0.2], [0.1, 0.8], [0.9, 0.01]]))
-    >>> int(doubts.row[0]), int(doubts.label[0]), bool(doubts.observed[0])
+    >>> found = LabelErrors.of(T, np.array([[0.9, 0.2], [0.1, 0.8], [0.9, 0.01]]))
+    >>> int(found.row[0]), int(found.label[0]), bool(found.observed[0])
     (2, 1, True)
     """
 
@@ -68,7 +66,7 @@ class LabelErrors:
 
     @classmethod
     def of(cls, T: NDArray[Any], p: NDArray[Any]) -> Self:
-        """Doubts about signs ``T``, given the probability of a yes that nobody asked them for."""
+        """Errors among signs ``T``, given probabilities that do not depend on the entry itself."""
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
         p = p[row, label]
@@ -82,29 +80,12 @@ class LabelErrors:
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
-    """Labels that may well be wrong, and should not be asked about the others of their row.
+    """Labels that are probably wrong, and should be no evidence about others of their row.
 
-    Here every contradiction of the most confident predictions is taken for a mistake. With that
-    share e of wrong labels, one that is observed as the opposite with probability r is wrong with
-    :math:`e (r - e) / ((1 - 2e)(1 - r))`. Wrong ones among the first hundred without and with the
-    suspects' word, all labels known: yeast 81 and 93, Arts 73 and 92, Image 42 and 47, SIDER 83 and
-    83, emotions 34 and 35.
-
-    Parameters
-    ----------
-    T : ndarray of shape (n, c)
-        Signs, 0 where missing.
-    p : ndarray of shape (n, c)
-        Probabilities of a yes that nobody asked them for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.completion._label_errors import suspects
-    >>> p = np.where(np.arange(100) < 50, 0.02, 0.98)[:, None]
-    >>> T = np.where(np.arange(100) < 51, -1, 1)[:, None]
-    >>> np.flatnonzero(suspects(T, p))
-    array([50])
+    Every contradiction of the most confident predictions counts as an error here. With that share e
+    of wrong labels, one that is observed as the opposite with probability r is wrong with
+    :math:`e (r - e) / ((1 - 2e)(1 - r))`. Ranking without them finds more of the wrong labels
+    (docs/coupling.md).
     """
     against = np.where(T > 0, 1 - p, p)
     sure = np.where(T != 0, np.maximum(p, 1 - p), -1.0)
@@ -116,9 +97,9 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
-    """Probability that labels are wrong which contradict predictions with these margins, or not.
+    """Probability that labels are wrong, which contradict predictions with these margins or not.
 
-    Where little is known, predictions are as sure as they say (a = 0, b = 1).
+    With little data predictions are taken to be calibrated (a = 0, b = 1).
     """
     from scipy.optimize import minimize  # when it is needed: it takes long to load
 

@@ -16,23 +16,19 @@ from dm2l._utils.arrays import asarray_like, float64, namespace, to_numpy
 from dm2l.completion._patterns import Mask
 from dm2l.labels._entries import EntryWeights, Signs
 
-# A row that all but determines its own score would otherwise get a residual without bound.
+# Largest leverage: a residual divided by 1 - h is unbounded otherwise.
 MOST = 0.98
 # Mean leverage above which the closed form, which knows the curvature of each label by its share
-# of known entries alone, is too confident, and folds have to tell. AUC of holes, of known ones in
-# closed form and by folds (rbf, 1,000 rows): yeast (mean leverage 0.65) 0.67, 0.79, 0.68; Business
-# (0.42) 0.75, 0.78, 0.71; emotions (0.17) 0.85, 0.83, 0.82.
+# of known entries alone, is too optimistic and folds replace it (benchmarks/completion.py).
 TOO_BENT = 0.5
 FOLDS, STEPS = 5, 30
-# Of the gradient, in ridge solutions: an error of it is divided by 1 - h too.
+# Of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
-# Up to so many features, or rows of a kernel matrix, leverages are exact; of more each is a mean of
-# so many random projections. Of the kernel matrix of Arts (3,000 rows) they take 0.07 s, exact ones
-# 0.5 s and the fit 2.7 s; average precision of holes is the same to 0.002 on emotions and yeast, at
-# 30 and 70 % observed.
+# Up to so many features, or rows of a kernel matrix, leverages are exact; else means of so many
+# random projections, which take a fraction of the time (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
-_WIDTH = 512  # columns of what rows are multiplied with for exact leverages, at a time
+_WIDTH = 512  # columns at a time, for exact leverages
 
 
 def fitted_leverages(
@@ -50,27 +46,6 @@ def fitted_leverages(
     :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor that the solver used knows the common
     share :math:`\rho` of known entries; what it gives is carried over to the share of each label as
     if all eigenvalues of :math:`\Phi'\Phi` were one.
-
-    Parameters
-    ----------
-    features : Features
-        Of the rows.
-    factor : Preconditioner
-        Of their curvature.
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
-    alpha : float
-        Ridge penalty.
-    exact : bool, default=False
-        Whether they are exact for more than 256 features (rows, of a kernel) too, and the same
-        whatever these are centred by.
-    weights : ndarray of shape (n, c), default=None
-        What the entries count in the fit; None: one.
-
-    Returns
-    -------
-    array of shape (n, c)
-        Only entries that are known mean something.
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
@@ -92,7 +67,7 @@ def fitted_leverages(
         else:
             each = xp.astype(features.scores(factor.to_weights(signs)), xp.float64) ** 2
         h = xp.mean(each, axis=1)
-        # What of the spread is noise of the projections is taken out again.
+        # The noise of the projections is removed from the spread.
         middle, spread = float(xp.mean(h)), float(xp.var(h))
         noise = float(xp.mean(xp.var(each, axis=1))) / PROJECTIONS
         h = middle + max(1.0 - noise / max(spread, 1e-300), 0.0) * (h - middle)
@@ -104,7 +79,7 @@ def fitted_leverages(
     value = max(level - alpha, 0.0) / rho
     scale = (rho * value + alpha + 1e-300) / (rate * value + alpha + 1e-300)
     h = h[:, None] * asarray_like(scale, h)[None, :]
-    # What a known row adds to the curvature of its own label is all there, not a share of it.
+    # A known row adds all of its curvature to its own label, not a share.
     if weights is None:
         return h / (1.0 + h * (1.0 - asarray_like(rate, h)))
     return (
@@ -113,24 +88,16 @@ def fitted_leverages(
 
 
 def leave_row_out(E: Any, h: Any) -> Any:
-    """Residuals as if each row had not been there, ``e / (1 - h)``.
-
-    Parameters
-    ----------
-    E : array of shape (n, c)
-        Residuals of the fit, zero at holes.
-    h : array of shape (n, c)
-        :func:`fitted_leverages`.
-    """
+    """Residuals as if each row had not been there, ``e / (1 - h)``."""
     xp = namespace(E)
     most = asarray_like(np.asarray(MOST), E)
     return E / (1.0 - xp.where(h < most, h, most))
 
 
 def leave_one_out_scores(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | None = None) -> Any:
-    """Scores that no known entry has pulled: holes keep theirs, known ones leave their row out.
+    """Leave-one-out scores of known entries, scores ``F`` of missing ones.
 
-    ``targets`` are what known entries were fitted to, if not signs.
+    ``targets`` of known entries, if not signs.
     """
     xp = namespace(F)
     signs = to_numpy(T)
@@ -155,32 +122,6 @@ def out_of_fold_scores(
     In closed form (:func:`leave_one_out_scores`) where entries hardly influence their own scores,
     else by folds. The intercept stays that of all rows: without a positive of a rare
     label it is lower, and positives would seem to score below negatives.
-
-    Parameters
-    ----------
-    problem : SmoothProblem
-        Of the labels as they are.
-    factor : Preconditioner
-        Of its curvature.
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    W : array of shape (size, c)
-        Its solution without nuclear norms, about.
-    features : Features
-        Of the rows of ``T``, which are those of the problem or some of them.
-    alpha : float
-        Ridge penalty.
-    exact : bool, default=False
-        As of :func:`fitted_leverages`.
-    entries : Entries, default=None
-        Real targets and weights of these rows.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        NaN where a known entry all but determines its own score, or where other rows show one
-        class only: it says nothing about others. All NaN where folds would be needed and the rows
-        are not all there.
     """
     known = T != 0
     entries = entries or EntryWeights()
@@ -204,7 +145,7 @@ def out_of_fold_scores(
 def fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
-    """Scores of masked ridge fitted without the row and others; holes have those of all rows.
+    """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones.
 
     All folds share the factor, so that each costs a few products with the features. None starts
     from the solution ``V`` of all rows: on the way some of what is left out would stay.

@@ -1,8 +1,8 @@
 """Rows in batches: those with the same known labels together, none larger than the memory allows.
 
 A row needs the inverse of a block of the covariance: of its known labels or, on the side of the
-precision matrix, of its holes. :func:`batches` takes the smaller of the two, so that no inverse is
-ever larger than half of the labels, and pads the blocks of a batch to one size.
+precision matrix, of its missing ones. :func:`batches` takes the smaller of the two, so that no
+inverse is larger than half of the labels, and pads the blocks of a batch to one size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Batch:
 
     ``index`` (p, k) names the labels of each of p patterns, ``valid`` which of them are not
     padding, ``pattern`` (b,) the pattern of each of the ``rows`` (b,); ``known`` says whether the
-    labels named are the known ones or the holes.
+    labels named are the known ones or the missing ones.
     """
 
     rows: Index
@@ -86,7 +86,7 @@ class Batch:
         """Sum over rows of their blocks (p, k, k), each at its place in a c x c matrix."""
         p = len(self.index)
         flat = self.index[:, :, None] * n_labels + self.index[:, None, :]
-        # What is padded goes to a place of its own behind the matrix.
+        # Padding goes to a place of its own behind the matrix.
         both = self.valid[:, :, None] & self.valid[:, None, :]
         flat = np.where(both, flat, n_labels * n_labels).ravel()
         times = np.bincount(self.pattern, minlength=p).astype(np.float64)
@@ -101,15 +101,7 @@ class Batch:
 
 
 def batches(known: Mask, memory: float) -> Iterator[Batch]:
-    """Batches of the rows of a mask, in the order of what they cost.
-
-    Parameters
-    ----------
-    known : ndarray of bool, shape (n, c)
-        True where the label is known.
-    memory : float
-        Bytes that a batch may take.
-    """
+    """Batches of the rows of a mask, in the order of what they cost."""
     n, c = known.shape
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
     _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
@@ -151,7 +143,7 @@ def row_blocks(n_rows: int, bytes_a_row: float, memory: float) -> Iterator[slice
 def known_signs(T: Any, rows: slice | Index, other: Any) -> tuple[Any, Mask]:
     """Some rows of the labels as floats beside ``other``, and where they are known.
 
-    Labels are signs (0 = hole), dense or in CSR; only these rows are made dense.
+    Labels are signs (0 where missing), dense or in CSR; only these rows are made dense.
     """
     if sp.issparse(T):
         signs = T[rows].toarray()

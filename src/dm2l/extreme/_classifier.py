@@ -21,8 +21,10 @@ from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import check_finite, checked_numbers
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l._utils.threads import blas_thread_count, one_blas_thread
 from dm2l.completion._calibration import plain_probability
+from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._answers import TopK, fill_positives, fill_values, top_k
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._memory import block_length, check_memory
@@ -34,7 +36,7 @@ from dm2l.extreme._problem import (
     ridge_start,
 )
 from dm2l.labels import ConstantLabelWarning
-from dm2l.labels._entries import EntryWeights, Signs, checked_weights
+from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -159,13 +161,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ridge(self.alpha)
-        self._check_numbers("lambda_d", "tol")
-        self._check_numbers("absent_weight", "memory", positive=True)
-        self._check_counts("rank", "min_rows", "max_iter")
+        check_numbers(self, "lambda_d", "tol")
+        check_numbers(self, "absent_weight", "memory", positive=True)
+        check_counts(self, "rank", "min_rows", "max_iter")
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
         if self.missing_as is not None:
-            self._check_choice("missing_as", "missing", "negative", "unlabelled")
+            check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self._dense = labels.dense
         self._set_label_attributes(form)
         n_labels = labels.signed.shape[1]
-        self._calibrator, self.thresholds_ = None, np.zeros(n_labels)
+        self._completer = LabelCompleter(np.zeros(n_labels), np.ones(n_labels, dtype=bool))
         n, d = X.shape
         sizes = {"n_rows": n, "n_features": d, "n_labels": n_labels, "n_stored": labels.signed.nnz}
         check_memory(int(self.rank), float(self.memory), dense=not sp.issparse(X), **sizes)
@@ -503,8 +505,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
         )
 
-    def _cross_fit(self, X: Any, T: Signs, entries: EntryWeights | None = None) -> Array:
-        raise ValueError("ExtremeDM2LClassifier fits no folds; doubtful needs training=False.")
+    def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
+        """Not available: it would need models of folds."""
+        raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Precision at 1: the share of rows whose best label is right.

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
-from dm2l._solvers.nuclear._value import NormValue
+from dm2l._solvers.nuclear._products import NormValue
 
 Array = NDArray[np.float64]
 

@@ -54,7 +54,7 @@ def check_encoding(encoding: str) -> None:
 
 
 class Record(NamedTuple):
-    """One record as it stands in the file: raw cells, quotes included, and what ends it."""
+    """One record as it stands in the file: raw cells, quotes included, and the line end."""
 
     cells: list[str]
     end: str
@@ -65,34 +65,61 @@ class Record(NamedTuple):
         return len(self.cells) == 1 and not self.cells[0].strip()
 
 
-def records(text: str, separator: str) -> Iterator[Record]:
-    """Cut a text into records; joining cells and ends again gives the same text.
+class _RecordCutter:
+    """Cuts lines into records, as pandas and the csv module do.
 
-    A cell that begins with a quote runs to the closing one, whatever stands between; elsewhere
-    quotes are letters. This is how pandas and the csv module read.
+    A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
+    are letters. With ``skip_blanks``, blanks may come before the quote.
     """
-    mark = re.escape(separator)
-    cell = rf'"[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+|(?!")[^{mark}\r\n]*+'
-    token = re.compile(rf"({cell})({mark}|\r\n|\n|\r|\Z)")
-    line_end = re.compile(r"\r\n|\n|\r|\Z")
-    position = 0
-    cells: list[str] = []
-    while position < len(text) or cells:
-        end = None if cells else line_end.search(text, position)
-        # Without quotes a line is a record, and split takes a tenth of the time.
-        if end is not None and '"' not in (line := text[position : end.start()]):
-            yield Record(line.split(separator), end[0])
-            position = end.end()
-            continue
-        match = token.match(text, position)
-        if match is None:
-            number = 1 + len(re.findall(r"\r\n|\n|\r", text[:position]))
-            raise ValueError(f"a quote that opens in line {number} is never closed")
-        cells.append(match[1])
-        position = match.end()
-        if match[2] != separator:
-            yield Record(cells, match[2])
-            cells = []
+
+    def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
+        self._separator = separator
+        rest = rf"[^{re.escape(separator)}\r\n]*+"
+        self._quote = re.compile(' *"' if skip_blanks else '"')
+        self._closed = re.compile(rf'[^"]*+(?:""[^"]*+)*+"{rest}')
+        self._bare = re.compile(rest)
+        self._cells: list[str] = []
+        self._open: list[str] = []  # of a cell whose quote is not closed yet
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last line has left a quote open."""
+        return bool(self._open)
+
+    def cut(self, line: str) -> Record | None:
+        """The record that ends with this line, if one does."""
+        if not self._open and '"' not in line:
+            text = line.rstrip("\r\n")
+            return Record(text.split(self._separator), line[len(text) :])
+        position = 0
+        while True:
+            start = position
+            if not self._open and (quote := self._quote.match(line, position)) is not None:
+                position = quote.end()
+            quoted = self._open or position > start
+            cell = (self._closed if quoted else self._bare).match(line, position)
+            if cell is None:
+                self._open.append(line[start:])
+                return None
+            self._cells.append("".join([*self._open, line[start : cell.end()]]))
+            self._open = []
+            position = cell.end()
+            if line[position : position + 1] != self._separator:
+                cells, self._cells = self._cells, []
+                return Record(cells, line[position:])
+            position += 1
+
+
+def records(text: str, separator: str) -> Iterator[Record]:
+    """Cut a text into records; joining cells and ends again gives the same text."""
+    cutter, begin = _RecordCutter(separator), 1
+    for number, line in enumerate(re.finditer(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+", text), 1):
+        begin = begin if cutter.is_open else number
+        record = cutter.cut(line[0])
+        if record is not None:
+            yield record
+    if cutter.is_open:
+        raise ValueError(f"a quote that opens in line {begin} is never closed")
 
 
 def unquote(cell: str) -> str:
@@ -206,7 +233,7 @@ class CsvFile:
     def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
         with self._text() as lines:
-            if self._checked:
+            if self._checked and not zeros:
                 yield lines
                 return
             options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
@@ -264,13 +291,10 @@ class CheckedLines:
     ) -> None:
         self.zeros = False  # whether a cell may be a number with leading zeros
         self._lines, self._path, self._separator, self._width = lines, path, separator, width
+        self._cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
         self._blanks = " \t\r\n\ufeff".replace(separator, "")
         self._line = self._begin = self._row = 0
-        self._cells = 0  # of the row that a quote has left open
         mark = re.escape(separator)
-        self._open = re.compile(rf'{" *" if skip_blanks else ""}"')
-        self._close = re.compile(rf'[^"]*+(?:""[^"]*+)*+"[^{mark}\r\n]*+')
-        self._plain = re.compile(rf"[^{mark}\r\n]*+")
         # It begins with a letter to be found at the speed of memory; what is before it comes next.
         zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
         self._zero = zero if find_zeros else None
@@ -293,45 +317,23 @@ class CheckedLines:
         if self._zero is not None and self._zero.search(line):
             self.zeros, self._zero = True, None
         # Without quotes a line is a row; to count its separators takes half as long as pandas does.
-        if not self._cells and '"' not in line:
+        if not self._cutter.is_open and '"' not in line:
             cells = 1 + line.count(self._separator)
-            if cells != self._width or cells == 1:
-                if not line.strip(self._blanks):
-                    return line
-                self._begin = self._line
-            self._end_row(cells)
+            if cells == self._width > 1 or line.strip(self._blanks):
+                self._end_row(cells, self._line)
         elif line:
-            self._cut(line.removeprefix("\ufeff") if self._line == 1 else line)
+            self._begin = self._begin if self._cutter.is_open else self._line
+            record = self._cutter.cut(line.removeprefix("\ufeff") if self._line == 1 else line)
+            if record is not None:
+                self._end_row(len(record.cells), self._begin)
         return line
 
-    def _cut(self, line: str) -> None:
-        """Count the cells of a line with quotes, which may be a part of a row."""
-        position = 0
-        opened = self._cells > 0
-        if not opened:
-            self._begin = self._line
-        while True:
-            if not opened:
-                self._cells += 1
-                start = self._open.match(line, position)
-                opened = start is not None
-                position = position if start is None else start.end()
-            cell = (self._close if opened else self._plain).match(line, position)
-            if cell is None:  # the quote is closed in a later line
-                return
-            position, opened = cell.end(), False
-            if line[position : position + 1] != self._separator:
-                break
-            position += 1
-        cells, self._cells = self._cells, 0
-        self._end_row(cells)
-
-    def _end_row(self, cells: int) -> None:
+    def _end_row(self, cells: int, line: int) -> None:
         if cells != self._width:
             raise DataFileError(
                 self._path,
                 f"row {self._row} has {cells} cells, the header has {self._width}",
-                place=f"line {self._begin}",
+                place=f"line {line}",
                 hint="Make them agree.",
             )
         self._row += 1

@@ -1,4 +1,4 @@
-"""Opening what labels come in: arrays, masked arrays, lists and data frames of any library."""
+"""Containers of labels: arrays, masked arrays, lists and data frames of any library."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     if not opened:
         return np.empty(Y.shape), np.zeros(Y.shape, dtype=bool), names
     nulls = np.column_stack([null for _, null in opened])
-    # A column with nothing observed has no say in how the others are written.
+    # A column with nothing observed does not decide the data type.
     seen = [j for j in range(len(opened)) if not nulls[:, j].all()] or range(len(opened))
     numeric = all(opened[j][0].dtype.kind in "biuf" for j in seen)
     dtype = np.result_type(*(opened[j][0].dtype for j in seen)) if numeric else object
@@ -78,7 +78,7 @@ def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def null_entries(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where an array says "missing" by itself."""
+    """Entries that are NaN, None or NA."""
     if values.dtype.kind == "f":
         return cast("NDArray[np.bool_]", np.isnan(values))
     if values.dtype.kind != "O":
@@ -93,13 +93,13 @@ def is_nan(value: Any) -> bool:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a scalar says "missing" by itself: None, NaN or pandas.NA."""
+    """Whether a scalar is None, NaN or pandas.NA."""
     # pandas.NA is recognised by name: pandas is not a dependency.
     return value is None or is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
-    """Where an array holds a mark; text equals text only."""
+    """Entries equal to a value; text equals text only."""
     if is_null(mark):
         return np.zeros(values.shape, dtype=bool)
     if values.dtype.kind == "O":
@@ -121,7 +121,7 @@ def check_mask(
     *,
     sparse: bool = False,
 ) -> Any:
-    """Boolean mask of the shape of ``Y``; one that came sparse stays so if ``sparse``."""
+    """Boolean mask of the shape of ``Y``; a sparse one stays sparse if ``sparse``."""
     if label_mask is None:
         return np.ones(shape, dtype=bool)
     null: Any = np.False_
@@ -143,17 +143,9 @@ def check_mask(
 
 
 def refuse_shuffled(names: Any, others: Any, what: str) -> None:
-    """Refuse a frame that has a column of ``Y`` in another place: columns go by position.
-
-    Parameters
-    ----------
-    names, others : sequence or None
-        Names of the columns of ``Y`` and of the frame; None for those that have none.
-    what : str
-        What the frame is, for the message.
-    """
+    """Refuse a frame with a column of ``Y`` at another position; ``what`` names it."""
     if names is None or others is None or list(others) == list(range(len(others))):
-        return  # a frame made without names counts its columns
+        return  # default column names are numbers
     known = set(names)
     for j, (name, other) in enumerate(zip(names, others, strict=True)):
         if other != name and other in known:

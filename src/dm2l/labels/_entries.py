@@ -1,4 +1,4 @@
-"""Targets and weights of entries, where signs and ones are not what is meant."""
+"""Targets and weights of entries, if they differ from signs and ones."""
 
 from __future__ import annotations
 
@@ -19,18 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EntryWeights:
-    """What every entry of ``Y`` should score, and how much it counts; zero at holes.
+    """Target and weight of every entry; both zero where missing.
 
-    Signs say beside it which entries are observed and which rows make up the groups ``X_k`` of
-    the nuclear norms. There is none of these objects where targets are signs and all weights one,
-    so that such fits hold no further arrays.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n, c) or None
-        Real targets; None: the signs.
-    weights : ndarray of shape (n, c) or None
-        Weights; None: one.
+    ``None`` stands for targets that are the signs, and for weights that are one. Signs say which
+    entries are observed, and which rows make up the groups ``X_k`` of the nuclear norms.
     """
 
     targets: Floats | None = None
@@ -38,7 +30,7 @@ class EntryWeights:
 
     @classmethod
     def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
-        """Entries for these signs; what stands at holes is not looked at."""
+        """Targets and weights of these signs; values at missing entries are ignored."""
         seen = T != 0
         held = [
             None if part is None else np.where(seen, np.asarray(part, dtype=np.float64), 0.0)
@@ -47,7 +39,7 @@ class EntryWeights:
         return cls(*held)
 
     def take(self, rows: Any = slice(None), labels: Any = slice(None)) -> Self:
-        """Those of some rows and labels."""
+        """Targets and weights of some rows and labels."""
         return type(self)(
             *(
                 None if part is None else np.ascontiguousarray(part[:, labels][rows])
@@ -56,11 +48,11 @@ class EntryWeights:
         )
 
     def masked(self, T: Signs) -> Self:
-        """Those of signs with more holes."""
+        """Targets and weights of signs of which more are missing."""
         return self.of(T, self.targets, self.weights)
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Weights of rows, where a method has none for entries."""
+        """Weights of rows, for methods without entry weights."""
         if self.weights is None:
             return None
         rows = self.weights.max(axis=1)
@@ -73,7 +65,7 @@ class EntryWeights:
 
     @cached_property
     def rows(self) -> Floats | None:
-        """What every row weighs: as much as the heaviest of its entries; None: one."""
+        """Weight of each row, the largest of its entries; None: one."""
         return None if self.weights is None else self.weights.max(axis=1)
 
 
@@ -86,21 +78,7 @@ def apply_weights(
 ) -> tuple[Signs, EntryWeights | None]:
     """Signs without entries of weight zero, and the weights of the others if any is not one.
 
-    Parameters
-    ----------
-    T : ndarray of shape (n, c), int8
-        Signs, 0 where missing.
-    sample_weight : array-like of shape (n,), default=None
-        Weights of rows.
-    label_weight : array-like or sparse matrix of shape (n, c), default=None
-        Weights of entries, which those of their rows multiply; those of holes are not looked at.
-    one_dimensional : bool, default=False
-        Whether signs are those of a 1-D ``y``: then ``label_weight`` has shape (n,).
-
-    Returns
-    -------
-    tuple
-        Signs, and Entries or None.
+    ``one_dimensional``: signs of a 1-D ``y``, whose ``label_weight`` has shape (n,).
     """
     if sample_weight is None and label_weight is None:
         return T, None
@@ -131,25 +109,7 @@ def checked_weights(
     *,
     allow_zero: bool = False,
 ) -> Floats:
-    """Weights as an array of numbers, finite and not negative where they are looked at.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    given : array-like or sparse matrix
-        What was given.
-    shape : tuple of int
-        What it has to be.
-    looked_at : ndarray of bool of this shape, default=None
-        Others become 0; None: all.
-    allow_zero : bool, default=False
-        Whether all of them may be zero.
-
-    Returns
-    -------
-    ndarray of float64
-    """
+    """Weights as float64, finite and not negative where ``looked_at``, 0 elsewhere."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:

@@ -1,4 +1,4 @@
-"""The form of labels that arrive in blocks: none of them shows everything."""
+"""Labels that arrive in blocks, none of which shows all classes or codes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,9 @@ from dm2l.labels._parsing import observed_classes
 
 
 class LabelForm:
-    """Reads the labels of one block after another and holds them to one form.
+    """Reads labels block by block, and checks that coding, columns and classes stay the same.
 
-    The label contract is that of :func:`dm2l.labels.parse_labels`, block by block: a block may
-    have nothing observed, or no negative, but not another coding, other columns or other classes
-    than those before.
-
-    Parameters
-    ----------
-    missing_label : scalar, default=nan
-        Mark of a label that was not observed.
-    missing_as : {None, "missing", "negative"}, default=None
-        What nothing stored means in a sparse ``Y`` of positives only.
-    classes : array-like, default=None
-        All classes of a 1-D ``y``, which needs them.
-
-    Examples
-    --------
-    >>> from dm2l.labels._form import LabelForm
-    >>> form = LabelForm()
-    >>> form.read([[1, float("nan")]]), form.read([[-1, 1]])
-    (array([[1, 0]], dtype=int8), array([[-1,  1]], dtype=int8))
-    >>> form.labels.negative
-    -1
+    A block may have nothing observed, or no negative. A 1-D ``y`` needs all ``classes``.
     """
 
     def __init__(
@@ -47,13 +27,13 @@ class LabelForm:
         self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
         self._labels: LabelMatrix | None = None
-        self._coding: int | None = None  # what a negative was written as
+        self._coding: int | None = None  # of a negative
 
     @classmethod
     def resumed(
         cls, labels: LabelMatrix, negatives: int, missing_label: Any, missing_as: Any
     ) -> Any:
-        """The form of labels that were read before; ``negatives`` counts the negative ones."""
+        """Continue after labels that were read before, of which ``negatives`` were negative."""
         form = cls(missing_label, missing_as, labels.classes)
         form._labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -80,13 +60,7 @@ class LabelForm:
         return found.signs
 
     def join(self, other: LabelForm) -> None:
-        """Hold what was read elsewhere, from other blocks of the same rows, to this form.
-
-        Parameters
-        ----------
-        other : LabelForm
-            A copy of this form that has read further blocks.
-        """
+        """Check further blocks, which a copy of this form has read, against this form."""
         self._take(other.labels, other._coding)
 
     def _parse(self, Y: Any, label_mask: Any) -> LabelMatrix:
@@ -124,7 +98,7 @@ class LabelForm:
         return LabelMatrix.of_classes(classes, np.searchsorted(classes, seen), observed)
 
     def _take(self, found: LabelMatrix, coding: int | None) -> None:
-        """Hold what came, negatives written as ``coding``, to what is known, and know more."""
+        """Check a block, with negatives coded as ``coding``, and remember what it adds."""
         empty = found.without_rows()
         known = self._labels
         if known is None:

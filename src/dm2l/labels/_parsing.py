@@ -39,7 +39,7 @@ def refuse_null(
 ) -> None:
     """Refuse a NaN if missing labels are marked by something else."""
     bad = null & mask
-    # Masked arrays and nullable columns say "missing" by themselves: only a bare NaN is doubtful.
+    # Masked arrays and nullable columns have nulls of their own: only a bare NaN is ambiguous.
     bad &= null_entries(values) if values.dtype.kind == "f" and names is None else np.False_
     if missing_label is not None and bad.any():
         where = np.argwhere(bad)[0]

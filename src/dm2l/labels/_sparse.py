@@ -78,7 +78,7 @@ class SparseLabelMatrix:
 
     @classmethod
     def of_signs(cls, T: Signs) -> SparseLabelMatrix:
-        """Dense signs; where nothing is missing, the negatives need not be stored."""
+        """From dense signs; if nothing is missing, negatives are not stored."""
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
         return cls(signed, "negative" if complete else "missing", dense=True)
@@ -88,7 +88,7 @@ class SparseLabelMatrix:
         return self._count(self.signed.data > 0)
 
     def negatives(self) -> NDArray[np.int64]:
-        """Negatives of each label, those that are absences too."""
+        """Negatives of each label, stored or implied."""
         if self.missing_as == "missing":
             return self._count(self.signed.data < 0)
         return self.signed.shape[0] - self.positives()
@@ -97,7 +97,7 @@ class SparseLabelMatrix:
         return np.bincount(self.signed.indices[which], minlength=self.signed.shape[1])
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Signs of some labels of every row, given as an array of shape (n, k); 0 is missing."""
+        """Signs of some labels of each row, given by an array of shape (n, k)."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel()).reshape(labels.shape)
         if self.missing_as != "missing":
@@ -105,14 +105,14 @@ class SparseLabelMatrix:
         return found.astype(np.int8)
 
     def n_observed(self) -> NDArray[np.int64]:
-        """Judged labels of each row."""
+        """Number of observed labels of each row."""
         n, c = self.signed.shape
         if self.missing_as != "missing":
             return np.full(n, c, dtype=np.int64)
         return np.diff(self.signed.indptr).astype(np.int64)
 
     def signs(self) -> Signs:
-        """Dense signs; an absence that is not "missing" counts as a negative."""
+        """Dense signs; an entry that is not stored is negative unless it is missing."""
         signs = self.signed.toarray().astype(np.int8)
         if self.missing_as != "missing":
             signs[signs == 0] = -1
@@ -192,7 +192,7 @@ def _check_stored(
     missing_label: Any,
     missing_as: str | None,
 ) -> bool:
-    """Refuse what a signed sparse ``Y`` cannot hold, and say whether it holds negatives."""
+    """Refuse invalid values of a signed sparse ``Y``; return whether it holds negatives."""
 
     def place(bad: NDArray[np.bool_]) -> str:
         at = int(np.argmax(bad))

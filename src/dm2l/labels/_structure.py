@@ -1,4 +1,4 @@
-"""Structure of a label matrix: which labels come with which, and how many directions it has."""
+"""Structure of a label matrix: co-occurrence of labels, and its spectrum."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 Numbers = NDArray[np.float64]
 
 
-# -- which labels come with which ---------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Implication:
-    """Rows with one label mostly have the other: how often, of how many, and how often anyway."""
+    """Rows with ``label`` mostly have ``implied``: with which probability, and base rate."""
 
     label: str
     implied: str
@@ -29,27 +26,10 @@ class Implication:
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    r"""How often label k comes with label j, where both were observed.
+    r"""How often label k occurs with label j, where both were observed.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n_labels, n_labels)
-        Row j, column k: :math:`P(k \mid j)`; nan where no row tells.
-    count : ndarray of shape (n_labels, n_labels)
-        Rows with j in which k was observed.
-    base : ndarray of shape (n_labels,)
-        Share of yes among the observed entries of each label; nan where there are none.
-
-    Examples
-    --------
-    >>> from dm2l.labels._structure import Cooccurrence
-    >>> from dm2l.labels._matrix import signs
-    >>> Y = [[1, 1], [1, 1], [0, 1], [0, 0], [1, float("nan")]]
-    >>> found = Cooccurrence.of(signs(Y))
-    >>> found.probability.round(2).tolist(), found.count.tolist()
-    ([[1.0, 1.0], [0.67, 1.0]], [[3, 2], [3, 3]])
-    >>> found.implications(["snake", "reptile"], min_rows=2)
-    [Implication(label='snake', implied='reptile', probability=1.0, rows=2, base=0.75)]
+    ``probability[j, k]`` is :math:`P(k \mid j)`, nan without such rows; ``count[j, k]`` is the
+    number of rows with j in which k was observed; ``base[k]`` is the share of positives of k.
     """
 
     probability: Numbers
@@ -70,7 +50,7 @@ class Cooccurrence:
         )
 
     def told(self, min_rows: int = 10) -> Numbers:
-        """Probabilities of pairs that enough rows tell about; nan on the diagonal too."""
+        """Probabilities of pairs with enough rows; nan elsewhere and on the diagonal."""
         P = np.where(self.count >= max(min_rows, 1), self.probability, np.nan)
         np.fill_diagonal(P, np.nan)
         return P
@@ -84,12 +64,12 @@ class Cooccurrence:
             return (min_probability <= P) & (self.base + min_gain <= P)
 
     def implications(self, names: Sequence[str], **least: Any) -> list[Implication]:
-        """Implications, surest first; arguments as in :meth:`implied`."""
+        """Implications, most probable first; arguments as in :meth:`implied`."""
         found = [self.implication(names, j, k) for j, k in np.argwhere(self.implied(**least))]
         return sorted(found, key=lambda i: (-i.probability, -i.rows))
 
     def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
-        """What rows tell about k where j is a yes."""
+        """Label k in the rows where label j is positive."""
         probability, base = float(self.probability[j, k]), float(self.base[k])
         return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
 
@@ -98,28 +78,9 @@ def _share(part: Numbers, whole: Numbers) -> Numbers:
     return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
-# -- how many directions it has -----------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Singular values of a matrix of labels or scores, and what follows from them.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and labels of the matrix.
-    singular_values : ndarray
-        In falling order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dm2l.labels._structure import Spectrum
-    >>> square = Spectrum((4, 2), np.array([2.0, 2.0]))
-    >>> square.rank, square.nuclear_norm, square.effective_rank
-    (2, 4.0, 2.0)
-    """
+    """Singular values of a matrix of labels or scores, largest first."""
 
     shape: tuple[int, int]
     singular_values: Numbers

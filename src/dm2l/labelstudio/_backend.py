@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from threading import Lock, Thread
 from typing import Any
 
-from dm2l.labelstudio._annotations import answers_of
 from dm2l.labelstudio._config import Control, read_config
 from dm2l.labelstudio._session import AnnotationSession
-from dm2l.labelstudio._tasks import annotations_of, predict_tasks, row_of
+from dm2l.labelstudio._tasks import annotations_of, answers_of, predict_tasks, row_of
 
 # Actions of webhooks that bring annotations; all others but the one of the button are nothing new.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")

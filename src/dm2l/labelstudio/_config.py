@@ -14,7 +14,7 @@ MOST_STEPS = 50
 # Where the columns of a row are in the data of a task.
 COLUMNS = "columns"
 
-Path = tuple[str, ...]
+ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
@@ -23,7 +23,7 @@ class Control(NamedTuple):
     name: str
     to_name: str
     kind: str
-    labels: Mapping[Path, str]
+    labels: Mapping[ChoicePath, str]
 
 
 @lru_cache(maxsize=8)
@@ -60,7 +60,7 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
     return tuple(found)
 
 
-def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
+def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
     paths = list(_paths(tag))
     found = {path: "/".join(words) for path, words in paths if "/".join(words) in names}
     taken = set(found.values())
@@ -72,9 +72,9 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[Path, str]:
     return found
 
 
-def _paths(tag: ET.Element) -> Iterator[tuple[Path, Path]]:
+def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
     """Paths of choices as results have them, and in words."""
-    waiting: list[tuple[ET.Element, Path, Path]] = [(tag, (), ())]
+    waiting: list[tuple[ET.Element, ChoicePath, ChoicePath]] = [(tag, (), ())]
     while waiting:
         parent, path, words = waiting.pop()
         if len(path) > MOST_STEPS:

@@ -1,8 +1,10 @@
-"""What measures of labels and of entries would be if all were known."""
+"""Estimates of metrics of labels and of entries for the complete labels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +17,54 @@ from dm2l.metrics._rates import Array
 from dm2l.metrics._units import MetricValue, Undefined
 
 
+class _Label(NamedTuple):
+    """Observed entries of a label with both classes, by rising scores, and their weights."""
+
+    column: int
+    rows: NDArray[np.intp]
+    scores: Array
+    yes: NDArray[np.bool_]
+    w_yes: Array
+    w_no: Array
+
+
+def _labels(T: Signs, S: Array, weights: Array) -> Iterator[_Label]:
+    weights = np.broadcast_to(weights, T.shape)
+    for k in range(T.shape[1]):
+        at = np.flatnonzero(T[:, k])
+        at = at[np.argsort(S[at, k], kind="stable")]
+        weight, yes = weights[at, k], T[at, k] > 0
+        if yes.any() and not yes.all():
+            w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
+            yield _Label(k, at, S[at, k], yes, w_yes, w_no)
+
+
+def weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
+    """AUC of every label, of weighted observed entries; 0 if one class alone is observed."""
+    values = np.zeros(T.shape[1])
+    for k, _, scores, _, w_yes, w_no in _labels(T, S, weights):
+        below = _below(scores, w_no, ties) / w_no.sum()
+        values[k] = (w_yes * below).sum() / w_yes.sum()
+    return values
+
+
 def estimated_label_auc(
     rows: CompleteRows, ties: float, undefined: Undefined, fill: float | None
 ) -> MetricValue:
-    """Mean AUC of labels, each observed entry for those that were as likely to be seen.
+    """Mean AUC of labels, each entry weighted by the inverse of its observation rate.
 
-    A label that is seen to have both answers stands for others that happen not to.
+    A label with both classes observed also represents labels without.
     """
-    T, weights = rows.T, rows.sample[:, None] / rows.rates
-    n, c = T.shape
+    n, c = rows.T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
     lone, spreads = [], []
-    for k in range(c):
-        at = np.flatnonzero(T[:, k])
-        at = at[np.argsort(rows.S[at, k], kind="stable")]
-        scores, weight, yes = rows.S[at, k], weights[at, k], T[at, k] > 0
-        w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
+    for label in _labels(rows.T, rows.S, rows.sample[:, None] / rows.rates):
+        k, at, scores, yes, w_yes, w_no = label
         P, N, m = w_yes.sum(), w_no.sum(), int(yes.sum())
-        if P == 0 or N == 0:
-            continue
         below = _below(scores, w_no, ties) / N
         above = 1 - _below(scores, w_yes, 1 - ties) / P
         values[k] = (w_yes * below).sum() / P
-        counts[k] = _stands_for(m, rows.sample[at][yes].sum() / P, c)
+        counts[k] = _represented(m, rows.sample[at][yes].sum() / P, c)
         shares[at, k] = w_no * (above - values[k]) / N
         if m == 1:
             lone.append((at[yes][0], k))
@@ -45,32 +72,18 @@ def estimated_label_auc(
         off = (m / (m - 1)) ** 0.5 * (below - values[k])
         shares[at, k] += w_yes * off / P
         spreads.append(float((off[yes] ** 2).mean()))
-    for place in lone:  # one positive says nothing about its spread: that of other labels
+    for place in lone:  # the spread of a single positive is unknown: use that of other labels
         shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return _over_labels(rows, values, counts, shares, undefined, fill)
 
 
-def weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
-    """AUC of every label, of observed entries that count so much; 0 where one class is seen."""
-    weights = np.broadcast_to(weights, T.shape)
-    values = np.zeros(T.shape[1])
-    for k in range(T.shape[1]):
-        at = np.flatnonzero(T[:, k])
-        at = at[np.argsort(S[at, k], kind="stable")]
-        weight, yes = weights[at, k], T[at, k] > 0
-        if yes.any() and not yes.all():
-            w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
-            below = _below(S[at, k], w_no, ties) / w_no.sum()
-            values[k] = (w_yes * below).sum() / w_yes.sum()
-    return values
-
-
 @lru_cache(maxsize=10_000)
-def _stands_for(seen: int, rate: float, n_labels: int) -> float:
-    """How many labels one counts for of which so many positives are seen.
+def _represented(seen: int, rate: float, n_labels: int) -> float:
+    """Number of labels that a label with so many observed positives represents.
 
-    A label with ``P`` positives is seen with the chance ``1 - (1 - rate) ** P``. The weights of
-    1, 2, ... seen positives make up for that at every ``P`` as far as so many labels allow.
+    A label with ``P`` positives shows one with probability ``1 - (1 - rate) ** P``. The weights of
+    1, 2, ... observed positives correct for that at every ``P``, as far as the number of labels
+    allows.
     """
     if rate >= 1 or seen > 20:
         return 1.0
@@ -84,7 +97,7 @@ def _stands_for(seen: int, rate: float, n_labels: int) -> float:
 
 
 def _below(scores: Array, weights: Array, ties: float) -> Array:
-    """Weight of lower scores and a share of the tied ones; scores rise."""
+    """Weight of lower scores, and a share of that of tied ones; scores are sorted."""
     sums = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = (np.searchsorted(scores, scores, side) for side in ("left", "right"))
     return (1 - ties) * sums[low] + ties * sums[high]
@@ -93,8 +106,8 @@ def _below(scores: Array, weights: Array, ties: float) -> Array:
 def estimated_f1(
     rows: CompleteRows, positive: NDArray[np.bool_], undefined: Undefined, *, macro: bool
 ) -> MetricValue:
-    """F1 of complete labels: how many are predicted is known, how many are right is estimated."""
-    predicted = positive[:, rows.judged].astype(np.float64)
+    """F1 of the complete labels, with an estimated number of correct predictions."""
+    predicted = positive[:, rows.seen].astype(np.float64)
     w = rows.weights[:, None]
     twice = 2 * w * rows.labels * predicted
     total = w * (rows.labels + predicted)
@@ -105,7 +118,7 @@ def estimated_f1(
     right = np.clip(twice.sum(axis=0), 0, 2 * said)
     count = np.maximum(total.sum(axis=0), np.maximum(shown + said, right))
     counts = ((shown > 0) | (said > 0)).astype(np.float64)
-    if macro:  # a label without either may still have positives, and then an F1 of 0
+    if macro:  # a label without either may have missing positives, and then an F1 of 0
         hidden = np.where(rows.T == 0, rows.plain, 0.0)
         counts = np.maximum(counts, 1 - np.prod(1 - hidden, axis=0))
     values = np.divide(right, count, out=np.zeros(len(count)), where=count > 0)
@@ -121,7 +134,7 @@ def _over_labels(
     undefined: Undefined,
     fill: float | None,
 ) -> MetricValue:
-    """Mean over labels; ``shares`` are what rows add to the error of each."""
+    """Mean over labels; ``shares`` are the contributions of rows to the error of each."""
     total = float(counts.sum())
     n_labels = len(values)
     lacking = int((counts == 0).sum())
@@ -143,5 +156,5 @@ def _over_labels(
 
 def estimated_hamming_loss(rows: CompleteRows, positive: NDArray[np.bool_]) -> MetricValue:
     """Share of all entries that are predicted wrongly."""
-    wrong = np.where(positive[:, rows.judged], 1 - rows.labels, rows.labels).mean(axis=1)
+    wrong = np.where(positive[:, rows.seen], 1 - rows.labels, rows.labels).mean(axis=1)
     return rows.settle(wrong, np.ones(len(wrong)))._replace(n_units=rows.n_entries)

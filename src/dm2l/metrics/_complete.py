@@ -66,9 +66,9 @@ class CompleteRows:
         break_ties: bool = False,
     ) -> None:
         found = observation_rates(T, rates)
-        judged = (T != 0).any(axis=0)
-        self.judged = np.flatnonzero(judged)
-        self.T, self.S, self.rates = T[:, judged], S[:, judged], found.entries[:, judged]
+        seen = (T != 0).any(axis=0)
+        self.seen = np.flatnonzero(seen)
+        self.T, self.S, self.rates = T[:, seen], S[:, seen], found.entries[:, seen]
         self.sample = np.ones(len(T)) if weights is None else weights
         self.weights = self.sample * found.rows
         self.break_ties = break_ties
@@ -159,14 +159,14 @@ class CompleteRows:
         """Weights that trade bias for variance as they add up in these rows.
 
         A factor ``1 - (1 - t) / rho`` is at most 1 in size for ``t >= 1 - 2 rho``. Below, products
-        over many positives are wild, and are not needed: what the target lacks there is found from
-        larger ``t`` for every number of positives that occurs, by least squares.
+        over many positives have a high variance; they are replaced by a least-squares fit of
+        larger ``t`` to the target, over the numbers of positives that occur.
         """
         n, c = q.shape
         low = max(0.0, 1 - 2 * float(self.rates[side].mean())) if side.any() else 0.0
         x = _gauss(min(10 + c // 10, 24))[0]
         t = np.append(low + (1 - low) * (x + 1) / 2, 1.0)
-        # How many there are of a kind, in rows and from a place of a row on.
+        # Numbers of positives, of whole rows and from each place of a row on.
         drawn = np.random.default_rng(0).random(plain.shape) < plain
         counts = np.cumsum(np.take_along_axis(drawn, self.order, axis=1)[:, ::-1], axis=1)
         share = np.full(c + 1, 0.01 / c)
@@ -182,7 +182,7 @@ class CompleteRows:
         matrix += 1e-10 * np.trace(matrix) / len(t) * np.eye(len(t))
         return Inverse(t, np.linalg.solve(matrix, bias.sum(axis=1)))
 
-    # -- measures of rows: what a row adds, and what it counts for ------------------------------
+    # -- metrics of rows: numerator and weight of each row ---------------------------------------
 
     @cached_property
     def some_positive(self) -> Array:

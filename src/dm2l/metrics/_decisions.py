@@ -182,7 +182,7 @@ def calibrated_log_loss(
     return_counts: bool = False,
     sample_weight: Any = None,
 ) -> float | MetricValue:
-    r"""Log-loss of calibrated scores: how much scores tell about labels, entry by entry.
+    r"""Log-loss of the probabilities that scores can be calibrated to.
 
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 

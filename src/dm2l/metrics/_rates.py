@@ -24,7 +24,7 @@ class Rates(NamedTuple):
 
 
 def observation_rates(T: Signs, rates: Any = None, lowest: float = LOWEST) -> Rates:
-    """Given rates, for both answers or for each; or an estimate from the mask."""
+    """Given rates, for both classes or for each; or an estimate from the mask."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):
@@ -55,11 +55,10 @@ def _given(rates: Any, T: Signs, lowest: float) -> Array:
 def _from_mask(seen: NDArray[np.bool_]) -> Rates:
     r"""A rate for each label, times a factor for each row if rows differ by more than chance.
 
-    Entries of a row are taken in the order of labels, and the rate of each is what is expected
-    after those before it, :math:`\rho_j (\kappa + s) / (\kappa + e)` with ``s`` observed where
-    ``e`` were expected: of a rate that may depend on the past only, products over a row keep their
-    expectation. Rows of which nothing is seen count for as many as the rates let expect: the
-    others were never looked at and say nothing about the rates.
+    Entries of a row are taken in the order of labels. The rate of each is its expectation after
+    the entries before it, :math:`\rho_j (\kappa + s) / (\kappa + e)` with ``s`` observed where
+    ``e`` were expected: rates that depend on the past alone keep the expectation of products over
+    a row. Rows without any observed entry count only as far as the rates explain their number.
     """
     counts, per_label = seen.sum(axis=1), seen.sum(axis=0)
     empty = counts == 0
@@ -80,7 +79,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> Rates:
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
-    """1 / kappa: how much rows differ; 0 where chance explains it."""
+    """1 / kappa: how much rows differ; 0 if chance explains it."""
     total, mean = len(counts) + n_empty, label.sum()
     spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
     chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()

@@ -24,7 +24,7 @@ class Given(NamedTuple):
     """Signs and scores of the rows that count, and their weights; None: one each.
 
     ``complete`` is what the measure of the complete labels is estimated from; it is None if the
-    observed labels are judged alone.
+    observed labels are evaluated alone.
     """
 
     T: Signs

@@ -25,7 +25,7 @@ def label_discrimination(
     estimate: bool = True,
     sample_weight: Any = None,
 ) -> float | MetricValue:
-    r"""How well scores tell the rows of a label: weighted mean of correlation and AUC.
+    r"""How well scores separate the rows of a label: weighted mean of correlation and AUC.
 
     .. math:: \frac{\sum_j u_j \, (r_j + 2 A_j - 1) / 2}{\sum_j u_j}, \qquad
               u_j = \min(|Z_j^+|, |Z_j^-|, 20)

@@ -1,4 +1,4 @@
-"""From values per row (or per label) to one number, with an explicit rule for undefined units."""
+"""Averages over rows or labels, with an explicit rule for undefined ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def average(
 
 
 def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and last place of those with the same key, in rows that are sorted."""
+    """First and last place of equal keys, in sorted rows."""
     n, c = keys.shape
     place = np.arange(c)
     ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
@@ -117,7 +117,7 @@ def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> NDArray[n
 def finish(
     result: MetricValue, return_counts: bool, known: NDArray[Any] | None = None
 ) -> float | MetricValue:
-    """The number alone, or with its counts; ``known`` is 0 or False where something is missing."""
+    """The value, or with its counts; ``known`` is 0 or False where a label is missing."""
     if known is not None and known.all():
         result = result._replace(kind="complete")
     return result if return_counts else result.value

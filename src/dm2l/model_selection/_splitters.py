@@ -15,7 +15,7 @@ from sklearn.model_selection._split import _pprint
 from sklearn.utils import check_consistent_length, check_random_state
 
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -50,11 +50,11 @@ def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) ->
     :math:`\sum_{gf} e_{gf}^2 / n_g`, a chi-squared statistic in which rare groups weigh most.
     """
     n = len(strata.member)
-    # Within the rarest group the order is random. Sorting by the second rarest too was no better
-    # (Arts, 5 folds: mean deviation of a label 0.38 instead of 0.35) and nearly fixes the folds.
+    # Within the rarest group the order is random: sorting by the second rarest too is no better
+    # and nearly fixes the folds.
     rows = np.lexsort([rng.uniform(size=n) if shuffle else np.arange(n), strata.rarest])
-    # Batches of one row a fold: on Arts twice and four times as many rows at once leave 1.7 and
-    # 2.6 times the deviation. The bound keeps the assignment cheap when k is near n.
+    # Batches of one row per fold: larger ones are less even. The bound keeps the assignment cheap
+    # when k is near n.
     batch = min(k, 64)
     excess = np.zeros((len(strata.size), k))
     fold = np.empty(n, dtype=np.intp)
@@ -64,8 +64,8 @@ def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) ->
         places = np.arange(start, start + (k if batch == k else len(chosen))) % k
         groups = strata.member[chosen].astype(np.float64)
         cost = groups @ (excess / strata.size[:, None])
-        # Far above rounding and far below a real difference: equal costs are decided by the seed,
-        # not by the order in which this machine's BLAS adds.
+        # Above rounding and below real differences: the seed decides between equal costs, not the
+        # order in which BLAS adds.
         cost += 1e-9 * rng.uniform(size=cost.shape)
         row, place = linear_sum_assignment(cost[:, places])
         taken = np.zeros(cost.shape)
@@ -111,7 +111,7 @@ def _n_folds(n: int, n_test: int, n_train: int) -> int:
 class _LabelSplitter:
     """Base of the splitters: reads labels, and counts splits."""
 
-    # Where a mask travels by metadata routing it must reach the splitter: without it the labels
+    # A mask that metadata routing passes on must reach the splitter too: otherwise the labels
     # under the mask would decide the folds.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
 
@@ -127,7 +127,7 @@ class _LabelSplitter:
         if y is None:
             raise ValueError(f"{type(self).__name__} spreads labels over folds and needs y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
-        T = signs(y, label_mask=label_mask, **marks)
+        T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
         return T
 
@@ -149,8 +149,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     Iterative stratification [1]_ places one row after the other, rarest label first. Here
     ``n_splits`` rows at a time, one for each fold, are placed by an assignment problem that
     lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is the observed positives
-    or the observed negatives of a label. On Arts (5000 x 26) and 5 folds a label's positives
-    deviate from a fifth by 0.35 on average, 1 at most (shuffled ``KFold``: about 4 and 25).
+    or the observed negatives of a label.
 
     Parameters
     ----------

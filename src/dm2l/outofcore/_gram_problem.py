@@ -11,7 +11,7 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear._norms import SmoothNorm
-from dm2l._solvers.nuclear._value import NormValue
+from dm2l._solvers.nuclear._products import NormValue
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._utils.threads import WORTH_SHARING, run_all
 from dm2l.outofcore._tally import moved

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import take_rows
 from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.completion._rows import row_digests, row_keys
+from dm2l.completion._training_rows import row_digests, row_keys
 from dm2l.labels._entries import Signs
 
 # A covariance between labels needs no more rows, and takes a second or so with as many.
@@ -68,7 +68,7 @@ class RowSample:
         """Add rows of inputs, dense or CSR, and signs; one of weight two is two rows."""
         if not self.below:
             return self
-        keys = row_keys(X, T)
+        keys = row_keys(row_digests(X), T)
         ranks = keys / 2.0**64
         chosen = np.flatnonzero((T != 0).any(axis=1) & (ranks < self.below))
         smallest = np.unique(ranks[chosen])
@@ -202,7 +202,7 @@ class RowSample:
             kinds = X.dtype.kind + weights.dtype.kind
             if set(kinds) != {"f"} or not all(np.isfinite(part).all() for part in (ranks, weights)):
                 raise ValueError("the sample of rows does not hold proper numbers")
-            ids = np.stack([row_keys(X, T), row_digests(T)], axis=1)
+            ids = np.stack([row_keys(row_digests(X), T), row_digests(T)], axis=1)
             self._parts = [_Rows(X, T, ids, ranks, weights)]
         return self
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._fitting import SolverConfig, SolverResult, WarmStart
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
 from dm2l._utils.memory import available_memory
@@ -31,7 +31,7 @@ SAMPLE = 4
 
 def fit_source(
     fitting: SolverConfig, source: RowBlocks, first: AnyBlock, strategy: str, last: WarmStart | None
-) -> FitResult:
+) -> SolverResult:
     """Fit by statistics or by passes; the labels of a source are known after the first."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
 
@@ -43,7 +43,7 @@ def fit_arrays(
     strategy: str,
     last: WarmStart | None,
     weights: NDArray[np.float64] | None = None,
-) -> FitResult:
+) -> SolverResult:
     """Fit to rows that are in memory, of these weights, as if they were not."""
     if is_non_numpy(X):
         raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
@@ -62,7 +62,7 @@ def _fit_blocks(
     strategy: str,
     last: WarmStart | None,
     source: RowBlocks | None = None,
-) -> FitResult:
+) -> SolverResult:
     """``sample`` is what the features are made from."""
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]

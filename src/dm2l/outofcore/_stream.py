@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from dm2l._base import LearnableMask
-from dm2l._fitting import FitResult, SolverConfig, WarmStart
+from dm2l._fitting import SolverConfig, SolverResult, WarmStart, Weights
+from dm2l._score_model import LearnableMask
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._solvers.ridge import ridge_by_steps
@@ -32,7 +33,7 @@ def fit_sums(
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
-) -> FitResult:
+) -> SolverResult:
     """Fit the labels of which both classes were observed; the others are constant.
 
     ``make`` gives the sums, and is called if there is something to learn; ``X`` are inputs that
@@ -65,11 +66,15 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: SolverConfig, problem: GramProblem, feature_map: FeatureMap, fit: FitResult, rows: Any
-) -> FitResult:
+    fitting: SolverConfig,
+    problem: GramProblem,
+    feature_map: FeatureMap,
+    fit: SolverResult,
+    rows: Any,
+) -> SolverResult:
     """A fit with what a sample of its rows says about labels: by scores without the row itself."""
     X, T = rows
-    learnable, constant, _ = fit.selection
+    learnable, constant, _ = fit.mask
     selection = LearnableMask(learnable, constant, (T[:, learnable] != 0).any(axis=1))
     X, T = selection.rows(X), T[selection.keep]
     if not len(T) or fit.solution is None:
@@ -77,12 +82,10 @@ def _coupled(
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
     # Not by projections, which depend on the offset and so on which block was the first.
-    unseen = fitting.unseen(
-        problem, problem.alpha, fit.solution, features, T[:, learnable], exact=True
-    )
-    honest = np.full(T.shape, np.nan)
-    honest[:, learnable] = unseen
-    return fit._replace(honest=honest, evidence=(X, T))
+    unseen = fitting.leave_one_out(problem, fit.solution, features, T[:, learnable], exact=True)
+    scores = np.full(T.shape, np.nan)
+    scores[:, learnable] = unseen
+    return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
 def _by_passes(problem: GramProblem) -> Any:
@@ -140,15 +143,14 @@ class Stream:
     def resumed(
         cls,
         fitting: SolverConfig,
-        attributes: Mapping[str, Any],
-        statistics: SufficientStatistics | None = None,
+        weights: Weights,
+        n_features: int,
+        statistics: SufficientStatistics,
     ) -> Self:
-        """The stream that a fitted estimator keeps, with its statistics or others."""
-        feature_map = fitting.stored_map(attributes)
+        """The stream that a fitted estimator keeps."""
+        feature_map = fitting.stored_map(weights, n_features)
         if feature_map is None:
             raise NotFittedError("The features of the approximation are made by a first block.")
-        if statistics is None:
-            statistics = SufficientStatistics.from_state(attributes["_gathered"])
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics are of {statistics.n_features} features, the approximation has "
@@ -172,15 +174,15 @@ class Stream:
         part = SufficientStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         self._statistics -= part.add(self._map.transform(X), T, inputs=X, weights=weights)
 
-    def attributes(self) -> dict[str, Any]:
-        """What a fitted estimator keeps of the stream, by the names that it gives it."""
-        # As plain arrays, which every way of storing a model knows.
-        kept = {"_gathered": self._statistics.state(), **self._map.stored(None)}
-        if self._fitting.approximation is not None:
-            kept["approximation_error_"] = float(self._map.error)
-        return kept
+    def state(self) -> dict[str, Any]:
+        """Statistics as plain arrays, which every way of storing a model knows."""
+        return self._statistics.state()
 
-    def fit(self, X: Any, last: WarmStart | None = None) -> FitResult:
+    def map_weights(self) -> Weights:
+        """What a fitted estimator keeps of the features."""
+        return self._fitting.map_weights(self._map)
+
+    def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
         """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
         statistics, intercept = self._statistics, bool(self._fitting.fit_intercept)
         fit = fit_sums(
@@ -191,4 +193,4 @@ class Stream:
             X,
             last,
         )
-        return fit._replace(attributes=fit.attributes | self.attributes())
+        return replace(fit, statistics=self.state())

@@ -15,12 +15,11 @@ Labelled
   _labels: LabelMatrix<c>
   _learnable: b[c]
   _keep?: b[*]
-  _constant thresholds_ _tick_rate? class_prior_? class_prior_error_?: F[c]
+  _constant class_prior_? class_prior_error_?: F[c]
+  _completer?: none | LabelCompleter<c> | PUCompleter<c>
   classes_: a[*] | a[c,2]
   label_names_: O[c]
   _home?: str
-  _calibrator: none | Calibrator<c>
-  _coupled? _curved?: none | Later<c>
   n_iter_? n_evaluations_?: int
   objective_?: float
   objective_history_?: F[*]
@@ -55,7 +54,7 @@ DM2LClassifier dm2l._classifier: Classifier Estimator
   _waves?: FourierMap<d>
   _landmark_factor?: f[*,*]
   approximation_error_?: float
-  _gathered? _evidence?: plain
+  _statistics?: plain
 
 DM2LClassifierCV dm2l._search._search: Classifier Estimator
   lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
@@ -160,8 +159,17 @@ LabelMatrix dm2l.labels._matrix
   entries: none
   missing_as: 'missing' | 'unlabelled'
 
-Later dm2l.completion._later
-  value: Coupling<c> | Calibrator<c>
+LabelCompleter dm2l.completion._completer
+  thresholds: F[c]
+  learnable: b[c]
+  calibrator curves: none | Calibrator<c>
+  by_probability: bool
+  training_rows: none | TrainingRows
+  correlation: none | LabelCorrelation<c>
+
+PUCompleter dm2l.pu._completer
+  include LabelCompleter
+  rate: F[c]
 
 Calibrator dm2l.completion._calibration
   method: 'sigmoid' | 'isotonic'
@@ -171,14 +179,13 @@ Calibrator dm2l.completion._calibration
   lengths?: i8[k]
   scores? probabilities?: f8[n]
 
-Coupling dm2l.completion._estimator
+LabelCorrelation dm2l.completion._correlation
   covariance: DenseCovariance<c> | FactorCovariance<c>
   combiner: Combiner<c>
-  promise: ErrorRateBound
+  error_rates: ErrorRateBound
   threshold: none | number
-  borders: F[c]
+  cutoffs: F[c]
   rates: f[c]
-  rows: none | TrainingRows
 
 DenseCovariance dm2l.completion._covariance
   S: f[c,c]
@@ -201,12 +208,12 @@ ErrorRateBound dm2l.completion._error_rate
   confidence: f[2,k]
   count: i[2,k]
 
-TrainingRows dm2l.completion._rows
+TrainingRows dm2l.completion._training_rows
   digests: u8[n]
   starts: i8[*]
   labels: i4[e]
   signs: i1[e]
-  scores: f4[e]
+  scores: F[*]
 
 Kernel dm2l._solvers.kernels._kernel
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'

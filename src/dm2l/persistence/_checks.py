@@ -337,8 +337,8 @@ def _combiner(record: Record) -> Wrong:
     return None if w == 4 + extra else f"has {w} weights of {c} labels"
 
 
-def _coupling(record: Record) -> Wrong:
-    rows = record.state["rows"]
+def _completer(record: Record) -> Wrong:
+    rows = record.state["training_rows"]
     if rows is None:
         return None
     labels = rows.state["labels"]
@@ -407,7 +407,8 @@ CHECKS: dict[str, Callable[[Any], Wrong]] = {
     "MaskedOneVsRestClassifier": _one_vs_rest,
     "AutoClassifier": _auto,
     "Combiner": _combiner,
-    "Coupling": _coupling,
+    "LabelCompleter": _completer,
+    "PUCompleter": _completer,
     "TrainingRows": _rows,
     "Calibrator": _calibrator,
 }

@@ -1,21 +1,21 @@
-r"""Ticks: labels of which positives are known and the rest is not.
+r"""Positive-unlabelled learning: some positives are labelled, everything else is unlabelled.
 
-A label is ticked in a positive row with rate :math:`c_j` and never in a negative one, so that
+A positive row is labelled with rate :math:`c_j` and a negative one never, so that
 :math:`P(s_{ij} = 1 | x_i) = c_j P(y_{ij} = 1 | x_i)`. For the squared loss the unbiased
 positive-unlabelled risk is that of ordinary targets, by completing the square:
 
 .. math:: t_{ij} = 2 s_{ij} / c_j - 1, \qquad c_j = n_j / (n \pi_j)
 
-with :math:`n_j` ticks and class prior :math:`\pi_j`. These targets are right on average and very
-noisy. What is known of their noise goes into them: ticks are modelled as
+with :math:`n_j` labelled positives and class prior :math:`\pi_j`. These targets are unbiased and
+very noisy. So labelled positives are smoothed over features by the model
 
 .. math:: S = 1 m' + \Phi G + E, \qquad G_{i\cdot} \sim N(0, B), \quad E_{i\cdot} \sim N(0, \Sigma)
 
-with a covariance of labels in what features tell (:math:`B`) and one in what they do not
-(:math:`\Sigma`, in which the labels of a row compete for its ticks), both found by EM. Every
-direction among labels gets the ridge that it deserves; a tick speaks for labels that depend on
-features as its own does. Where ticks are too few for that, :math:`B` is :math:`\tau \Sigma`, with
-the :math:`\tau` that ranks held-out ticks best, and a few directions beside it.
+with a covariance of labels for what features explain (:math:`B`) and one for what they do not
+(:math:`\Sigma`, which holds the competition of labels for the positives of a row), both found by
+EM. Every direction among labels gets a ridge of its own, and labels that depend on features alike
+share their positives. With too few positives for that, :math:`B` is :math:`\tau \Sigma`, with the
+:math:`\tau` that ranks held-out positives best, and a few directions beside it.
 """
 
 from dm2l.pu._prior import ClassPrior, estimate_class_prior

@@ -1,4 +1,4 @@
-"""Class priors: given, or estimated from ticks."""
+"""Class priors: given, or estimated from positive-unlabelled labels."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from dm2l.pu._rates import shrink, two_sided, where_certain
 
 Floats = NDArray[np.float64]
 
-# Fewest ticks that a label's own rate is read off.
+# Fewest positives from which a label's own rate is estimated.
 ENOUGH = 10
 
 
 class ClassPrior(NamedTuple):
-    """Share of positives of every label, and how well it is known.
+    """Share of positives of every label, and its standard error.
 
     Attributes
     ----------
     value : ndarray of shape (c,)
         Class priors.
     standard_error : ndarray of shape (c,)
-        Of the value, as far as counts go; zero where it was given.
+        From the number of positives; zero where the prior was given.
     rate : ndarray of shape (c,)
-        Share of the positives that is ticked.
+        Label frequency: share of the positives that is labelled.
     """
 
     value: Floats
     standard_error: Floats
     rate: Floats
 
-    def attributes(self, learnable: NDArray[np.bool_], constant: Floats) -> dict[str, Floats]:
-        """What a fitted estimator keeps, for all labels: no prior where nothing was ticked."""
+    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> ClassPrior:
+        """Priors of all labels: 1 or 0 for those that cannot be learnt."""
         whole = np.zeros((3, len(learnable)))
         whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
-        return dict(zip(("class_prior_", "class_prior_error_", "_tick_rate"), whole, strict=True))
+        return ClassPrior(*whole)
 
 
 def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
-    r"""Estimate the share of positives of every label from ticks and honest scores.
+    r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
-    Where a label is certain the share of ticks is its rate :math:`c_j`. So among the :math:`k` best
-    scores the share of ticks is taken, with the :math:`k` whose lower confidence limit is highest,
-    and :math:`\pi_j = n_j / (n c_j)`. Rates of labels are shrunk towards their mean over all ticks
-    by how well each is known (empirical Bayes on the logarithm), and lifted to it from below,
-    because scores may never be certain of a label; rows with one tick at most have one rate for
-    all, because their labels compete for it. Where negatives were seen as well, two moments tell
-    the rates :math:`1/u` of ticks and :math:`1/v` of negatives without any row being certain:
-    :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
+    Among rows that are certainly positive, the share of labelled ones is the label frequency
+    :math:`c_j`. So it is taken among the :math:`k` best scores, with the :math:`k` whose lower
+    confidence limit is highest, and :math:`\pi_j = n_j / (n c_j)` with :math:`n_j` labelled
+    positives. Frequencies are shrunk towards their mean over all positives by their standard errors
+    (empirical Bayes on the logarithm), and raised to it from below, because no row may be certainly
+    positive. If no row has two positives all labels have one frequency, because they compete for
+    the row. If negatives were observed as well, two moments determine the rates :math:`1/u` of
+    positives and :math:`1/v` of negatives: :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and
+    for the scores.
 
     Parameters
     ----------
     scores : array-like of shape (n, c)
-        Scores of rows that the model did not see, larger where a tick is more likely. A fit has
-        them from features and from the other ticks of a row.
+        Held-out scores, larger where a positive is more likely.
     Y : array-like of shape (n, c)
-        1 for a tick, 0 for a negative that somebody saw, NaN for what is unlabelled.
+        1 for a positive, 0 for an observed negative, NaN for an unlabelled entry.
 
     Returns
     -------
@@ -72,17 +72,17 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     >>> from dm2l.pu import estimate_class_prior
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.normal(size=(4000, 1))
-    >>> ticks = np.where((scores > 0) & (rng.random((4000, 1)) < 0.4), 1.0, np.nan)
-    >>> bool(abs(estimate_class_prior(scores, ticks).value[0] - 0.5) < 0.05)
-    True
+    >>> Y = np.where((scores > 0) & (rng.random((4000, 1)) < 0.4), 1.0, np.nan)
+    >>> estimate_class_prior(scores, Y).value.round(1)
+    array([0.5])
     """
     Y = np.asarray(Y, dtype=np.float64)
     signs = np.where(np.isnan(Y), 0, np.where(Y > 0, 1, -1)).astype(np.int8)
-    return prior_of_ticks(np.asarray(scores, dtype=np.float64), signs)
+    return prior_from_signs(np.asarray(scores, dtype=np.float64), signs)
 
 
-def class_prior_of(given: Any, signs: Signs) -> ClassPrior:
-    """A class prior that is known: one number, or one for every label."""
+def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
+    """A class prior that was given: one number, or one for every label."""
     share = (signs > 0).mean(axis=0)
     value = np.asarray(given, dtype=np.float64)
     if value.ndim > 1 or (value.ndim == 1 and value.shape != share.shape):
@@ -97,30 +97,30 @@ def class_prior_of(given: Any, signs: Signs) -> ClassPrior:
     if (value < share - 1e-9).any():
         j = int(np.argmax(share - value))
         raise ValueError(
-            f"class_prior[{j}] is {value[j]:.3g}, but {share[j]:.3g} of the rows have that label "
-            "ticked already."
+            f"class_prior[{j}] is {value[j]:.3g}, but {share[j]:.3g} of the rows are labelled as "
+            "positives."
         )
     value = np.maximum(value, seen)
     return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
 
 
-def prior_of_ticks(honest: Floats, signs: Signs) -> ClassPrior:
+def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
     """As :func:`estimate_class_prior`, of signs."""
     n, c = signs.shape
-    ticks, share = signs > 0, (signs > 0).mean(axis=0)
-    found = np.array([where_certain(ticks[:, j], honest[:, j]) for j in range(c)]).reshape(c, 2)
+    labelled, share = signs > 0, (signs > 0).mean(axis=0)
+    found = np.array([where_certain(labelled[:, j], scores[:, j]) for j in range(c)]).reshape(c, 2)
     log_rate, error = np.log(found[:, 0]), found[:, 1]
     bound = np.ones(c, dtype=bool)
     for j in np.flatnonzero((signs < 0).sum(axis=0) >= ENOUGH):
-        moments = two_sided(signs[:, j], honest[:, j])
+        moments = two_sided(signs[:, j], scores[:, j])
         if moments is not None:
             (log_rate[j], error[j]), bound[j] = moments, False
-    known = np.isfinite(error) & (ticks.sum(axis=0) >= ENOUGH)
+    known = np.isfinite(error) & (labelled.sum(axis=0) >= ENOUGH)
     if not known.any():
         known = np.isfinite(error)
     if known.any():
-        one_each = bool((ticks.sum(axis=1) <= 1).all())
-        count = np.where(known, ticks.sum(axis=0), 0.0)
+        one_each = bool((labelled.sum(axis=1) <= 1).all())
+        count = np.where(known, labelled.sum(axis=0), 0.0)
         log_rate, error = shrink(log_rate, error, count, bound, alike=one_each)
     else:
         log_rate, error = np.zeros(c), np.ones(c)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dm2l.review._export import export_name
+from dm2l.review._answers import export_name
 from dm2l.review._refit import Quality
 from dm2l.review._session import ReviewSession
 from dm2l.review._web import Reply, json_reply

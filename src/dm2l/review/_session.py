@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.review._answers import Answers, make_question
+from dm2l.review._answers import Answers, export_answers, make_question
 from dm2l.review._beliefs import TableBeliefs
-from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
-from dm2l.review._progress import Doubting, Progress, count
-from dm2l.review._question import Key, Question
+from dm2l.review._question import Doubting, Key, Progress, Question, count
 from dm2l.review._refit import Refit, Refitting
 from dm2l.tables import Table, TableModel, audit_table, save_bundle
 

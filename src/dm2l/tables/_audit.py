@@ -42,9 +42,7 @@ class Audit:
     warnings: list[str]
 
 
-def audit_table(
-    model: TableModel, table: Table, top: int | None = None, *, training: bool = True
-) -> Audit:
+def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
     """Rank the observed labels of a table by how likely they are to be wrong.
 
     Of a table with ticks alone, blanks by how likely somebody overlooked something there.
@@ -57,9 +55,6 @@ def audit_table(
         A table with the columns and the labels of the model.
     top : int, default=None
         How many; None for all.
-    training : bool, default=True
-        Whether the model was fitted to this table. It has then bent to the wrong labels, so that
-        models of folds take its place, which costs their fits.
 
     Returns
     -------
@@ -85,7 +80,7 @@ def audit_table(
     X = model.pipeline[:-1].transform(inputs)
     unread = model.unread(inputs)
     Y = np.where(unread[:, None], np.nan, table.Y)
-    found = model.classifier.find_label_errors(X, Y, training=training)
+    found = model.classifier.find_label_errors(X, Y)
     # Where blanks are doubted, those of rows that could not be read are among them.
     first = np.flatnonzero(~unread[found.row])[:top]
     return Audit(

@@ -200,7 +200,9 @@ def lowest_error_rate(classifier: Any, X: Any, Y: NDArray[np.float64]) -> float:
     p = np.array(classifier.complete(X, Y, method="predict_proba"))
     positive = np.asarray(classifier.complete(X, Y)) == 1
     holes = np.isnan(Y) & learnt(classifier)
-    return float(classifier._coupling.promise.least(np.where(positive, p, 1 - p), holes))
+    return float(
+        classifier._completer.correlation.error_rates.least(np.where(positive, p, 1 - p), holes)
+    )
 
 
 def fill_holes(

@@ -3,8 +3,8 @@ r"""Which holes a person should answer first.
 The value of an answer to the hole of row :math:`i` in label :math:`k` is the number of mistakes
 that it is expected to spare, of three kinds. The hole itself would be filled wrongly with
 probability :math:`\min(p_{ik}, 1 - p_{ik})`. The other holes of the row are believed otherwise
-once it is known (:func:`dm2l.completion.row_gains`), as far as such promises come true on known
-entries (:func:`dm2l.completion.trust`). And the model learns: for ridge on the observed rows
+once it is known (``row_gains``), as far as such promises come true on known
+entries (``trust``). And the model learns: for ridge on the observed rows
 :math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`,
 :math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
 :math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by
@@ -37,7 +37,7 @@ from dm2l._solvers.features import ridge_value
 from dm2l._solvers.kernels._nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._condition import condition
-from dm2l.completion._value import row_gains, trust
+from dm2l.completion._query_gains import row_gains, trust
 from dm2l.tables._model import TableModel, fill_holes
 from dm2l.tables._table import Table
 
@@ -274,7 +274,7 @@ def values_and_learning(
     classifier: Any, X: Any, Y: NDArray[np.float64]
 ) -> tuple[AnswerValues, Learning]:
     """What answers are worth, and what that of others in their label is made of."""
-    coupling = classifier._coupling
+    coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(coupling, T, F)
@@ -308,7 +308,7 @@ def row_values(
     p = fill_holes(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
-    gains = row_gains(classifier._coupling, *_scored(classifier, X, Y), p)
+    gains = row_gains(classifier._completer.correlation, *_scored(classifier, X, Y), p)
     return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
 
 
@@ -318,9 +318,9 @@ def _scored(
     """Signs of labels that were learnt, and scores of all, honest where the model knows how."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
-    coupling = classifier._coupling
-    if coupling is not None and coupling.rows is not None:
-        F = coupling.rows.honest(X, T, F)
+    rows = classifier._completer.training_rows
+    if rows is not None:
+        F = rows.hold_out(X, T, F)
     return T, F
 
 

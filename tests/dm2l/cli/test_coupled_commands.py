@@ -116,7 +116,7 @@ def test_evaluate_shows_what_coupling_brings(moods):
     assert "DM2L less that of 'features alone': +" in shown
 
 
-def _oracle(model_path, path, training):
+def _oracle(model_path, path):
     """The list straight from the classifier, on features that were prepared by hand."""
     # The last one is what old scikit-learn has inside of a column transformer.
     trusted = ["numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"]
@@ -124,7 +124,7 @@ def _oracle(model_path, path, training):
     frame = pd.read_csv(path, na_values="?")
     Y = np.column_stack([frame[name].map({"Yes": 1.0, "No": 0.0}) for name in NAMES])
     X = pipeline[:-1].transform(frame[list("vwxyz")])
-    doubts = pipeline[-1].find_label_errors(X, Y, training=training)
+    doubts = pipeline[-1].find_label_errors(X, Y)
     return [
         (int(i) + 1, NAMES[k], round(float(p), 4))
         for i, k, p in zip(doubts.row, doubts.label, doubts.probability, strict=True)
@@ -138,7 +138,7 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     assert len(found) == 20
     places = [(line["row"] - 1, NAMES.index(line["label"])) for line in found]
     listed = [(line["row"], line["label"], line["probability"]) for line in found]
-    assert listed == _oracle(*both, training=True)[:20]
+    assert listed == _oracle(*both)[:20]
     # How good the ranking is, is tested where it is made; but it is no accident.
     assert np.mean([flipped[place] for place in places]) > 10 * WRONG / seen.sum()
     stands = [(truth ^ flipped)[place] for place in places]
@@ -151,10 +151,3 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     assert len(shown.splitlines()) == 6
     assert f"says {found[0]['observed']}" in shown
     assert "--force" in run("audit", *both, "-o", output, exit_code=2).stderr
-
-
-def test_a_table_that_was_not_seen_needs_no_folds(moods):
-    both = (moods[0] / "in.dm2l", moods[0] / "flipped.csv")
-    found = json.loads(run("audit", *both, "--unseen", "--json").stdout)["doubts"]
-    listed = [(line["row"], line["label"], line["probability"]) for line in found]
-    assert listed == _oracle(*both, training=False)[:20]

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from dm2l.completion._condition import condition
 from dm2l.completion._covariance import FactorCovariance
-from dm2l.completion._em import em_factor
+from dm2l.completion._covariance_fit import em_factor
 
 ROWS, LABELS, RANK = 2_000, 1_000, 16
 # Squares of the loadings, as they are and by what the factors leave: all that goes with labels

@@ -257,6 +257,16 @@ def test_a_part_may_be_anywhere_and_tags_may_have_a_prefix(sheet):
     pd.testing.assert_frame_equal(read_sheet(path), expected)
 
 
+def test_formulas_that_cells_share_may_stand_beside_long_texts(crafted):
+    rows = "".join(
+        f"<row><c r='A{i}'><f t='shared' si='0'>{'1+1' if i == 3 else ''}</f><v>1</v></c>"
+        "<c t='s'><v>3</v></c></row>"
+        for i in range(3, 204)
+    )
+    path = crafted(rows=rows, texts=f"<si><t>{LONG[:30_000]}</t></si>")
+    assert len(edit_sheet(path)[2]) == 203
+
+
 def test_a_cell_far_below_makes_no_cells_between(sheet):
     path = sheet([["a", "b"], [1, 2]])
     book = openpyxl.load_workbook(path)

@@ -20,7 +20,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 import metric_oracles as oracles
 import observed_metrics as metrics
-from dm2l.labels import LabelMatrix
+from dm2l.labels import LabelMatrix, SparseLabelMatrix
 
 NAN = math.nan
 CONVENTIONS = ("paper", "published", "sklearn")
@@ -565,6 +565,10 @@ ENCODINGS = {
     "csr_array": lambda Y: signed(Y, sp.csr_array),
     "csr_matrix of int8": lambda Y: signed(Y, sp.csr_matrix).astype(np.int8),
     "fortran order": np.asfortranarray,
+    "LabelMatrix": LabelMatrix.from_array,
+    "SparseLabelMatrix": lambda Y: SparseLabelMatrix.from_array(
+        signed(Y, sp.csr_array), missing_as="missing" if not (Y == 0).any() else None
+    ),
 }
 COMPLETE_ENCODINGS = {
     "int": lambda Y: Y.astype(int),

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l.labels._form import LabelForm
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.outofcore import RowBlocks
 
 N, D, C = 23, 4, 3
@@ -102,7 +102,7 @@ def test_every_source_gives_the_same_rows_in_every_pass(kind, data, tmp_path):
         blocks = list(source)
         assert len(blocks) > 1
         np.testing.assert_allclose(np.concatenate([b.X for b in blocks]), X, rtol=1e-13)
-        np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), signs(Y))
+        np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), parse_labels(Y).signs)
     assert (source.n_rows, source.n_features, source.n_labels) == (N, D, C)
     named = kind not in ("arrays", "callable", "npy", "npz", "npz by columns")
     assert (source.feature_names is not None) == named
@@ -117,7 +117,9 @@ def test_the_head_is_the_first_rows(kind, rows, data, tmp_path):
     X, Y = data
     blocks = list(make_source(kind, tmp_path, X, Y).head(rows))
     np.testing.assert_allclose(np.concatenate([b.X for b in blocks]), X[:rows], rtol=1e-13)
-    np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), signs(Y)[:rows])
+    np.testing.assert_array_equal(
+        np.concatenate([b.T for b in blocks]), parse_labels(Y).signs[:rows]
+    )
 
 
 def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
@@ -264,7 +266,7 @@ def test_masks_and_marks_hide_labels_block_by_block(rows, data):
     filled = np.nan_to_num(Y, nan=-7.0)
     source = RowBlocks.from_arrays(X, filled, label_mask=mask, rows=rows, missing_label=-7)
     found = np.concatenate([block.T for block in source])
-    np.testing.assert_array_equal(found, np.where(mask, signs(Y), 0))
+    np.testing.assert_array_equal(found, np.where(mask, parse_labels(Y).signs, 0))
 
 
 def test_a_class_for_every_row_needs_all_classes(data):

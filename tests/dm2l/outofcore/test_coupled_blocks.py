@@ -206,7 +206,7 @@ def test_unlearnt_rows_leave_the_sample(data):
     never = DM2LClassifier().fit(X[:200], Y[:200])
     model = DM2LClassifier().partial_fit(X, Y).unlearn(X[200:], Y[200:])
     check_same(model, never, X, Y, atol=1e-7)
-    kept = model._gathered["sample_X"]
+    kept = model._statistics["sample_X"]
     assert not (kept[:, None, 0] == X[None, 200:, 0]).any()
 
 
@@ -216,7 +216,7 @@ def test_rows_that_are_not_known_again_end_the_sample(data):
     with pytest.warns(RoundingWarning, match="bit by bit"):
         model.unlearn(X[200:] * (1 + 1e-14), Y[200:])
     assert not hasattr(model, "label_covariance_")
-    assert not any(name in model._gathered for name in ("sample_X", "sample_T"))
+    assert not any(name in model._statistics for name in ("sample_X", "sample_T"))
     model.partial_fit(X[200:], Y[200:])
     assert not hasattr(model, "label_covariance_")
 
@@ -266,9 +266,9 @@ def test_no_rows_are_kept_where_nothing_is_coupled(parameters, data):
     model = DM2LClassifier(coupling=parameters.get("coupling", "residual"))
     y = np.nan_to_num(Y[:, 0]) if "classes" in parameters else Y
     model.partial_fit(X, y, classes=[0, 1] if "classes" in parameters else None)
-    assert not any(name.startswith("sample_") for name in model._gathered if "limits" not in name)
+    assert not any(name.startswith("sample_") for name in model._statistics if "limits" not in name)
     model = DM2LClassifier(coupling=model.coupling, strategy="statistics").fit(X, y)
-    assert not any(name.startswith("sample_") for name in model._gathered if "limits" not in name)
+    assert not any(name.startswith("sample_") for name in model._statistics if "limits" not in name)
 
 
 def test_forgetting_follows_labels_that_turn_around():
@@ -311,7 +311,7 @@ def small_sample(monkeypatch):
 def test_a_sample_is_the_same_for_all_orders_blocks_and_ways(small_sample, data):
     X, Y, truth = data
     whole = DM2LClassifier(strategy="statistics").fit(X, Y)
-    assert len(whole._gathered["sample_T"]) == 150
+    assert len(whole._statistics["sample_T"]) == 150
     stream = DM2LClassifier()
     for rows in np.array_split(np.random.default_rng(3).permutation(len(Y)), 7):
         stream.partial_fit(X[rows], Y[rows])

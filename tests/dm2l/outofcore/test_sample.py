@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l.completion._rows import row_keys
+from dm2l.completion._training_rows import row_digests, row_keys
 from dm2l.outofcore import _sample
 from dm2l.outofcore._sample import RowSample
 
@@ -32,7 +32,7 @@ def oracle(X, T, most):
     """Distinct rows of the smallest keys, and how often each came."""
     seen = (T != 0).any(axis=1)
     X, T = X[seen], T[seen]
-    keys = row_keys(X, T)
+    keys = row_keys(row_digests(X), T)
     found = {}
     for key, row in zip(keys.tolist(), np.hstack([X, T]).tolist(), strict=True):
         found.setdefault((key, tuple(row)), []).append(tuple(row))
@@ -83,7 +83,7 @@ def test_rows_taken_away_are_gone_and_what_is_left_is_fair(rng, most):
     assert sample.combine(RowSample(most).add(X[gone], T[gone]), -1)
     # All that is left of rows below the rank that was turned down once, and nothing else.
     X, T = X[~gone], T[~gone]
-    inside = row_keys(X, T) / 2.0**64 < below
+    inside = row_keys(row_digests(X), T) / 2.0**64 < below
     assert counted(sample) == oracle(X[inside], T[inside], 80)
 
 
@@ -100,7 +100,7 @@ def test_what_was_turned_down_once_stays_out():
     merged.combine(other, 1)
     assert counted(merged.add(X[new][15:], T[new][15:])) == expected
     left = np.r_[90:140]
-    below = row_keys(X[left], T[left]) / 2.0**64 < sample.below
+    below = row_keys(row_digests(X[left]), T[left]) / 2.0**64 < sample.below
     assert counted(sample) == oracle(X[left][below], T[left][below], 300)
 
 

@@ -241,7 +241,7 @@ def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
 def test_ten_thousand_labels_with_curves_load():
     """What real models need is far from what is refused."""
     n = 10_000
-    calibrator = DM2LClassifier(calibration="sigmoid", cv=2).fit(X, Y)._calibrator
+    calibrator = DM2LClassifier(calibration="sigmoid", cv=2).fit(X, Y)._completer.calibrator
     calibrator._maps = [calibrator._maps[k % 4] for k in range(n)]
     calibrator._rates = np.tile(calibrator._rates, n // 4)
     writer = Writer()

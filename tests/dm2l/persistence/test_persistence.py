@@ -37,7 +37,7 @@ import dm2l
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, baselines
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
-from dm2l.completion._later import Later
+from dm2l.completion._completer import LabelCompleter
 from dm2l.datasets import make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_scorer
@@ -88,8 +88,8 @@ def same(a, b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, Later):
-        return same(a.value, b.value)
+    if isinstance(a, LabelCompleter):
+        return same(a.state(), b.state())
     if isinstance(a, Tree):
         return same(a.__getstate__(), b.__getstate__())
     if isinstance(a, np.random.RandomState):
@@ -132,8 +132,8 @@ def arrays_of(value):
     elif isinstance(value, dict):
         for item in value.values():
             yield from arrays_of(item)
-    elif isinstance(value, Later):
-        yield from arrays_of(value.value)
+    elif isinstance(value, LabelCompleter):
+        yield from arrays_of(value.state())
     elif hasattr(value, "__dict__") and not isinstance(value, type):
         yield from arrays_of(vars(value))
 

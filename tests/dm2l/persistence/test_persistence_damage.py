@@ -476,9 +476,13 @@ def test_much_work_from_few_arrays(tmp_path, path):
     refused(path, edited(content, change), "too much of too few bytes")
 
 
+def completer_node(parts):
+    return json.loads(parts[MANIFEST])["model"]["state"]["_completer"]["state"]
+
+
 def test_calibrators_that_do_not_add_up(content, path):
     parts = members(content)
-    node = json.loads(parts[MANIFEST])["model"]["state"]["_calibrator"]["state"]
+    node = completer_node(parts)["calibrator"]["state"]
     for name, change in (
         ("fitted_labels", np.logical_not),
         ("scores", np.negative),
@@ -547,7 +551,7 @@ def test_a_canary_sings_when_pickle_runs():
 )
 def test_members_that_are_no_plain_arrays(member, match, content, path):
     parts = members(content)
-    node = json.loads(parts[MANIFEST])["model"]["state"]["thresholds_"]
+    node = completer_node(parts)["thresholds"]
     parts[node["member"]] = member
     refused(path, signed(parts), match)
     assert not SUNG
@@ -555,7 +559,7 @@ def test_members_that_are_no_plain_arrays(member, match, content, path):
 
 def test_shapes_that_no_array_can_have(content, path):
     parts = members(content)
-    name = json.loads(parts[MANIFEST])["model"]["state"]["thresholds_"]["member"]
+    name = completer_node(parts)["thresholds"]["member"]
     for shape in ([0, 2**62], [0] * 70):
         parts[name] = npy(np.zeros(0), shape=tuple(shape))
         whole = edited(signed(parts), put("members", name, "shape", value=shape))

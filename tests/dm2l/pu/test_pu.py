@@ -12,10 +12,9 @@ from dm2l.labels import LabelMatrix
 from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
 from dm2l.pu import estimate_class_prior
-from dm2l.pu._fit import Ticks
-from dm2l.pu._prior import class_prior_of
-from dm2l.pu._reading import read_ticks
-from dm2l.pu._scores import above_zero, unticked
+from dm2l.pu._completer import correct_scores, unlabelled_probability
+from dm2l.pu._prior import check_class_prior
+from dm2l.pu._targets import PUTargets
 from dm2l.simulate import (
     infer_skipped_negatives,
     simulate_missing_positives,
@@ -36,7 +35,7 @@ def model(**options):
 def test_ridge_with_any_alpha_on_the_targets_gives_the_same_scores(rows):
     X, _, Y = rows
     features = Features(X, True)
-    ticks = Ticks.of(features, np.nan_to_num(Y))
+    ticks = PUTargets.of(features, np.nan_to_num(Y))
     centred = X - X.mean(axis=0)
     for alpha in (0.1, 30.0):
         R = ticks.targets(alpha)
@@ -51,8 +50,8 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     # Of one label the model is a Gaussian process: its marginal likelihood by the dense formula.
     X, _, Y = rows
     X, y = X[:400], np.nan_to_num(Y[:400, :1])
-    monkeypatch.setattr("dm2l.pu._spectrum.ROUNDS", 1000)
-    ticks = Ticks.of(Features(X, True), y, class_prior=0.5)
+    monkeypatch.setattr("dm2l.pu._smoothing.ROUNDS", 1000)
+    ticks = PUTargets.of(Features(X, True), y, class_prior=0.5)
     w, U = np.linalg.eigh((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)
     r = (U.T @ (y - y.mean()))[:, 0]
 
@@ -67,11 +66,11 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     assert 0.95 < found / best < 1.05
 
 
-def test_honest_scores_are_those_of_a_fit_without_the_row(rows):
+def test_leave_one_out_scores_are_those_of_a_fit_without_the_row(rows):
     # With the covariances as they are: by the dense formula for one label.
     X, _, Y = rows
     X, y = X[:80], np.nan_to_num(Y[:80, :1])
-    ticks = Ticks.of(Features(X, True), y, class_prior=0.5)
+    ticks = PUTargets.of(Features(X, True), y, class_prior=0.5)
     centred = X - X.mean(axis=0)
     scale = 2 / (y.mean() / 0.5)
     # left = scale (y - f) and pull = left / alpha, so that their ratio is the ridge that EM chose.
@@ -80,7 +79,7 @@ def test_honest_scores_are_those_of_a_fit_without_the_row(rows):
     A = np.hstack([X, np.ones((80, 1))])
     ridge = alpha * np.diag([1.0] * X.shape[1] + [0.0])
     w = np.linalg.solve(A[others].T @ A[others] + ridge, A[others].T @ (scale * y - 1)[others])
-    assert np.allclose(A[7] @ w, ticks.honest[7], atol=1e-6)
+    assert np.allclose(A[7] @ w, ticks.leave_one_out_scores[7], atol=1e-6)
     assert centred.shape[0] == 80
 
 
@@ -134,7 +133,7 @@ def test_scores_below_zero_probability_are_corrected_and_keep_the_order_of_rows(
         assert (np.diff(scores[np.argsort(plain[:, j]), j]) >= 0).all()
     # The curve and its slope go on where the correction begins.
     near = 2 * (prior + np.array([[-1e-6], [0.0], [1e-6]])) - 1
-    assert np.allclose(above_zero(near, prior), near, atol=1e-10)
+    assert np.allclose(correct_scores(near, prior), near, atol=1e-10)
 
 
 def test_few_ticks_a_label_learn_few_directions(monkeypatch):
@@ -147,7 +146,7 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
-        monkeypatch.setattr("dm2l.pu._spectrum.TICKS_A_NUMBER", ticks_a_number)
+        monkeypatch.setattr("dm2l.pu._smoothing.POSITIVES_PER_NUMBER", ticks_a_number)
         fits[ticks_a_number] = model().fit(X[:700], Y)
     few, all_of_them = (label_auc(truth[700:], f.decision_function(X[700:])) for f in fits.values())
     assert few > all_of_them + 0.02
@@ -162,8 +161,8 @@ def test_a_class_prior_that_makes_no_sense_is_refused(rows, bad):
 
 def test_a_class_prior_below_the_share_of_ticks_is_refused(rows):
     _, _, Y = rows
-    with pytest.raises(ValueError, match="ticked already"):
-        class_prior_of(0.001, read_ticks(np.nan_to_num(Y).astype(np.int8))[0])
+    with pytest.raises(ValueError, match="labelled as positives"):
+        check_class_prior(0.001, np.where(Y == 1, 1, -1).astype(np.int8))
 
 
 def test_dense_and_sparse_ticks_and_another_mark_give_one_model(rows):
@@ -232,7 +231,7 @@ def test_probability_of_what_was_not_ticked_is_bayes_rule():
     rng = np.random.default_rng(0)
     truth = rng.random(400_000) < 0.6
     ticked = truth & (rng.random(400_000) < 0.7)
-    found = unticked(np.array([[0.6]]), np.array([0.7]))[0, 0]
+    found = unlabelled_probability(np.array([[0.6]]), np.array([0.7]))[0, 0]
     assert abs(found - truth[~ticked].mean()) < 0.005
 
 
@@ -253,7 +252,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
         (model(coupling="joint"), {}, "coupling='joint'"),
         (model(), {"label_mask": np.ones((60, 5), dtype=bool)}, "label_mask"),
         (model(), {"sample_weight": np.ones(60)}, "no weights"),
-        (model(), {"strategy": "statistics"}, "all rows at once"),
+        (model(strategy="statistics"), {}, "all rows at once"),
     ],
 )
 def test_what_ticks_do_not_go_with_is_refused(rows, estimator, options, message):
@@ -339,11 +338,11 @@ def test_a_model_of_ticks_survives_a_file(rows, tmp_path):
     assert np.array_equal(*filled)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_doubts_are_about_what_was_not_ticked(rows, training):
+@pytest.mark.parametrize("new", [True, False])
+def test_doubts_are_about_what_was_not_ticked(rows, new):
     X, truth, Y = rows
     fitted = model(calibration="sigmoid").fit(X, Y)
-    doubts = fitted.find_label_errors(X, Y, training=training)
+    doubts = fitted.find_label_errors(X * (1 + 1e-12) if new else X, Y)
     assert len(doubts) == np.isnan(Y).sum()
     assert np.isnan(Y[doubts.row, doubts.label]).all()
     assert not doubts.observed.any()

@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.review import Journal
-from dm2l.review._journal import Decision
-from dm2l.review._lines import write_line
-from dm2l.review._lock import hold
+from dm2l.review._journal import Decision, hold, write_line
 from dm2l.tables import read_table, table_from_frame
 
 HOLES = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _refit
-from dm2l.review._export import export_answers
+from dm2l.review._answers import export_answers
 from dm2l.review._question import Column, arranged, row_columns
 from dm2l.tables import (
     FitOptions,

@@ -21,6 +21,7 @@ from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l.datasets import make_missing_multilabel
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights
 from dm2l_oracles import leverages
 
@@ -180,9 +181,10 @@ def test_ridge_too_small_for_one_factor_takes_the_other_way(data):
 def test_a_fit_starts_where_the_last_ended(data):
     X, T = data
     fitting = SolverConfig.of(DM2LClassifier(kernel="rbf"))
-    first = fitting.fit(X, T)
-    last = WarmStart(first.attributes["dual_coef_"], first.attributes["intercept_"])
-    again = fitting.fit(X, T, last).solution
+    labels = LabelMatrix.of_signs(T)
+    first = fitting.fit(X, labels)
+    last = WarmStart(first.weights.dual_coef, first.weights.intercept)
+    again = fitting.fit(X, labels, last).solution
     assert again.history[0] == pytest.approx(first.solution.objective, rel=1e-9)
 
 

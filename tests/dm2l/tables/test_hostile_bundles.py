@@ -80,7 +80,7 @@ def test_scrambled_records_of_the_table_are_refused_or_harmless(model, tmp_path)
         ("label_names_", ["a"]),
         ("coef_", np.full((2, 2), np.nan)),
         ("_labels", 5),
-        ("_coupled", 5),
+        ("_completer", 5),
     ],
 )
 def test_classifiers_that_do_not_fit_their_table_are_refused(name, value, model, tmp_path):

@@ -17,7 +17,7 @@ from dm2l._solvers.nuclear._norms import (
     subgradient,
     thresholded_nuclear_norm,
 )
-from dm2l._solvers.nuclear._value import Norm, NormValue
+from dm2l._solvers.nuclear._products import Norm, NormValue
 
 __all__ = [
     "Norm",

@@ -7,8 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace, device, is_numpy_array
 
-from dm2l._solvers.nuclear._products import norm_by_products
-from dm2l._solvers.nuclear._value import NormValue
+from dm2l._solvers.nuclear._products import NormValue, norm_by_products
 from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
 
 MANY = 100  # columns

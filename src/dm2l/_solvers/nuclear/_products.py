@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_torch_array
 
-from dm2l._solvers.nuclear._value import NormValue
 from dm2l._utils.arrays import add_diagonal
+
+
+class NormValue(NamedTuple):
+    """Value that is minimised, exact value, and gradient of the former.
+
+    A :class:`SmoothNorm` leaves the two values where the matrix lives, as arrays of no dimension:
+    an accelerator then waits once for all norms of an evaluation and not for each.
+
+    ``curvature``, where it was asked for, is the mean Hessian seen by a row (or ``len(Z)`` times
+    it, so that those of several matrices add up), of shape (c, c).
+    """
+
+    value: Any
+    exact: Any
+    gradient: Any
+    curvature: Any = None
+
+
+Norm = Callable[..., NormValue]
+
 
 # Singular values, relative to the norm of the matrix, from which on polar factors are exact.
 _LEAST = 1e-9

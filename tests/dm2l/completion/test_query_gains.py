@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dm2l import DM2LClassifier
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance, FactorCovariance
-from dm2l.completion._estimator import Coupling
-from dm2l.completion._value import row_gains, trust
+from dm2l.completion._query_gains import row_gains, trust
 
 
 def coupled(seed=0, n=300, c=5, strength=1.5):
@@ -16,7 +16,7 @@ def coupled(seed=0, n=300, c=5, strength=1.5):
     F = 0.6 * rng.normal(size=(n, c))
     truth = np.where(F + mood + 0.5 * rng.normal(size=(n, c)) > 0, 1.0, -1.0)
     T = np.where(rng.random((n, c)) < 0.5, truth, 0.0)
-    return Coupling.fit(T, F), T, F, truth
+    return LabelCorrelation.fit(T, F), T, F, truth
 
 
 def error(p):
@@ -29,7 +29,7 @@ def test_gains_are_those_of_answering_both_ways(form):
     if form == "factor":
         S = FactorCovariance(np.full((5, 1), 0.6), np.full(5, 0.4))
         coupling = type(coupling)(**{**vars(coupling), "covariance": S})
-    p = coupling.believe(T, F)[1]
+    p = coupling.predict(T, F)[1]
     gains = row_gains(coupling, T, F, p)
     assert (gains[T != 0] == 0).all()
     assert (gains >= -1e-12).all()
@@ -38,7 +38,7 @@ def test_gains_are_those_of_answering_both_ways(form):
         for sign in (1, -1):
             row = T[i : i + 1].copy()
             row[0, k] = sign
-            answered.append(coupling.believe(row, F[i : i + 1])[1][0])
+            answered.append(coupling.predict(row, F[i : i + 1])[1][0])
         expected = 0.0
         for j in np.flatnonzero(T[i] == 0):
             if j != k:
@@ -53,7 +53,7 @@ def test_a_row_with_one_hole_and_labels_apart_have_nothing_to_gain():
     coupling, T, F, truth = coupled()
     T = truth.copy()
     T[:, 2] = 0
-    p = coupling.believe(T, F)[1]
+    p = coupling.predict(T, F)[1]
     assert (row_gains(coupling, T, F, p) == 0).all()
 
 
@@ -62,7 +62,7 @@ def test_labels_that_hold_together_are_trusted_and_those_that_do_not_are_not():
     assert trust(coupling, T, F) > 0.3
     rng = np.random.default_rng(1)
     apart = np.where(rng.random(T.shape) < 0.5, np.sign(rng.normal(size=T.shape)), 0.0)
-    assert trust(Coupling.fit(apart, F), apart, F) < 0.2
+    assert trust(LabelCorrelation.fit(apart, F), apart, F) < 0.2
     nothing = np.zeros(T.shape)
     nothing[:, 0] = T[:, 0]
     assert trust(coupling, nothing, F) == 0.0

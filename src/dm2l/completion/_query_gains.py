@@ -1,4 +1,4 @@
-"""How many mistakes about the other holes of its row an answer is expected to spare."""
+"""Active learning: errors in the row of a missing entry that its answer is expected to avoid."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from scipy.special import expit
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._combine import SCORES, Combiner
 from dm2l.completion._condition import condition
+from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import FactorCovariance, LabelCovariance
-from dm2l.completion._estimator import Coupling
 from dm2l.completion._patterns import row_blocks
 
 Floats = NDArray[np.float64]
 
-# Of a row with more holes, those that are most uncertain: the others have nothing to gain.
+# Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
 MOST_HOLES = 100
 MEMORY = 2.0**27
-# Rows that tell whether answers keep their promise, and known entries asked for in each.
+# Rows on which expected gains are checked, and known entries queried in each.
 MOST_ROWS, DRAWS = 2000, 8
 
 
-def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Mistakes about the *other* holes of its row that an answer to each hole is to spare.
+def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
+    r"""Errors at the *other* missing entries of its row that each answer is expected to avoid.
 
-    A hole j that is filled by its probability is filled wrongly with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to hole k moves mean and
-    variance of hole j to
+    An entry j that is filled by its probability is wrong with probability
+    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k moves mean and
+    variance of entry j to
 
     .. math:: m_j + \frac{V_{jk}}{V_{kk}} (a - m_k), \qquad V_{jj} - \frac{V_{jk}^2}{V_{kk}},
 
@@ -39,44 +39,29 @@ def row_gains(coupling: Coupling, T: NDArray[Any], F: Floats, p: Floats) -> Floa
 
     .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
 
-    mistakes are spared, which is never negative. Where :math:`\bar p_j` is nearer one half than
-    :math:`p_j`, for probabilities of different conditions need not fit together, the sum counts
-    that part of it which :math:`p_j` has.
-
-    Parameters
-    ----------
-    coupling : Coupling
-        Of a fitted estimator.
-    T : ndarray of shape (n, c)
-        Signs, 0 at holes.
-    F : ndarray of shape (n, c)
-        Scores, honest at known entries.
-    p : ndarray of shape (n, c)
-        Probabilities of the holes.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        0 where a label is known.
+    errors are avoided, which is never negative. If :math:`\bar p_j` is nearer one half than
+    :math:`p_j`, for probabilities of different conditions need not be consistent, the term is
+    scaled by the ratio of their errors. The result is 0 where a label is known; ``p`` are
+    probabilities of missing entries.
     """
     gains = np.zeros(T.shape)
-    mean = condition(coupling.covariance, T, F)[0]
+    mean = condition(correlation.covariance, T, F)[0]
     signs = np.zeros(T.shape)
-    if coupling.combiner.with_labels_:
-        signs = T @ coupling.combiner.weights_[:, SCORES:].T
-    doubt = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
+    if correlation.combiner.with_labels_:
+        signs = T @ correlation.combiner.weights_[:, SCORES:].T
+    error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_HOLES)
     order = np.argsort(count, kind="stable")
     order = order[count[order] > 1]
     for block in row_blocks(len(order), 8.0 * 24 * MOST_HOLES**2, MEMORY):
         rows = order[block]
         width = count[rows[-1]]
-        # The holes of a row, its most uncertain first, and beyond them labels that are known.
-        at = np.argsort(-doubt[rows], axis=1, kind="stable")[:, :width]
+        # Missing entries of a row, the most uncertain first, then known ones.
+        at = np.argsort(-error[rows], axis=1, kind="stable")[:, :width]
         here = np.arange(width) < count[rows][:, None]
-        V = _joint(coupling.covariance, T[rows] != 0, at)
+        V = _joint(correlation.covariance, T[rows] != 0, at)
         f, m, known, q = (np.take_along_axis(a[rows], at, axis=1) for a in (F, mean, signs, p))
-        yes, no = (_moved(coupling.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
+        yes, no = (_moved(correlation.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
         spared = _spared(q[:, :, None], q[:, None, :], yes, no)
         spared *= here[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
         gains[rows[:, None], at] += spared.sum(axis=1)
@@ -92,8 +77,8 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
         V = L[at] @ P.reshape(-1, r, r) @ L[at].transpose(0, 2, 1)
         V[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += psi[at]
         return np.asarray(V)
-    # Given the known labels the holes have the inverse of their block of the precision; a known
-    # label is put there as one that has nothing to do with any other.
+    # Given the known labels, missing ones have the inverse of their block of the precision; known
+    # labels are replaced by uncorrelated ones.
     precision = np.linalg.inv(to_numpy(covariance.matrix()))
     both = ~known[:, :, None] & ~known[:, None, :]
     V = np.linalg.inv(np.where(both, precision, np.eye(len(precision))))
@@ -113,7 +98,7 @@ def _moved(
     """Probability of label j of each row once label k is answered, (b, j, k)."""
     own = np.einsum("bkk->bk", V)[:, None, :]
     left = np.einsum("bjj->bj", V)[:, :, None] - V**2 / own
-    # An answer leaves nothing of itself to doubt: that entry is not used.
+    # An answer leaves no variance of its own entry, which is not used.
     inverse = 1.0 / np.sqrt(np.maximum(left, 1e-3 * own))
     means = mean[:, :, None] + V / own * (answer - mean[:, None, :])
     eta = combiner.weights_[at, 0][:, :, None] + signs[:, :, None]
@@ -129,7 +114,7 @@ def _moved(
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
-    """Mistakes about entries of probability ``p`` that an answer spares."""
+    """Errors at entries of probability ``p`` that an answer avoids."""
     between = _error(chance * yes + (1 - chance) * no)
     spared = between - chance * _error(yes) - (1 - chance) * _error(no)
     return np.asarray(spared * np.minimum(1.0, _error(p) / np.maximum(between, 1e-12)))
@@ -139,41 +124,35 @@ def _error(p: Floats) -> Floats:
     return np.minimum(p, 1 - p)
 
 
-def trust(coupling: Coupling, T: NDArray[Any], F: Floats) -> float:
-    """How much of what answers are expected to tell about their rows comes true, from 0 to 1.
+def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
+    """Share of the expected gains of answers that comes true, from 0 to 1.
 
-    The covariance is an estimate, and the answers that promise most are those whose promise is
-    estimated too high. So the coupling is learnt from one half of the rows, known entries of the
-    other half are taken for holes and answered again, and what this spares the other known entries
-    is compared with what was expected: in the twentieth of the answers that would be asked for
-    first. Enron (53 labels, half of them observed) has about 0, yeast 0.6.
-
-    Parameters
-    ----------
-    coupling, T, F
-        As in :func:`row_gains`.
+    The covariance is an estimate, and the answers with the largest expected gains are overestimated
+    the most. So label correlation is learnt from one half of the rows, known entries of the other
+    half are treated as missing and answered, and the errors avoided at other known entries are
+    compared with the expected ones: for the twentieth of the answers that would be queried first.
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
-            half = Coupling.fit(T[here], F[here])
-            part = replace(coupling, covariance=half.covariance, combiner=half.combiner)
+            half = LabelCorrelation.fit(T[here], F[here])
+            part = replace(correlation, covariance=half.covariance, combiner=half.combiner)
             found += [_asked_again(part, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0
-    doubt, expected, spared = np.concatenate(found, axis=1)
-    first = np.argsort(-(doubt + expected), kind="stable")[: -(-len(doubt) // 20)]
-    # As far as the evidence goes: less a standard error.
+    error, expected, spared = np.concatenate(found, axis=1)
+    first = np.argsort(-(error + expected), kind="stable")[: -(-len(error) // 20)]
+    # Less a standard error.
     sure = spared[first].mean() - spared[first].std() / np.sqrt(len(first))
     return float(np.clip(sure / max(expected[first].mean(), 1e-12), 0.0, 1.0))
 
 
 def _asked_again(
-    coupling: Coupling, T: NDArray[Any], F: Floats, rng: np.random.Generator
+    correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Doubt of one known entry a row, mistakes about others that it should and does spare."""
+    """Error of one known entry a row, and errors at others that it should and does avoid."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False
@@ -181,7 +160,7 @@ def _asked_again(
     for sign in (0, 1, -1):
         supposed = T.copy()
         supposed[one] = sign
-        beliefs.append(coupling.believe(supposed, F)[1])
+        beliefs.append(correlation.predict(supposed, F)[1])
     without, yes, no = beliefs
     given = np.where((T[one] > 0)[:, None], yes, no)
     wrong = [((p > 0.5) != (T > 0)).astype(np.float64) for p in (without, given)]

@@ -1,4 +1,4 @@
-"""Smoothing of ticks over features, with covariances of labels that EM finds."""
+"""Smoothing of positive labels over features, with covariances of labels found by EM."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from dm2l._utils.threads import WORTH_FACTORING, blas_threads
 Floats = NDArray[np.float64]
 
 ROUNDS = 30
-# Ticks that each number of a covariance has to come from. Where labels have fewer, some directions
-# among them are learnt, in EARLY rounds: more fit the noise (docs/ticks.md).
-TICKS_A_NUMBER, EARLY = 2, 10
-# What the largest share of features could tell of a label, over its noise.
+# Positives for each number of a covariance. If labels have fewer, some directions among them are
+# learnt, in EARLY rounds: more rounds fit the noise (docs/ticks.md).
+POSITIVES_PER_NUMBER, EARLY = 2, 10
+# Candidates for the ratio of signal to noise of a label.
 LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
-# A share of the trace that keeps covariances away from singular ones: with one tick a row the
+# Share of the trace added to covariances, which may be singular: with one positive in every row the
 # noise of all labels together is zero.
 JITTER = 1e-7
 
 
 class Smooth(NamedTuple):
-    """What features say of a tick; what ridge is to be added; and as if the row were not there."""
+    """Fitted scores, what is added for a unit of ridge, and scores of a fit without the row."""
 
     fitted: Floats
     pull: Floats
-    honest: Floats
+    leave_one_out_scores: Floats
 
 
 @dataclass(frozen=True)
-class Spectrum:
-    """Principal components ``U`` (n, r) of the features, and what they weigh."""
+class PrincipalComponents:
+    """Principal components ``U`` (n, r) of the features, and their eigenvalues ``w``."""
 
     U: Floats
     w: Floats
     intercept: bool
 
     @classmethod
-    def of(cls, features: Features) -> Spectrum:
+    def of(cls, features: Features) -> PrincipalComponents:
+        """Components of the centred features."""
         centred = features.centre()
         gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
         with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
@@ -55,14 +56,14 @@ class Spectrum:
         U = to_numpy(float64(centred.scores(asarray_like(V, centred.example))))
         return cls(U, w, centred.intercept)
 
-    def smooth(self, S: Floats, ticks: Floats) -> Smooth:
-        """Fit of ``S``, found with the covariances that EM finds."""
+    def smooth(self, S: Floats, labelled: Floats) -> Smooth:
+        """Fit of ``S``, with covariances found by EM."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
         P, total = self.U.T @ R, R.T @ R
-        known = max(int(ticks.sum() / (TICKS_A_NUMBER * c)), 1)
-        level = self._level(S, R, P, ticks) if known < c - 1 and len(P) else None
+        known = max(int(labelled.sum() / (POSITIVES_PER_NUMBER * c)), 1)
+        level = self._level(S, R, P, labelled) if known < c - 1 and len(P) else None
         with blas_threads(float(c) ** 3 + P.size * c):  # of many small steps
             B, noise = self._covariances(P, total, n, known, level)
             d, V = eigh(B, noise)
@@ -72,23 +73,23 @@ class Spectrum:
         rotated = R @ V
         fitted = self.U @ (share * (P @ V))
         left = rotated - fitted
-        honest = rotated - left / self._without(share)
-        return Smooth(mean + fitted @ back.T, (left * d) @ back.T, mean + honest @ back.T)
+        unseen = rotated - left / self._without(share)
+        return Smooth(mean + fitted @ back.T, (left * d) @ back.T, mean + unseen @ back.T)
 
     def _without(self, share: Floats) -> Floats:
-        """What residuals are to be divided by, so that they are those of rows left out."""
+        """Divisors that turn residuals into leave-one-out residuals."""
         own = (self.U**2) @ share + (1 / len(self.U) if self.intercept else 0.0)
         return np.maximum(1 - own, 1e-3)
 
-    def _level(self, S: Floats, R: Floats, P: Floats, ticks: Floats) -> float:
-        """Signal over noise, of all labels alike, by how ticks of rows left out rank in them."""
+    def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
+        """Ratio of signal to noise, the same for all labels, that ranks held-out positives best."""
         loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
         for one in signal:
             share = (self.w * one / (self.w * one + 1))[:, None]
             scores = S - (R - self.U @ (share * P)) / self._without(share)
             order = np.argsort(-scores, axis=1, kind="stable")
             np.put_along_axis(place, order, np.arange(R.shape[1])[None, :], axis=1)
-            loss.append(place[ticks > 0].mean())
+            loss.append(place[labelled > 0].mean())
         return float(signal[int(np.argmin(loss))])
 
     def _covariances(
@@ -110,13 +111,13 @@ class Spectrum:
             inner = (mean / w).T @ mean / r + np.diag((share / w).mean(axis=0))
             left = rotated - mean
             outer = left.T @ left + V.T @ rest @ V + np.diag(share.sum(axis=0))
-            if level is not None:  # what probabilistic PCA leaves, with what is left over given
+            if level is not None:  # probabilistic PCA with a given noise
                 found, Q = np.linalg.eigh(inner)
                 found[:-known] = level
                 inner = (Q * np.maximum(found, level)) @ Q.T
             B, noise = back @ inner @ back.T, back @ outer @ back.T / n
             if level is None:
-                # Off the diagonal, as many numbers as labels have to come from r directions.
+                # Off the diagonal, c numbers a label are estimated from r directions: shrink them.
                 B = (r * B + c * np.diag(np.diag(B))) / (r + c)
             B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
         return B, noise

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dm2l import DM2LClassifier
-from dm2l.completion._rows import TrainingRows, row_digests
+from dm2l.completion._training_rows import TrainingRows, row_digests
 from dm2l.datasets import load_digit_attributes
 from dm2l.persistence import load_model, save_model
 from dm2l.simulate import simulate_uniform
@@ -32,20 +32,20 @@ def test_digests_of_tensors_are_those_of_arrays():
     np.testing.assert_array_equal(row_digests(torch.asarray(X)), row_digests(X))
 
 
-def test_entries_that_are_as_they_were_get_their_honest_scores():
+def test_entries_that_are_as_they_were_get_their_held_out_scores():
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(30, 4)), rng.integers(-1, 2, (30, 5))
-    honest = np.where(rng.random(T.shape) < 0.1, np.nan, rng.normal(size=T.shape))
-    rows = TrainingRows.of(X, T, honest)
+    held_out = np.where(rng.random(T.shape) < 0.1, np.nan, rng.normal(size=T.shape))
+    rows = TrainingRows.of(row_digests(X), T, held_out)
     order = np.concatenate([rng.permutation(30), [4]])
     inputs, now, scores = X[order], T[order], rng.normal(size=(31, 5))
     inputs[2] += 1.0  # a new row
     now[5, 0] = 1 - 2 * (now[5, 0] > 0)  # another answer than in training
-    changed = rows.honest(inputs, now, scores)
+    changed = rows.hold_out(inputs, now, scores)
     for i, j in np.ndindex(scores.shape):
-        known = T[order[i], j] != 0 and np.isfinite(honest[order[i], j])
+        known = T[order[i], j] != 0 and np.isfinite(held_out[order[i], j])
         same = i != 2 and known and now[i, j] == T[order[i], j]
-        expected = honest[order[i], j] if same else scores[i, j]
+        expected = held_out[order[i], j] if same else scores[i, j]
         assert changed[i, j] == pytest.approx(expected, rel=1e-6)
 
 
@@ -76,7 +76,7 @@ def test_holes_of_training_rows_are_filled_by_what_the_row_knows(bent):
     assert with_rows > quality(model, X * (1 + 1e-12), Y, truth) + 0.05
 
 
-def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_none(bent, tmp_path):
+def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_no_scores(bent, tmp_path):
     X, Y, _, model = bent
     save_model(model, tmp_path / "model.dm2l")
     loaded = load_model(tmp_path / "model.dm2l")
@@ -84,4 +84,7 @@ def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_none(bent, tmp_path)
         loaded.complete(X, Y, method="predict_proba"),
         model.complete(X, Y, method="predict_proba"),
     )
-    assert DM2LClassifier(0.0, 1e9).fit(X, Y)._coupling.rows is None
+    stiff = DM2LClassifier(0.0, 1e9).fit(X, Y)._completer.training_rows
+    assert not len(stiff.scores)
+    assert stiff.recognise(X).all()
+    assert not stiff.recognise(X + 1.0).any()

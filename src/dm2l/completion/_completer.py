@@ -1,0 +1,280 @@
+"""From the scores of any model to probabilities, decisions, imputed labels and label errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
+from dm2l.completion._correlation import LabelCorrelation
+from dm2l.completion._error_rate import check_max_error_rate
+from dm2l.completion._label_errors import LabelErrors, suspects
+from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_order
+from dm2l.labels._entries import Signs
+
+Floats = NDArray[np.float64]
+
+# With fewer positives the best cutoff is noise, often "predict all of them".
+FEWEST_POSITIVES = 5
+
+
+class Imputation(NamedTuple):
+    """Scores, probabilities and decisions of all entries, and the missing ones that are filled."""
+
+    scores: Floats
+    probabilities: Floats
+    positive: NDArray[np.bool_]
+    chosen: NDArray[np.bool_]
+    expected_wrong: float
+
+
+def check_threshold(threshold: Any) -> None:
+    """Refuse a threshold that is neither a number nor "f1"."""
+    number = isinstance(threshold, Real) and np.isfinite(float(threshold))
+    if not (threshold is None or number or (isinstance(threshold, str) and threshold == "f1")):
+        raise ValueError(f"threshold must be None, a finite number or 'f1', got {threshold!r}.")
+
+
+class LabelCompleter:
+    """What an estimator does with scores, whatever model they come from.
+
+    Scores are arrays of shape (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1``
+    negative, ``0`` missing. :meth:`fit` learns from scores of known entries that were held out:
+    leave-one-out or out-of-fold scores. The other methods take scores of new rows, and of training
+    rows, which are recognised by their content (:class:`TrainingRows`).
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (c,)
+        Cutoffs of the scores.
+    learnable : ndarray of bool, shape (c,)
+        Labels whose scores are not constant.
+    calibrator : Calibrator, default=None
+        Probabilities that the user asked for.
+    by_probability : bool, default=True
+        Whether a calibrated probability of one half decides, in place of ``thresholds``.
+    training_rows : TrainingRows, default=None
+        Rows of the fit.
+    curves : Calibrator or callable that makes it, default=None
+        Probabilities where there is no ``calibrator``; decisions do not follow them.
+    correlation : LabelCorrelation or callable that makes it, default=None
+        Label correlation. Callables are called when the result is first needed: most fits are of
+        searches and cross-validations, which ask for scores alone.
+    """
+
+    def __init__(
+        self,
+        thresholds: Floats,
+        learnable: NDArray[np.bool_],
+        calibrator: Calibrator | None = None,
+        by_probability: bool = True,
+        training_rows: TrainingRows | None = None,
+        curves: Calibrator | Callable[[], Calibrator] | None = None,
+        correlation: LabelCorrelation | Callable[[], LabelCorrelation] | None = None,
+    ) -> None:
+        self.thresholds = thresholds
+        self.learnable = learnable
+        self.calibrator = calibrator
+        self.by_probability = by_probability
+        self.training_rows = training_rows
+        self._curves = curves
+        self._correlation = correlation
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        T: Signs,
+        scores: Floats | None,
+        learnable: NDArray[np.bool_],
+        *,
+        held_out: Callable[[], Floats],
+        own_scores: Callable[[Any], Any],
+        threshold: Any = None,
+        calibration: Any = None,
+        weights: Floats | None = None,
+        pairwise: bool = False,
+    ) -> Self:
+        """Learn from held-out scores of known entries, NaN where there are none.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Rows, which are to be recognised.
+        T : ndarray of shape (n, c), int8
+            Their signs.
+        scores : ndarray of shape (n, c) or None
+            Held-out scores, from which label correlation is learnt; None: there is none.
+        learnable : ndarray of bool, shape (c,)
+            Labels whose scores are not constant.
+        held_out : callable
+            Gives the scores for ``calibration`` and ``threshold="f1"``.
+        own_scores : callable
+            Scores of the model itself for given rows of ``X``.
+        threshold, calibration
+            As in :class:`dm2l.DM2LClassifier`.
+        weights : ndarray of shape (n, c), default=None
+            Weights of the entries.
+        pairwise : bool, default=False
+            Whether ``X`` is a kernel matrix.
+        """
+        thresholds = np.zeros(T.shape[1])
+        calibrator = rows = curves = correlation = None
+        if calibration is not None:
+            calibrator = Calibrator(calibration).fit(held_out(), T, weights)
+        if threshold == "f1":
+            thresholds = best_f1_thresholds(held_out(), T, FEWEST_POSITIVES, weights)
+        elif threshold is not None:
+            thresholds = np.full(T.shape[1], float(threshold))
+        if scores is not None:
+            known, digests = np.where(learnable, T, 0), row_digests(X)
+            # Rows of a kernel matrix depend on the order of all rows, so they give no order.
+            order = None if pairwise else row_order(digests, known)
+            better = overfits(X, T, scores, own_scores, order)
+            rows = TrainingRows.of(digests, T, scores if better else None, order)
+            if calibration is None:
+                # Where a few rows have no curve, a rate would hide what the scores tell.
+                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
+            correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
+        return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
+
+    @property
+    def curves(self) -> Calibrator | None:
+        """Probabilities from held-out scores, made when they are first asked for."""
+        made = self._curves
+        if callable(made):
+            made = self._curves = made()
+        return made
+
+    @property
+    def correlation(self) -> LabelCorrelation | None:
+        """Label correlation, learnt when it is first asked for."""
+        made = self._correlation
+        if callable(made):
+            made = self._correlation = made()
+        return made
+
+    @property
+    def has_correlation(self) -> bool:
+        """Whether there is label correlation, which need not be made yet."""
+        return self._correlation is not None
+
+    def state(self) -> dict[str, Any]:
+        """Arguments of the constructor, with everything made that can be."""
+        names = ("thresholds", "learnable", "calibrator", "by_probability", "training_rows")
+        made = {"curves": self.curves, "correlation": self.correlation}
+        return {name: getattr(self, name) for name in names} | made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and files hold what was made of the training labels, not the labels.
+        return _rebuild, (type(self), self.state())
+
+    # -- features alone -------------------------------------------------------------------------
+
+    def decide(self, scores: Floats) -> NDArray[np.bool_]:
+        """Whether entries are positive, by features alone."""
+        if self.by_probability and self.calibrator is not None:
+            return self.calibrator.predict(scores) > 0.5
+        return np.asarray(scores > self.thresholds)
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Probabilities of a positive, by features alone."""
+        calibrator = self.calibrator or self.curves
+        return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
+
+    # -- features and known labels --------------------------------------------------------------
+
+    def check_bound(self, max_error_rate: Any, method: str) -> float | tuple[float, float]:
+        """A bound on the error rate, if there can be one."""
+        bound = check_max_error_rate(max_error_rate)
+        if not self.has_correlation or method != "predict":
+            need = "method='predict'" if self.has_correlation else "a fit with coupling"
+            raise ValueError(f"max_error_rate needs {need}.")
+        return bound
+
+    def impute(
+        self,
+        X: Any,
+        T: Signs,
+        scores: Floats,
+        probabilities: Floats | None = None,
+        max_error_rate: Any = None,
+    ) -> Imputation:
+        """Scores, probabilities and decisions of all entries, given the known labels of their rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Inputs, by which training rows are recognised.
+        T : ndarray of shape (n, c), int8
+            Signs.
+        scores, probabilities : ndarray of shape (n, c)
+            By features alone; None: probabilities are those of the scores.
+        max_error_rate : float or (float, float), default=None
+            Choose as many missing entries as keep the expected error rate below this.
+        """
+        missing, correlation = T == 0, self.correlation
+        if correlation is None or (self.learnable.sum() < 2 and max_error_rate is None):
+            p = self.probabilities(scores) if probabilities is None else probabilities
+            return Imputation(scores, p, self.decide(scores), missing, np.nan)
+        mean, p, positive = self._condition(correlation, X, T, scores, probabilities)
+        chosen, expected = missing, np.nan
+        if max_error_rate is not None:
+            confidence = np.where(positive, p, 1 - p)
+            chosen, expected = correlation.error_rates.choose(
+                confidence, positive, missing & self.learnable, max_error_rate
+            )
+        return Imputation(mean, p, positive, chosen, expected)
+
+    def _condition(
+        self,
+        correlation: LabelCorrelation,
+        X: Any,
+        T: Signs,
+        scores: Floats,
+        probabilities: Floats | None,
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Conditional scores, probabilities and decisions of all entries."""
+        learnt = self.learnable
+        if self.training_rows is not None:
+            scores = self.training_rows.hold_out(X, T, scores)
+        mean, p = correlation.predict(np.where(learnt, T, 0), scores)
+        alone: Any = correlation.rates
+        if self.calibrator is not None:
+            alone = self.calibrator.predict(scores)
+        p = np.where(learnt, p, alone)
+        positive = correlation.decide(mean, p)
+        # Rows without a known label go by features alone: known entries, from which conditional
+        # probabilities are learnt, are seldom in such rows.
+        bare = ~(T[:, learnt] != 0).any(axis=1)
+        if bare.any():
+            own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
+            p[bare] = np.where(learnt, own, p[bare])
+        apart = ~learnt | bare[:, None]
+        predicted = self.decide(scores)
+        p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
+        return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
+
+    def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
+        """Observed entries that features and the other labels of their row contradict.
+
+        ``refit``: whether label correlation is learnt from these rows, whose scores are held out.
+        """
+        T = T * self.learnable.astype(np.int8)
+        T = np.where(np.isfinite(scores), T, 0)
+        scores = np.where(np.isfinite(scores), scores, 0.0)
+        correlation = self.correlation or LabelCorrelation.fit(T, scores)
+        # Suspected errors are no evidence about the other labels of their row.
+        others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
+        if refit:
+            correlation = LabelCorrelation.fit(others, scores)
+        return LabelErrors.of(T, correlation.predict(others, scores)[1])
+
+
+def _rebuild(cls: type[LabelCompleter], state: dict[str, Any]) -> LabelCompleter:
+    return cls(**state)

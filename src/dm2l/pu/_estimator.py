@@ -1,0 +1,106 @@
+"""Estimators whose score model learns from positive-unlabelled labels as well."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult
+from dm2l._utils.arrays import float64
+from dm2l.completion._completer import LabelCompleter
+from dm2l.completion._training_rows import TrainingRows, row_digests
+from dm2l.labels._entries import EntryWeights
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._completer import PUCompleter, correct_scores
+from dm2l.pu._prior import ClassPrior, check_class_prior
+
+__all__ = ["PositiveUnlabelledClassifier"]
+
+
+class PositiveUnlabelledClassifier(MissingLabelClassifier):
+    """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``.
+
+    The labels of the score model are then complete, unlabelled entries being negative, with the
+    signs as they were given as targets. It passes the class prior that it used to
+    :meth:`_keep_prior`, and :meth:`_corrected` is applied to its scores.
+    """
+
+    class_prior: Any = None
+
+    @property
+    def _pu(self) -> bool:
+        return self.missing_as == "unlabelled"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._pu and self.coupling == "joint":
+            raise ValueError(
+                "coupling='joint' goes by labels that are known to be negative; "
+                "missing_as='unlabelled' knows none. Its fit shares between labels as it is."
+            )
+
+    def _prepare_labels(
+        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
+    ) -> LabelMatrix:
+        if not self._pu:
+            return super()._prepare_labels(labels, sample_weight, label_weight)
+        if labels.kind != "multilabel":
+            raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
+        if sample_weight is not None or label_weight is not None:
+            raise ValueError("missing_as='unlabelled' takes no weights.")
+        if self.class_prior is not None:
+            check_class_prior(self.class_prior, labels.signs)  # of all rows; some may show less
+        return pu_labels(labels)
+
+    def _keep_prior(self, prior: ClassPrior | None = None) -> None:
+        """Keep the class priors of the labels that were learnt, as those of all labels."""
+        prior = prior or ClassPrior(*np.zeros((3, 0)))
+        found = prior.spread(self._learnable, self._constant)
+        self.class_prior_, self.class_prior_error_, self._label_frequency = found
+
+    def _corrected(self, scores: Any) -> Any:
+        """Scores of the labels that were learnt."""
+        if not self._pu:
+            return scores
+        return correct_scores(float64(scores), self.class_prior_[self._learnable])
+
+    def _for_folds(self) -> Self:
+        bare = super()._for_folds()
+        if self._pu:
+            bare.class_prior = self.class_prior_  # or every fold had a scale of its own
+        return bare
+
+    def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
+        if not self._pu:
+            return super()._fit_completer(X, labels, result)
+        signs = labels.entries.targets if labels.entries is not None else None
+        if signs is not None and signs.all() and (signs < 0).any():
+            warnings.warn(
+                "missing_as='unlabelled', but every entry of Y says yes or no, and a no counts as "
+                "seen. Write NaN for unlabelled entries, np.where(Y == 1, 1, np.nan), or leave "
+                "missing_as out.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return PUCompleter.fit_pu(
+            labels.signs > 0,
+            lambda: self._cross_fit(X, labels),
+            self._learnable,
+            self._label_frequency,
+            threshold=self.threshold,
+            calibration=self.calibration,
+            training_rows=TrainingRows.of(row_digests(X), labels.signs),
+        )
+
+    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Any:
+        return super()._held_out_scores(X, pu_labels(labels) if self._pu else labels)
+
+
+def pu_labels(labels: LabelMatrix) -> LabelMatrix:
+    """Unlabelled entries as negatives, with the signs as given as targets."""
+    T = np.where(labels.signs > 0, 1, -1).astype(np.int8)
+    return replace(labels, signs=T, entries=EntryWeights.of(T, targets=labels.signs))
