@@ -378,7 +378,10 @@ class Reader:
         specs = entry.attributes
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
-            raise ModelFileError(f"a {name} cannot have an attribute {brief(unknown[0])}.")
+            raise ModelFileError(
+                f"a {name} cannot have an attribute {brief(unknown[0])}. If dm2l wrote the file, it "
+                "was another version: fit the model again."
+            )
         record, before = Record(entry, {}, {}), self._n_trusted
         for key, part in nodes.items():
             record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
