@@ -1,12 +1,15 @@
 """Features that are no numbers are refused in a line that names column, value and remedy."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from dm2l import DM2LClassifier
-from dm2l.baselines import MaskedRidgeClassifier
+from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
+from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier
+from dm2l.extreme import ExtremeDM2LClassifier
 
 Y = np.array([[1, 0], [0, 1], [1, np.nan], [0, 1]])
 
@@ -46,3 +49,61 @@ def test_new_rows_are_looked_at_in_the_same_way():
 def test_other_refusals_stay_as_they_are():
     with pytest.raises(ValueError, match="2D array"):
         DM2LClassifier().fit([1.0, 2.0, 3.0, 4.0], Y)
+
+
+RECORDS = np.zeros(4, dtype=[("mass", float), ("width", float)])
+RAGGED = np.empty(4, dtype=object)
+RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "parts"),
+    [
+        (
+            lambda: [[1, 2], [3, 10**400], [0, 1], [1, 0]],
+            ValueError,
+            ["Column 1", "row 2", "1e400"],
+        ),
+        (lambda: [[1, 2], [3, -(10**5000)], [0, 1], [1, 0]], ValueError, ["-1e5000", "logarithm"]),
+        (lambda: [[Fraction(10**400), 1]] * 4, ValueError, ["Column 0", "row 1", "1e400"]),
+        (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 1 has 2, row 2 has 1", "Each"]),
+        (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is no list"]),
+        (lambda: RAGGED, ValueError, ["row 1 has 2, row 2 has 1"]),
+        (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "row 1", "one number"]),
+        (lambda: {"a": [1, 2, 3, 4]}, TypeError, ["X is a dict", "pandas.DataFrame(X)"]),
+        (lambda: {"a": [1, 2]}.values(), TypeError, ["X is a dict_values"]),
+        (lambda: {1, 2, 3, 4}, TypeError, ["X is a set"]),
+        (lambda: [{"a": 1}] * 4, TypeError, ["Row 1 of X is a dict", "pandas.DataFrame(X)"]),
+        (lambda: iter([[1, 2]] * 4), TypeError, ["X is a list_iterator", "list(X)"]),
+        (lambda: ([i, 2] for i in range(4)), TypeError, ["X is a generator", "list(X)"]),
+        (lambda: RECORDS, TypeError, ["'mass', 'width'", "structured_to_unstructured"]),
+        (lambda: RECORDS.view(np.recarray), TypeError, ["'mass', 'width'"]),
+        (lambda: [[object(), 1]] * 4, TypeError, ["Column 0", "type object", "row 1"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DM2LClassifier(),
+        DM2LClassifierCV(),
+        AutoClassifier(effort="quick"),
+        MaskedRidgeClassifier(),
+        LEMLClassifier(),
+        ExtremeDM2LClassifier(),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error, parts):
+    with pytest.raises(error) as caught:
+        model.fit(make(), Y)
+    for part in parts:
+        assert part in str(caught.value)
+    fitted = DM2LClassifier().fit(np.arange(8.0).reshape(4, 2), Y)
+    with pytest.raises(error) as caught:
+        fitted.predict(make())
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_series_are_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match="2-dimensional container"):
+        DM2LClassifier().fit(pd.Series([1.0, 2.0, 3.0, 4.0]), Y)

@@ -26,6 +26,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l._utils.unsuitable import explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -170,7 +171,10 @@ class AutoClassifier(MissingLabelClassifier):
         if hasattr(X, "iloc"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite)
+            with explain_unsuitable(X, nan_allowed=True):
+                X = validate_data(
+                    self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
+                )
         if sp.issparse(X) and np.isnan(X.data).any():
             raise ValueError("A sparse X must not hold NaN; what is not stored counts as 0.")
         if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees take no other
@@ -182,7 +186,8 @@ class AutoClassifier(MissingLabelClassifier):
             self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)
         if coded is not X:
-            coded = check_array(coded, **finite)
+            with explain_unsuitable(coded, nan_allowed=True):
+                coded = check_array(coded, **finite)
         if reset:
             gaps = not sp.issparse(coded) and bool(np.isnan(coded).any())
             names = getattr(self, "feature_names_in_", None)

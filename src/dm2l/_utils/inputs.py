@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_torch_array
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
-from dm2l._utils.unsuitable import unsuitable
+from dm2l._utils.unsuitable import explain_unsuitable
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
@@ -19,14 +19,9 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
     if not is_non_numpy(X):
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
-        with np.errstate(over="ignore", invalid="ignore"):  # of a sum that looks for NaN
-            try:
-                X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
-            except (TypeError, ValueError) as error:
-                found = unsuitable(X)
-                if found is None:
-                    raise
-                raise ValueError(found) from error
+        # Sums that look for NaN may overflow.
+        with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
+            X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
         check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
