@@ -30,8 +30,9 @@ class LabelErrors:
 
     with u the rate of labels that are unexpected and yet right. For each e from 0.001 to 0.3,
     equally likely a priori, a and b maximise the likelihood. A label that contradicts its
-    prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e. Labels that are
-    right but unexpected at any confidence count as errors: the data cannot tell them apart.
+    prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
+    Labels that are right but unexpected at any confidence count as errors: the data cannot tell
+    them apart.
 
     Parameters
     ----------

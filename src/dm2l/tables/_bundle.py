@@ -25,7 +25,7 @@ from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
-from dm2l.tables._settings import Hyperparameters
+from dm2l.tables._options import Hyperparameters
 
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
@@ -65,7 +65,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
