@@ -75,11 +75,11 @@ def array(name):
 
 def refused_quickly(path, match):
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         with pytest.raises(ModelFileError, match=match) as caught:
             load_model(path)
-        seconds, peak = time.perf_counter() - start, tracemalloc.get_traced_memory()[1]
+        seconds, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert len(str(caught.value)) < 3000
@@ -166,9 +166,9 @@ def test_many_texts_are_read_at_once(tmp_path):
     write(tmp_path / "many.dm2l", estimator(cv=names) | {"kind": "unknown"}, {})
     refused_quickly(tmp_path / "many.dm2l", "not allowed there")
     reader = Reader({}.__getitem__, (), budget=16 * 10**7)
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(reader.read(names, parse("O[n]"), "the names", {})) == 500_000
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_very_many_estimators_are_refused(tmp_path):
