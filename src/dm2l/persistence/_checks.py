@@ -252,6 +252,10 @@ def _labelled(record: Record) -> Wrong:
     state = record.state
     if "_labels" not in state:
         return None
+    unlabelled = isinstance(state["missing_as"], str) and state["missing_as"] == "unlabelled"
+    learns = record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier")
+    if unlabelled and learns and not {"class_prior_", "_label_frequency"} <= state.keys():
+        return "has no class prior"
     one = state["_labels"].state["classes"]
     shape = (record.sizes["c"], 2) if one is None else one.shape
     return None if state["classes_"].shape == shape else "has classes of another shape"
