@@ -42,6 +42,14 @@ def absent_target(labels: SparseLabelMatrix) -> float:
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
+def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
+    """Which labels have both classes, and the target of absence or the score of constant labels."""
+    positive, negative = labels.positives() > 0, labels.negatives() > 0
+    learnable = np.asarray(positive & negative)
+    constant = positive.astype(np.float64) - negative.astype(np.float64)
+    return learnable, np.where(learnable, absent_target(labels), constant)
+
+
 def fit_head(
     model: ExtremeDM2LClassifier,
     X: Any,
