@@ -127,7 +127,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     >>> import numpy as np
     >>> import scipy.sparse as sp
     >>> from dm2l.extreme import ExtremeDM2LClassifier
-    >>> from dm2l.metrics import precision_at_k
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 5))
     >>> Y = sp.csr_array((X @ rng.normal(size=(5, 20)) > 1).astype(int))
@@ -135,8 +134,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     >>> best = model.predict_top_k(X, k=3)
     >>> best.indices.shape
     (200, 3)
-    >>> precision_at_k(Y, best, k=1, missing_as="negative") > 0.8
-    True
+    >>> round(model.score(X, Y), 1)
+    1.0
     """
 
     lambda_d: float = 0.1

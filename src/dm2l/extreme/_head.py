@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +21,6 @@ from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis, ri
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._propensities import check_propensities
-
-if TYPE_CHECKING:
-    from dm2l.extreme._classifier import ExtremeDM2LClassifier
 
 Array = NDArray[np.float64]
 
@@ -51,13 +48,13 @@ def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
 
 
 def fit_head(
-    model: ExtremeDM2LClassifier,
+    model: Any,
     X: Any,
     labels: SparseLabelMatrix,
     learnable: NDArray[np.bool_],
     rows: Array | None,
 ) -> Head:
-    """Fit the learnable labels with the parameters of ``model``; ``rows`` are weights."""
+    """Fit the learnable labels with the parameters of an estimator; ``rows`` are weights."""
     chosen = np.flatnonzero(learnable)
     signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
     targets = _targets(model, labels, signed, chosen)
@@ -91,7 +88,7 @@ def fit_head(
 
 
 def _targets(
-    model: ExtremeDM2LClassifier, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
+    model: Any, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
 ) -> StoredTargets:
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)
