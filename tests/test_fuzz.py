@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("skops", reason="skops is an extra")
 pytest.importorskip("pyarrow", reason="pyarrow is an extra")
 
 ROOT = Path(__file__).parents[1]

@@ -156,8 +156,8 @@ def test_packed_tables_are_read_inspected_and_completed(tmp_path, suffix):
     assert found.exit_code == 0, found.output
     output = tmp_path / f"out{suffix[:4]}"
     table = read_table(path, "y")
-    wishes = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=2)
-    model = fit_table(table, wishes, estimate_folds=0)
+    options = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, cv=2)
+    model = fit_table(table, options, estimate_folds=0)
     write_completion(complete_table(model, table), table, output)
     assert len(output.read_text().splitlines()) == 61
 

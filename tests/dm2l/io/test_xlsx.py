@@ -39,8 +39,8 @@ def test_a_sheet_is_the_table_that_its_csv_is(sheet, tmp_path):
     assert found.label_names == same.label_names
     assert np.array_equal(found.Y, same.Y, equal_nan=True)
     pd.testing.assert_frame_equal(found.frame, same.frame, check_dtype=False)
-    wishes = FitOptions("linear", 0.1, 1.0)
-    a, b = (fit_table(table, wishes, estimate_folds=0) for table in (found, same))
+    options = FitOptions("linear", 0.1, 1.0)
+    a, b = (fit_table(table, options, estimate_folds=0) for table in (found, same))
     assert a.uses == b.uses
     assert np.array_equal(a.classifier.coef_, b.classifier.coef_)
 
