@@ -107,7 +107,7 @@ ZeroFillClassifier dm2l.baselines._filling: Estimator
 
 ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
   lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
-  memory max_iter tol: setting
+  max_memory max_iter tol: setting
   include Labelled
   fitted
   n_features_in_: =d
@@ -115,7 +115,6 @@ ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
   intercept_: f[r]
   label_vectors_: f[c,r]
   offset_: f[c]
-  _absent_target: number
   _dense: bool
 
 AutoClassifier dm2l._auto._classifier: Classifier Estimator
