@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig, SolverResult, WarmStart
+from dm2l._fitting import SolverConfig
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
 from dm2l._utils.memory import available_memory
+from dm2l._weights import SolverResult, WarmStart
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.outofcore._block import AnyBlock, WeightedBlock, default_rows
 from dm2l.outofcore._remote import RemoteBlocks
