@@ -10,7 +10,7 @@ import numpy as np
 from record import write
 from scipy.stats import ttest_1samp
 
-from dm2l.plots import _ranks as ranks
+from experiments import ranks
 from experiments.statistics import holm, pairwise_wilcoxon
 
 KEY = ("part", "data", "rate", "mask", "seed")

@@ -18,7 +18,7 @@ import numpy as np
 from record import write
 from scipy.stats import t, wilcoxon
 
-from dm2l.plots import _ranks as ranks
+from experiments import ranks
 from experiments.resumable import stored
 
 RESULTS = Path(__file__).parent / "results" / "study.json"

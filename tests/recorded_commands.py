@@ -170,7 +170,6 @@ JOURNEYS = {
             Step("suggest rows", "suggest a.dm2l tickets.csv -o ask2.csv --rows --top 20 --json"),
             Step("audit", "audit a.dm2l tickets.csv"),
             Step("audit file", "audit a.dm2l tickets.csv -o odd.csv --top 30 --json"),
-            Step("audit unseen", "audit a.dm2l later.csv -o odd2.csv --unseen"),
             Step("explain", "explain a.dm2l"),
             Step("explain json", "explain a.dm2l --label topic_login --top 3 --json"),
             Step("evaluate", f"evaluate {_TOPICS} --repetitions 2"),
@@ -221,7 +220,7 @@ JOURNEYS = {
             Step("fit refused", "fit tags.csv --labels 'tag_*' -o no.dm2l"),
             Step(
                 "fit",
-                "fit tags.csv --labels 'tag_*' -o a.dm2l --blank unlabelled --folds 2 "
+                "fit tags.csv --labels 'tag_*' -o a.dm2l --missing-as unlabelled --folds 2 "
                 "--estimate-folds 2",
             ),
             Step("complete", "complete a.dm2l tags.csv -o filled.csv"),
@@ -230,12 +229,13 @@ JOURNEYS = {
             Step("bound refused", "complete a.dm2l tags.csv -o f2.csv --max-error-rate 5%"),
             Step(
                 "fit negatives",
-                f"fit tags.csv --labels 'tag_*' -o b.dm2l --blank no {_FIXED} --json",
+                f"fit tags.csv --labels 'tag_*' -o b.dm2l --missing-as negative {_FIXED} --json",
             ),
             Step("predict negatives", "predict b.dm2l tags.csv -o scores2.csv"),
             Step(
                 "evaluate",
-                f"evaluate tags.csv --labels 'tag_*' --blank unlabelled --repetitions 2 {_FIXED}",
+                "evaluate tags.csv --labels 'tag_*' --missing-as unlabelled "
+                f"--repetitions 2 {_FIXED}",
             ),
         ],
     ),

@@ -17,7 +17,7 @@ def make_case(folder):
     path = folder / "tickets.csv"
     path.write_bytes(as_csv(columns, spell(truth, observed, "Yes", "No")).encode())
     table = read_table(path, "topic_*")
-    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
     save_bundle(model, folder / "tickets.dm2l")
     return truth
 

@@ -57,14 +57,14 @@ plt.show()
 # %%
 # Is it any good? Observed labels are hidden, filled in from the rest, and compared. (Without
 # ``FitOptions`` an automatic model is fitted, which tries trees as well and takes longer.)
-wishes = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
-evaluate_table(table, wishes, repetitions=2)
+options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
+evaluate_table(table, options, repetitions=2)
 
 # %%
 # The model, and what goes into the holes if at most one answer in twenty may be wrong; the others
 # are left to people. In a terminal or a notebook, ``with progress() as tell`` and ``tell=tell``
 # show what is being done.
-model = fit_table(table, wishes, estimate_folds=0)
+model = fit_table(table, options, estimate_folds=0)
 (completion := complete_table(model, table, max_error_rate=0.05))
 
 # %%

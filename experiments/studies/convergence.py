@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l import DM2LClassifier
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 
 Numbers = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def convergence(
         )
     if "published" in solvers:
         marks = {name: getattr(estimator, name) for name in ("missing_label", "missing_as")}
-        _check_common_objective(estimator, signs(Y, **marks))
+        _check_common_objective(estimator, parse_labels(Y, **marks).signs)
     settings = estimator.get_params(deep=False) | {"verbose": 10, "tol": tol, "warm_start": False}
     courses = {
         name: _course(

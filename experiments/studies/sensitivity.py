@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_array
 
 from dm2l import ConstantLabelWarning, DM2LClassifierCV
-from dm2l.labels._matrix import parse_labels, signs
+from dm2l.labels._matrix import parse_labels
 from experiments.cell import RANKINGS
 from experiments.published import PAPER_MEASURES
 
@@ -82,7 +82,7 @@ def sensitivity(
     factorisations as those of :class:`dm2l.DM2LClassifierCV` do, whose parameters the settings
     are, and run to convergence. Without an ``approximation`` the kernel matrix has all rows.
     """
-    T = signs(Y, label_mask=label_mask)
+    T = parse_labels(Y, label_mask=label_mask).signs
     if not ((T > 0).any(axis=0) & (T < 0).any(axis=0)).any():
         raise ValueError("No label of Y has both classes observed: there is nothing to fit.")
     T_test = parse_labels(Y_test, allow_empty=True).signs

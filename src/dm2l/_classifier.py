@@ -149,7 +149,7 @@ class DM2LClassifier(StreamingClassifier):
         Iterations taken.
     n_evaluations_ : int
         Evaluations of the objective.
-    statistics_ : SufficientStatistics
+    statistics_ : GramStatistics
         What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
     n_features_in_ : int
         Number of features seen.
@@ -338,10 +338,10 @@ class DM2LClassifier(StreamingClassifier):
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose
+        from dm2l.outofcore._strategy import choose_strategy
 
-        n_labels = labels.n_labels
-        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=self.max_memory)
+        n, d = X.shape
+        return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
@@ -349,7 +349,8 @@ class DM2LClassifier(StreamingClassifier):
         return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source, way_for
+        from dm2l.outofcore._source_fit import collect, fit_source
+        from dm2l.outofcore._strategy import source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()
@@ -357,7 +358,9 @@ class DM2LClassifier(StreamingClassifier):
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
         config, last = self._block_config(source.labels), self._last()
-        strategy = way_for(config, source, self.strategy, self.max_memory, self._needs_rows())
+        strategy = source_strategy(
+            config, source, self.strategy, self.max_memory, self._needs_rows()
+        )
         if strategy != "memory":
             result = fit_source(config, source, first, strategy, last)
             self._set_label_attributes(source.labels)

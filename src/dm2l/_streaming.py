@@ -19,7 +19,7 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
-    from dm2l.outofcore import SufficientStatistics
+    from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._stream import Stream
 
 __all__ = ["StreamingClassifier"]
@@ -145,7 +145,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
             Rows that were part of an earlier block, exactly as they were.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Their labels, as they were.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
+        label_mask : array-like of bool of the shape of ``y``, default=None
             The mask that was used.
         sample_weight : array-like of shape (n_samples,), default=None
             The weights that they had.
@@ -153,8 +153,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         Returns
         -------
         self
-            The estimator, as if it had never seen these rows; where they were so large that
-            rounding shows, with a :class:`dm2l.outofcore.RoundingWarning`.
+            The estimator, as if it had never seen these rows, up to rounding.
 
         Examples
         --------
@@ -175,12 +174,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
-    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
+    def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to statistics that were gathered before, here or elsewhere.
 
         Parameters
         ----------
-        statistics : SufficientStatistics
+        statistics : GramStatistics
             Of the rows to fit to, for instance the sum of several days less one. They are copied.
 
         Returns
@@ -194,18 +193,18 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         >>> from dm2l import DM2LClassifier
         >>> from dm2l.outofcore import RowBlocks
         >>> from dm2l.datasets import make_missing_multilabel
-        >>> from dm2l.outofcore import SufficientStatistics
+        >>> from dm2l.outofcore import GramStatistics
         >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
-        >>> gathered = SufficientStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> gathered = GramStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
         >>> model = DM2LClassifier().fit_statistics(gathered)
         >>> model.coef_.shape == (Y.shape[1], X.shape[1])
         True
         """
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
 
         self._check_parameters()
-        if not isinstance(statistics, SufficientStatistics):
-            raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
+        if not isinstance(statistics, GramStatistics):
+            raise TypeError(f"Expected GramStatistics, got {type(statistics).__name__}.")
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             known = LabelMatrix.of_signs(np.zeros((0, statistics.n_labels), dtype=np.int8))
@@ -219,28 +218,28 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return self._keep_without_rows(result, stacklevel=3)
 
     @property
-    def statistics_(self) -> SufficientStatistics:
+    def statistics_(self) -> GramStatistics:
         """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
 
         if not self._has_statistics:
             raise AttributeError(
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return SufficientStatistics.from_state(self._statistics).copy()
+        return GramStatistics.from_state(self._statistics).copy()
 
     @property
     def _has_statistics(self) -> bool:
         return getattr(self, "_statistics", None) is not None
 
-    def _resumed(self, statistics: SufficientStatistics | None = None) -> Stream:
+    def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, with its own statistics or others."""
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._stream import Stream
 
         if statistics is None:
-            statistics = SufficientStatistics.from_state(self._statistics)
+            statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
         return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
 

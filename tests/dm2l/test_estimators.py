@@ -25,7 +25,7 @@ from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.completion._calibration import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer
 
 ESTIMATORS = {
@@ -76,7 +76,7 @@ CODINGS = {
     "-1/+1 with NaN": (lambda Y: 2 * Y - 1, np.nan, [-1, 1], np.int64),
     "int 0/1 with -1": (lambda Y: np.nan_to_num(Y, nan=-1).astype(int), -1, [0, 1], np.int64),
     "int8 0/1 with -1": (lambda Y: np.nan_to_num(Y, nan=-1).astype(np.int8), -1, [0, 1], np.int8),
-    "int8 -1/+1 with 0": (signs, 0, [-1, 1], np.int8),
+    "int8 -1/+1 with 0": (lambda Y: parse_labels(Y).signs, 0, [-1, 1], np.int8),
     "uint8 0/1 with 2": (lambda Y: np.nan_to_num(Y, nan=2).astype(np.uint8), 2, [0, 1], np.uint8),
     "bool": (lambda Y: Y == 1, np.nan, [False, True], np.bool_),
     "bool frame": (lambda Y: label_frame(Y == 1), np.nan, [False, True], np.bool_),
@@ -86,7 +86,7 @@ CODINGS = {
         [False, True],
         np.bool_,
     ),
-    "signed CSR": (lambda Y: sp.csr_array(signs(Y)), np.nan, [-1, 1], np.int64),
+    "signed CSR": (lambda Y: sp.csr_array(parse_labels(Y).signs), np.nan, [-1, 1], np.int64),
 }
 
 
@@ -271,7 +271,7 @@ COMPLETED = {
     "Int8 frame": (lambda Y: label_frame(Y).astype("Int8"), np.nan, None),
     "boolean frame": (lambda Y: label_frame(Y).astype("boolean"), np.nan, None),
     "polars": (lambda Y: pl.DataFrame(Y, schema=NAMES), np.nan, None),
-    "signed CSR": (lambda Y: sp.csr_array(signs(Y)), np.nan, None),
+    "signed CSR": (lambda Y: sp.csr_array(parse_labels(Y).signs), np.nan, None),
 }
 
 
@@ -476,8 +476,8 @@ def test_the_f1_threshold_is_the_best_on_out_of_fold_scores(estimator, data):
     seen = ~np.isnan(Y).all(axis=1)  # rows with nothing observed are in no fold
     X, Y = X[seen], Y[seen]
     scores = cross_val_decision(estimator, X, Y, cv=cv)
-    enough = (signs(Y) > 0).sum(axis=0) >= 5
-    best = np.where(enough, best_f1_thresholds(scores, signs(Y)), 0.0)
+    enough = (parse_labels(Y).signs > 0).sum(axis=0) >= 5
+    best = np.where(enough, best_f1_thresholds(scores, parse_labels(Y).signs), 0.0)
     np.testing.assert_allclose(model.thresholds_, best)
     expected = model.decision_function(X) > model.thresholds_
     np.testing.assert_array_equal(model.predict(X) == 1, expected)
@@ -854,7 +854,7 @@ def test_a_bad_ridge_is_refused_with_its_value(data, alpha):
 
 def exact_objective(model, X, Y):
     """J of the design, section 3, from singular values; the model has a linear kernel or rbf."""
-    T = signs(Y)
+    T = parse_labels(Y).signs
     F = model.decision_function(X)
     penalty = (
         np.sum(model.coef_**2)

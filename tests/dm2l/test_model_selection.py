@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.metrics._selection import label_discrimination, ranking_and_discrimination
 from dm2l.model_selection import (
     MultilabelKFold,
@@ -54,7 +54,7 @@ class MaskedRidge(ClassifierMixin, BaseEstimator):
         self.alpha = alpha
 
     def fit(self, X, Y, label_mask=None):
-        X, T = _design(X), signs(Y, label_mask=label_mask)
+        X, T = _design(X), parse_labels(Y, label_mask=label_mask).signs
         self.classes_ = np.array([0, 1])
         self.n_observed_ = int((T != 0).sum())
         ridge = self.alpha * np.eye(X.shape[1])
@@ -544,7 +544,7 @@ class Tattletale(BaseEstimator):
 
     def fit(self, X, Y, label_mask=None):
         self.seen_ = set(np.asarray(X)[:, 0].tolist())
-        self.n_observed_ = int((signs(Y, label_mask=label_mask) != 0).sum())
+        self.n_observed_ = int((parse_labels(Y, label_mask=label_mask).signs != 0).sum())
         return self
 
     def decision_function(self, X):

@@ -1,4 +1,4 @@
-"""What a fitted model is asked: ``dm2l complete``, ``predict``, ``suggest`` and ``explain``."""
+"""Commands on a fitted model: ``complete``, ``predict``, ``suggest``, ``audit``, ``explain``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 from click.core import ParameterSource
 from numpy.typing import NDArray
 
-from dm2l.cli import _table_options as shared
-from dm2l.cli._table_options import say
+from dm2l._utils.files import printable
+from dm2l.cli import _shared as shared
+from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE
 from dm2l.io._words import as_number
 from dm2l.tables import (
     Table,
+    audit_table,
     complete_table,
     explain_model,
     load_bundle,
@@ -27,11 +29,12 @@ from dm2l.tables import (
 )
 from dm2l.tables._completion import MARGIN
 from dm2l.tables._filled import check_form
+from dm2l.tables._model import constant_warnings
 from dm2l.tables._output import check_suffix, write_columns
 from dm2l.tables._reading import read_cells
-from dm2l.tables._unlearnt import prediction_warnings
 
 _SHOWN = 10  # suggestions on the terminal
+_FILE = "A .csv, .tsv, .parquet or .xlsx file for "
 
 
 def _share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
@@ -52,10 +55,10 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 @shared.model_argument
 @shared.table_argument
 @shared.output_option("FILLED", "For the completed table, of the form of TABLE, or .xlsx.")
-@shared.new_file_option(
+@shared.file_option(
     "--details",
     metavar="FILE",
-    help="Put probabilities into this file, one line per hole, and add no columns.",
+    help="Write probabilities to this file, one line per missing label, and add no columns.",
 )
 @click.option(
     "--margin",
@@ -68,11 +71,11 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     "--max-error-rate",
     callback=_share,
     metavar="SHARE",
-    help="Fill only as many holes as keep the expected share of wrong answers at or below this, "
-    "such as 5% or 0.05, and leave the others as they are. Not with --margin: those left are "
-    "the ones worth a look.",
+    help="Fill as many missing labels as keep the expected error rate at or below this, such as 5% "
+    "or 0.05, and leave the others, which are those worth a look (so not with --margin).",
 )
 @shared.reading_options
+@shared.safe_csv_option
 @shared.force_option
 @shared.json_option
 def complete_command(
@@ -82,15 +85,16 @@ def complete_command(
     details: Path | None,
     margin: float,
     max_error_rate: float | None,
+    safe_csv: bool,
     force: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Write TABLE with the holes of its labels filled by MODEL.
+    """Write TABLE with its missing labels filled in by MODEL.
 
-    A hole is filled by the features and the known labels of its row. Observed entries and all
-    other columns keep their very text. For each label two columns are added, LABEL__probability
-    and LABEL__look, with something in them where there was a hole.
+    A missing label is filled by the features and the known labels of its row. Observed entries and
+    all other columns keep their text. For each label two columns are added, LABEL__probability and
+    LABEL__look, blank where the label was observed.
 
     Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-error-rate 5%
     """
@@ -100,7 +104,8 @@ def complete_command(
             "--margin and --max-error-rate exclude each other: --max-error-rate decides which "
             "labels stay missing."
         )
-    shared.check_outputs(force, output, details)
+    outputs = {"--output": output, "--details": details}
+    shared.check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
@@ -109,19 +114,21 @@ def complete_command(
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
         tell(f"writing {output.name}")
         marks = [*model.missing, *reading["missing"]]
-        write_completion(completion, table, output, missing=marks, details=details)
+        write_completion(
+            completion, table, output, missing=marks, details=details, safe_csv=safe_csv
+        )
     shared.warn(completion.warnings)
     counts = [
         {
             "label": name,
             "filled": int(completion.filled[:, k].sum()),
             "positive": int(completion.positive[:, k].sum()),
-            "left": int((completion.holes & ~completion.filled)[:, k].sum()),
+            "left": int((completion.missing & ~completion.filled)[:, k].sum()),
             "look": int(completion.look[:, k].sum()),
         }
         for k, name in enumerate(completion.label_names)
     ]
-    n_holes, n_filled = int(completion.holes.sum()), int(completion.filled.sum())
+    n_missing, n_filled = int(completion.missing.sum()), int(completion.filled.sum())
     if as_json:
         shared.echo_json(
             {
@@ -130,41 +137,32 @@ def complete_command(
                 "max_error_rate": max_error_rate,
                 "expected_wrong": completion.expected_wrong,
                 "filled": n_filled,
-                "left": n_holes - n_filled,
+                "left": n_missing - n_filled,
                 "labels": counts,
             }
         )
         return
-    width = max(5, *(len(name) for name in completion.label_names))
+    names = [printable(name) for name in completion.label_names]
+    width = max(5, *map(len, names))
     last = "worth a look" if max_error_rate is None else "left"
     say(f"{'label':<{width}}  filled  with yes  {last:>12}")
-    for count in counts:
-        say(
-            f"{count['label']:<{width}}  {count['filled']:6}  {count['positive']:8}  "
-            f"{count['look']:12}"
-        )
+    for name, count in zip(names, counts, strict=True):
+        numbers = f"{count['filled']:6}  {count['positive']:8}  {count['look']:12}"
+        say(f"{name:<{width}}  {numbers}")
     if max_error_rate is not None:
-        share = f"; of the filled {completion.expected_wrong:.2%} are expected to be wrong"
+        share = f"; the expected error rate is {completion.expected_wrong:.2%}"
         say(
-            f"{n_filled} of {n_holes} holes filled, {n_holes - n_filled} left"
-            f"{share if n_filled else ''}, asked for at most {100 * max_error_rate:.4g}%."
+            f"{n_filled} of {n_missing} missing labels filled, {n_missing - n_filled} left"
+            f"{share if n_filled else ''}, at most {100 * max_error_rate:.4g}% allowed."
         )
     say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
-
-
-_keep_option = click.option(
-    "--keep",
-    multiple=True,
-    metavar="COLUMN",
-    help="A column of TABLE to copy as it is, such as its key.",
-)
 
 
 @click.command("predict")
 @shared.model_argument
 @shared.table_argument
-@shared.output_option("SCORES", "A .csv, .tsv, .parquet or .xlsx file for the predictions.")
-@_keep_option
+@shared.output_option("SCORES", f"{_FILE}the predictions.")
+@shared.keep_option
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -179,7 +177,7 @@ def predict_command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Write what MODEL says about every label of every row of TABLE.
+    """Write predictions of MODEL for every label of every row of TABLE.
 
     TABLE needs the feature columns that the model was fitted to, and no labels. For each label
     there is a column LABEL in the words of the table that the model was fitted to (yes and no, 1
@@ -188,27 +186,27 @@ def predict_command(
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
-    shared.check_outputs(force, output)
-    keep = tuple(dict.fromkeys(keep))
+    inputs = {"MODEL": model_path, "TABLE": path}
+    shared.check_outputs(inputs, {"--output": output}, force=force)
     with shared.data_problems(), shared.progress() as tell:
         check_suffix(output)
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, labels=False, **reading)
         ends = ("", PROBABILITY, SCORE)
-        _check_columns(table, keep, [name + end for name in model.label_names for end in ends])
+        names = [name + end for name in model.label_names for end in ends]
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
-        columns |= read_cells(table, keep) if keep else {}
+        columns |= _kept(table, keep, names)
         tell("predicting")
-        inputs, warnings = model.inputs(table)
-        answer = model.answer(inputs)
-        blank = model.unread(inputs)
+        rows, warnings = model.inputs(table)
+        answer, blank = model.answer(rows), model.unread(rows)
         for k, name in enumerate(model.label_names):
             pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
             columns[name] = _unless(blank, pair[(~answer.positive[:, k]).astype(int)])
             columns[name + PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
             columns[name + SCORE] = _unless(blank, answer.scores[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
-    shared.warn([*warnings, *prediction_warnings(model.classifier, model.label_names)])
+    same = ": the same in every row, since {lack} where the model was fitted"
+    shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])
     if as_json:
         positive = answer.positive.sum(axis=0)
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
@@ -228,43 +226,44 @@ def _values(yes: str, no: str) -> tuple[Any, Any]:
 
 
 def _unless(blank: NDArray[np.bool_], values: NDArray[Any]) -> list[Any]:
-    """Values as they are written: nothing where nothing can be said."""
+    """Values as they are written: nothing in rows that are not answered."""
     if not blank.any():
         return values.tolist()
     return [None if no else value for value, no in zip(values.tolist(), blank, strict=True)]
 
 
-def _check_columns(table: Table, keep: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse columns to keep that are not there, and columns of one name."""
+def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns to copy; those that are not there or have the name of an output are refused."""
     count = Counter(["row", *names])
     twice = next((name for name in names if count[name] > 1), None)
     if twice is not None:
         raise ValueError(
-            f"The label {twice!r} is named like another column of the predictions; rename it in "
+            f"The label {twice!r} has the name of another column of the predictions. Rename it in "
             "the table and fit again."
         )
+    keep = tuple(dict.fromkeys(keep))
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(f"{table.path} has no column {name!r} to keep.")
+            raise click.UsageError(
+                printable(f"{table.path} has no column {name!r} to keep; see its header.")
+            )
         if name in count:
             raise click.UsageError(
-                f"{name!r} cannot be kept: the output has a column named so. Rename it in "
-                f"{table.path}."
+                printable(
+                    f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
+                    f"{table.path}."
+                )
             )
+    return read_cells(table, keep) if keep else {}
 
 
 @click.command("suggest")
 @shared.model_argument
 @shared.table_argument
-@shared.output_option("FILE", "A .csv, .tsv, .parquet or .xlsx file for the ranking.")
+@shared.output_option("FILE", f"{_FILE}the ranking.")
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
-@click.option(
-    "--rows",
-    "by_row",
-    is_flag=True,
-    help="Rank rows by what answering all their holes would bring, for who reads whole rows.",
-)
-@_keep_option
+@click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
+@shared.keep_option
 @shared.reading_options
 @shared.safe_csv_option
 @shared.force_option
@@ -281,23 +280,22 @@ def suggest_command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Rank the holes of TABLE by how much a person's answer would help.
+    """Rank the missing labels of TABLE by the expected value of an answer.
 
-    The value of a hole is the number of mistakes about holes that its answer is expected to spare:
-    in itself, in the other holes of its row, and in other rows. Row 1 is the first row below the
+    The value is the number of mistakes that an answer is expected to prevent: in the entry itself,
+    in the other missing labels of its row, and in other rows. Row 1 is the first row below the
     header.
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
-    shared.check_outputs(force, output)
-    keep = tuple(dict.fromkeys(keep))
+    inputs = {"MODEL": model_path, "TABLE": path}
+    shared.check_outputs(inputs, {"--output": output}, force=force)
     with shared.data_problems(), shared.progress() as tell:
         check_suffix(output)
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
         names = ["open", "value"] if by_row else ["label", "probability", "value"]
-        _check_columns(table, keep, names)
-        cells = read_cells(table, keep) if keep else {}
+        cells = _kept(table, keep, names)
         tell("ranking")
         found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
         columns: dict[str, Any] = {"row": found.row.tolist()}
@@ -309,15 +307,93 @@ def suggest_command(
         columns["value"] = [float(f"{value:.6g}") for value in found.value]
         write_columns(output, columns, safe=safe_csv)
     shared.warn(found.warnings)
-    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    lines = _lines(columns)
     if as_json:
         shared.echo_json({"output": output, "suggestions": lines})
         return
     for line in lines[:_SHOWN]:
-        what = f"{line['open']} open" if by_row else f"{line['label']}  probability "
-        what += "" if by_row else f"{line['probability']:.2f}"
-        say(f"row {line['row']:>6}  {what}  value {line['value']:.3g}")
-    say(f"{len(lines)} {'rows' if by_row else 'holes'}: {output}")
+        if by_row:
+            entry = f"{line['open']} open"
+        else:
+            entry = f"{line['label']}  probability {line['probability']:.2f}"
+        say(f"row {line['row']:>6}  {entry}  value {line['value']:.3g}")
+    say(f"{len(lines)} {'rows' if by_row else 'missing labels'}: {output}")
+
+
+def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+# What a line says about an entry.
+_SUSPECTED = {
+    "yes": "says yes  wrong",
+    "no": "says no   wrong",
+    "blank": "is blank  overlooked",
+}
+
+
+@click.command("audit")
+@shared.model_argument
+@shared.table_argument
+@shared.file_option("-o", "--output", metavar="FILE", help=f"{_FILE}the list.")
+@click.option(
+    "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
+)
+@shared.reading_options
+@shared.safe_csv_option
+@shared.force_option
+@shared.json_option
+def audit_command(
+    model_path: Path,
+    path: Path,
+    output: Path | None,
+    top: int,
+    safe_csv: bool,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """List suspected label errors of TABLE, the most likely first.
+
+    These are observed labels that the features and the other labels of their row contradict. The
+    probability is that of being wrong, and false alarms are the expected share of correct labels
+    down to that line. Labels that are noisy by nature look like errors. Row 1 is the first row
+    below the header. TABLE should be the one that MODEL was fitted to. If that was with
+    --missing-as unlabelled, blanks that should be positive are listed.
+
+    Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
+    """
+    inputs = {"MODEL": model_path, "TABLE": path}
+    shared.check_outputs(inputs, {"--output": output}, force=force)
+    with shared.data_problems(), shared.progress() as tell:
+        if output is not None:
+            check_suffix(output)
+        tell(f"reading {path.name}")
+        model, table = shared.open_both(model_path, path, **reading)
+        tell("looking for label errors")
+        found = audit_table(model, table, top)
+        columns = {
+            "row": found.row.tolist(),
+            "label": found.label,
+            "observed": np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist(),
+            "probability": found.probability.round(4).tolist(),
+            "false_alarms": found.false_alarms.round(4).tolist(),
+        }
+        if output is not None:
+            write_columns(output, columns, safe=safe_csv)
+    shared.warn(found.warnings)
+    lines = _lines(columns)
+    if as_json:
+        shared.echo_json({"output": output, "label_errors": lines})
+        return
+    for line in lines:
+        say(
+            f"row {line['row']:>6}  {line['label']}  {_SUSPECTED[line['observed']]} with "
+            f"probability {line['probability']:.2f}  false alarms so far "
+            f"{line['false_alarms']:.0%}"
+        )
+    if output is not None:
+        say(f"{len(lines)} labels: {output}")
 
 
 @click.command("explain")
@@ -335,27 +411,26 @@ def suggest_command(
 def explain_command(
     model_path: Path, label: str | None, top: int, seed: int, as_json: bool
 ) -> None:
-    """Say which features carry the labels of MODEL, and which labels move together.
+    """List the features that the labels of MODEL depend on, and correlated labels.
 
     Features of a linear model come with their coefficients; numbers have unit variance, so that
-    coefficients compare. For other models the number says how far the label's score moves when the
+    coefficients compare. For other models the number is the change of the label's score when the
     column is shuffled among training rows; for the automatic one its sign is that of the linear
-    part, which also says which columns are tried.
+    model, which also selects the columns.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """
     with shared.data_problems(), shared.progress() as tell:
         model = load_bundle(model_path)
-        found = explain_model(model, label, top=top, seed=seed, tell=tell)
+        found = explain_model(model, label, top=top, random_state=seed, tell=tell)
     kernel = "auto" if model.settings is None else model.settings.kernel
     if as_json:
         shared.echo_json({"kernel": kernel, "labels": found})
         return
-    linear = kernel == "linear"
     for item in found:
         say(item.label)
         for name, value in item.features:
-            say(f"  {value:+.3f}  {name}" if linear else f"  {value:.3f}  {name}")
+            say(f"  {value:+.3f}  {name}" if kernel == "linear" else f"  {value:.3f}  {name}")
         if item.together:
             listed = ", ".join(f"{name} ({value:+.2f})" for name, value in item.together)
             say(f"  moves with: {listed}")

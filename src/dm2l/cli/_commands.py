@@ -8,28 +8,24 @@ import click
 
 from dm2l import __version__
 
-# What a command says of itself is its own; the list would have to load them all to know it.
+# The first line of each command's help, here so that the list loads none of them.
 COMMANDS = {
-    "inspect": "Say what TABLE holds before anything is learnt from it.",
-    "fit": "Learn from what is observed in TABLE and write the model to a file.",
-    "complete": "Write TABLE with the holes of its labels filled by MODEL.",
-    "predict": "Write what MODEL says about every label of every row of TABLE.",
-    "evaluate": "Hide some observed labels of TABLE, fill them in from the rest, and say how well "
-    "that went.",
-    "suggest": "Rank the holes of TABLE by how much a person's answer would help.",
-    "audit": "List observed labels of TABLE that everything else about their rows contradicts.",
-    "review": "Answer the holes of TABLE that help MODEL most, on a page in the browser.",
-    "backend": "Suggest and learn the labels of TABLE in a Label Studio that asks MODEL.",
-    "explain": "Say which features carry the labels of MODEL, and which labels move together.",
-    "demo": "Hide labels of real digit images, learn from the rest, and fill in the holes.",
+    "inspect": "Inspect TABLE before a fit.",
+    "fit": "Fit a model to the observed labels of TABLE and write it to a file.",
+    "complete": "Write TABLE with its missing labels filled in by MODEL.",
+    "predict": "Write predictions of MODEL for every label of every row of TABLE.",
+    "evaluate": "Measure imputation: hide observed labels of TABLE, fill them in, and compare.",
+    "suggest": "Rank the missing labels of TABLE by the expected value of an answer.",
+    "audit": "List suspected label errors of TABLE, the most likely first.",
+    "review": "Answer the most valuable missing labels of TABLE on a page in the browser.",
+    "backend": "Serve MODEL to Label Studio, which annotates the rows of TABLE.",
+    "explain": "List the features that the labels of MODEL depend on, and correlated labels.",
+    "demo": "Hide labels of digit images, learn from the rest, and fill in the missing ones.",
 }
-# And where it is.
 _MODULES = {
     "_learn": ("inspect", "fit", "evaluate"),
-    "_ask": ("complete", "predict", "suggest", "explain"),
-    "_audit": ("audit",),
-    "_review": ("review",),
-    "_backend": ("backend",),
+    "_ask": ("complete", "predict", "suggest", "audit", "explain"),
+    "_review": ("review", "backend"),
     "_demo": ("demo",),
 }
 _PLACES = {
@@ -38,14 +34,14 @@ _PLACES = {
 
 
 class Commands(click.Group):
-    """A group that knows its commands by name and loads the one that is called."""
+    """A group that loads the command that is called, and no other."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, in the order in which one meets them."""
+        """Names, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command; None where there is none of that name."""
+        """The command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = resolve_name(_PLACES[cmd_name])

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from dm2l._classifier import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.cli import _table_options as shared
+from dm2l.cli import _shared as shared
 from dm2l.datasets import load_digit_attributes
 from dm2l.labels import LabelMatrix
 from dm2l.metrics import evaluate
@@ -32,7 +32,7 @@ COLUMNS = (
 )
 LEGEND = """\
 Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
-* of the labels that were hidden in training: AUC, share filled in rightly."""
+* of the labels that were hidden in training: AUC, share filled in correctly."""
 
 
 @click.command("demo")
@@ -46,10 +46,10 @@ Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of split and mask.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and nothing else.")
 def demo_command(rho: float, seed: int, as_json: bool) -> None:
-    """Hide labels of real digit images, learn from the rest, and fill in the holes.
+    """Hide labels of digit images, learn from the rest, and fill in the missing ones.
 
-    DM2L (linear and kernel) against ridge on the observed labels and against taking every hole
-    for a "no". Scores are for rows nobody trained on and for the hidden entries themselves.
+    DM2L (linear and kernel) is compared with ridge on the observed labels and with ridge that takes
+    missing labels as negative, on held-out rows and on the hidden entries.
 
     Example: dm2l demo --rho 0.5 --seed 1
     """
@@ -71,7 +71,7 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
     Y = simulate_uniform(truth, rho, random_state=seed)
     hidden = np.isnan(Y)
     methods: list[tuple[str, Any, NDArray[Any]]] = [
-        ("ridge, holes = no", MaskedRidgeClassifier(), np.nan_to_num(Y)),
+        ("ridge, missing = no", MaskedRidgeClassifier(), np.nan_to_num(Y)),
         ("masked ridge", MaskedRidgeClassifier(), Y),
         ("DM2L linear", DM2LClassifier(), Y),
         ("DM2L kernel", DM2LClassifier(kernel="rbf"), Y),
@@ -84,15 +84,15 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
             model.fit(X, labels)
             seconds = time.perf_counter() - start
             found = evaluate(data.target[test], model.decision_function(data.data[test]))
-            holes = evaluate(
+            imputed = evaluate(
                 LabelMatrix.from_array(truth, mask=hidden),
                 model.decision_function(X),
                 y_pred=model.predict(X),
                 estimate=False,
             )
             measured = {key: found[key].value for key, *_ in COLUMNS if key in found}
-            measured["hidden_auc"] = holes["label_auc"].value
-            measured["hidden_accuracy"] = 1 - holes["hamming_loss"].value
+            measured["hidden_auc"] = imputed["label_auc"].value
+            measured["hidden_accuracy"] = 1 - imputed["hamming_loss"].value
             rows.append({"method": name, **measured, "seconds": seconds})
     filled = methods[-1][1].complete(X, Y)
     names = np.asarray(data.target_names)
@@ -115,14 +115,14 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
 def _in_words(
     digit: int, names: NDArray[Any], truth: NDArray[Any], Y: NDArray[Any], filled: NDArray[Any]
 ) -> dict[str, Any]:
-    """One training row with its holes filled."""
-    hole = np.isnan(Y)
+    """One training row with its missing labels filled in."""
+    missing = np.isnan(Y)
     return {
         "digit": digit,
         "known": [*names[Y == 1], *(f"not {name}" for name in names[Y == 0])],
-        "right": list(names[hole & (filled == 1) & (truth == 1)]),
-        "wrong": list(names[hole & (filled == 1) & (truth == 0)]),
-        "missed": list(names[hole & (filled == 0) & (truth == 1)]),
+        "right": list(names[missing & (filled == 1) & (truth == 1)]),
+        "wrong": list(names[missing & (filled == 1) & (truth == 0)]),
+        "missed": list(names[missing & (filled == 0) & (truth == 1)]),
     }
 
 
@@ -130,7 +130,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
     """Print the table and a few completed rows."""
     n_train, n_labels = found["n_train"], found["n_labels"]
     console.print(
-        f"[bold]{n_train}[/] images to learn from, [bold]{n_labels}[/] labels each; "
+        f"[bold]{n_train}[/] training images, [bold]{n_labels}[/] labels each; "
         f"[bold]{found['n_hidden']}[/] of {n_train * n_labels} labels hidden "
         f"({1 - found['rho']:.0%}), seed {found['seed']}.\n"
     )
@@ -149,13 +149,13 @@ def _show(found: dict[str, Any], console: Console) -> None:
         table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
     console.print(table)
     console.print(LEGEND, style="dim", highlight=False)
-    console.print("\nHoles filled by the kernel model, a few images in words:")
+    console.print("\nMissing labels filled in by the kernel model, for a few images:")
     for item in found["completed"]:
         known, right, wrong, missed = (
             ", ".join(item[key]) for key in ("known", "right", "wrong", "missed")
         )
         parts = [f"  a [bold]{item['digit']}[/]: known: {known or 'no yes'}"]
-        parts.append(f"    filled in rightly: [green]{right or '-'}[/]")
+        parts.append(f"    filled in correctly: [green]{right or '-'}[/]")
         if wrong:
             parts.append(f"    filled in wrongly: [red]{wrong}[/]")
         if missed:

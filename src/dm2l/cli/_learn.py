@@ -1,4 +1,4 @@
-"""What is learnt of a half-labelled table: ``dm2l inspect``, ``fit`` and ``evaluate``."""
+"""Commands on a labelled table: ``dm2l inspect``, ``fit`` and ``evaluate``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from rich.table import Column
 from rich.table import Table as Grid
 
 from dm2l._utils.files import printable
-from dm2l.cli import _table_options as shared
-from dm2l.cli._table_options import say
+from dm2l.cli import _shared as shared
+from dm2l.cli._shared import say
 from dm2l.model_selection import Interval
 from dm2l.tables import (
-    Inspection,
     TableModel,
     evaluate_table,
     fit_table,
@@ -24,13 +23,7 @@ from dm2l.tables import (
     save_bundle,
 )
 from dm2l.tables._evaluation import AUTOMATIC, TableEvaluation
-from dm2l.tables._inspection import (
-    column_warnings,
-    duplicate_warnings,
-    label_counts,
-    label_like_warnings,
-    tick_warnings,
-)
+from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._measures import MEASURES
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
@@ -52,17 +45,17 @@ def inspect_command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say what TABLE holds before anything is learnt from it.
+    """Inspect TABLE before a fit.
 
-    How every column will be used, how many entries of each label are observed, which labels come
-    with others, and what looks wrong.
+    Print how every column will be used, how many entries of each label are observed, which labels
+    imply others, and warnings.
 
     Example: dm2l inspect assays.csv --labels 'tox_*'
     """
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         table = shared.open_table(path, labels, kinds, drop, **reading)
-        tell(f"looking at {table.n_rows} rows and {len(table.label_names)} labels")
+        tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, kinds=kinds, drop=drop)
     if as_json:
         shared.echo_json(
@@ -88,7 +81,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
         grid = Grid("kind", "columns", "which", title="columns that are not labels")
         for kind, names in by_kind.items():
             more = ", ..." if len(names) > NAMED else ""
-            grid.add_row(kind, str(len(names)), escape(printable(", ".join(names[:NAMED]) + more)))
+            grid.add_row(kind, str(len(names)), _cell(", ".join(names[:NAMED]) + more))
         console.print(grid)
     grid = _by_label("labels")
     for heading in ("yes", "no", "missing", "missing %"):
@@ -96,21 +89,18 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     for count in found.labels:
         share = f"{count.missing / max(found.n_rows, 1):.0%}"
         numbers = (str(count.positive), str(count.negative), str(count.missing), share)
-        grid.add_row(escape(printable(count.label)), *numbers)
+        grid.add_row(_cell(count.label), *numbers)
     console.print(grid)
     for implied in found.implications[:IMPLICATIONS]:
-        console.print(
-            printable(
-                f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
-                f"{implied.rows} rows, {implied.base:.0%} of all."
-            ),
-            markup=False,
-            highlight=False,
+        _print(
+            console,
+            f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
+            f"{implied.rows} rows, {implied.base:.0%} of all.",
         )
-    console.print(printable(found.ranks.in_words()), markup=False, highlight=False)
-    console.print(f"Rows that repeat an earlier one: {found.n_duplicates}.", highlight=False)
+    _print(console, found.ranks.in_words())
+    _print(console, f"Rows that repeat an earlier one: {found.n_duplicates}.")
     for line in found.warnings:
-        console.print(printable(f"warning: {line}"), markup=False, highlight=False, soft_wrap=True)
+        _print(console, f"warning: {line}", soft_wrap=True)
 
 
 @click.command("fit")
@@ -119,13 +109,12 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 @shared.output_option("MODEL", "The file for the model.")
 @shared.effort_option("normal")
 @shared.search_options
-@shared.blank_option
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
     default="sigmoid",
     show_default=True,
-    help="The curve from scores to probabilities, with --kernel.",
+    help="The calibration curve from scores to probabilities, with --kernel.",
 )
 @click.option(
     "--estimate-folds",
@@ -138,7 +127,6 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 @shared.reading_options
 @shared.word_options
 @shared.feature_options
-@shared.groups_option
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -154,22 +142,22 @@ def fit_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Learn from what is observed in TABLE and write the model to a file.
+    """Fit a model to the observed labels of TABLE and write it to a file.
 
     Columns are prepared by kind; linear, kernel and tree models are fitted in folds, weighted by
-    how well they tell what they have not seen, and combined. Probabilities are calibrated. With
-    --kernel there is one model, whose settings are chosen by cross-validation.
+    their quality on held-out rows, and combined. Probabilities are calibrated. With --kernel there
+    is one model, whose hyperparameters are chosen by cross-validation.
 
     Example: dm2l fit assays.csv --labels 'tox_*' -o assays.dm2l
     """
-    shared.check_outputs(force, output)
-    wishes = shared.wishes_of(options)
+    shared.check_outputs({"TABLE": path}, {"--output": output}, force=force)
+    fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, **options)
         model = fit_table(
             table,
-            wishes,
+            fit,
             kinds=kinds,
             drop=drop,
             missing=options["missing"],
@@ -179,10 +167,8 @@ def fit_command(
         )
         tell("writing the model")
         save_bundle(model, output)
-    uses = model.uses or []
-    copies = duplicate_warnings(table, model.uses) if groups is None else []
-    ticked = [] if wishes.ticks else tick_warnings(label_counts(table))
-    shared.warn([*column_warnings(uses), *label_like_warnings(table, uses), *copies, *ticked])
+    missing = fit.missing_as == "missing"
+    shared.warn(fit_warnings(table, model.uses, grouped=groups is not None, missing=missing))
     if as_json:
         shared.echo_json(
             {
@@ -210,38 +196,38 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     else:
         score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
         say(
-            f"Settings: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha "
+            f"Hyperparameters: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha "
             f"{chosen.alpha:.3g}{score}."
         )
     prior = getattr(model.classifier, "class_prior_", None)
     if prior is not None:
-        grid = _by_label("share of positives, ticked and overlooked")
+        grid = _by_label("estimated share of positives")
         for heading in ("share", "standard error"):
             grid.add_column(heading, justify="right")
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
         for name, value, error in list(found)[:LABELS]:
-            grid.add_row(escape(printable(name)), f"{value:.3f}", f"{error:.3f}")
+            grid.add_row(_cell(name), f"{value:.3f}", f"{error:.3f}")
         Console().print(grid)
     estimate = model.estimate
     if estimate is None:
         return
     size = n_rows // max(estimate.repetitions, 1)
-    say(f"On rows not seen ({estimate.repetitions} folds, {estimate.n_entries} entries);")
-    say(f"in brackets what another {size} rows would show, 95 times of 100:")
+    say(f"On held-out rows ({estimate.repetitions} folds, {estimate.n_entries} entries);")
+    say(f"in brackets: 95 % prediction interval for {size} new rows:")
     for key, words, _ in MEASURES:
         value = estimate.values[key]
         if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
             say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
     if not estimate.labels:
         return
-    grid = _by_label("labels on rows not seen")
+    grid = _by_label("labels on held-out rows")
     for heading in ("yes", "no", "AUC", "95 % interval", "average\nprecision"):
         grid.add_column(heading, justify="right")
     for row in estimate.labels[:LABELS]:
         interval = escape(f"[{row.auc_low:.3f}, {row.auc_high:.3f}]")
         counts = (str(row.positives), str(row.negatives))
         numbers = (f"{row.auc:.3f}", interval, _number(row.average_precision))
-        grid.add_row(escape(printable(row.label)), *counts, *numbers)
+        grid.add_row(_cell(row.label), *counts, *numbers)
     Console().print(grid)
     if len(estimate.labels) > LABELS:
         say(f"{len(estimate.labels) - LABELS} more labels: --json has all.")
@@ -256,7 +242,7 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     ):
         seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
         numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
-        # A part that was given up has nothing but dashes, and says why.
+        # The note says why a model was dropped.
         about = "; ".join(filter(None, (row["settings"], row["note"])))
         grid.add_row(row["model"], escape(about), *numbers, seconds)
     console.print(grid)
@@ -277,11 +263,9 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
 )
 @shared.effort_option("quick")
 @shared.search_options
-@shared.blank_option
 @shared.reading_options
 @shared.word_options
 @shared.feature_options
-@shared.groups_option
 @shared.seed_option
 @shared.json_option
 def evaluate_command(
@@ -295,22 +279,23 @@ def evaluate_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Hide some observed labels of TABLE, fill them in from the rest, and say how well that went.
+    """Measure imputation: hide observed labels of TABLE, fill them in, and compare.
 
-    The automatic model, or DM2L with --kernel and its kin, goes by the features and the known
-    labels of a row as complete does. Beside it stand the same model by features alone, ridge on the
-    observed labels, and ridge that takes every hole for a no. All settings are chosen from the
-    labels that were left. Below each mean is its 95 % confidence interval over the repetitions.
+    The automatic model, or DM2L with --kernel and the like, uses the features and the known labels
+    of a row, as complete does. It is compared with the same model by features alone, with ridge on
+    the observed labels, and with ridge that takes missing labels as negative. All hyperparameters
+    are chosen from the labels that were left. Below each mean is its 95 % confidence interval over
+    the repetitions.
 
     Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
     """
-    wishes = shared.wishes_of(options)
+    fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, drop, blank=wishes.blank, **options)
+        table = shared.open_table(path, labels, kinds, drop, **options)
         found = evaluate_table(
             table,
-            wishes,
+            fit,
             hide=hide,
             repetitions=repetitions,
             kinds=kinds,
@@ -340,12 +325,11 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
     ours = "the automatic model" if ours == AUTOMATIC else ours
     for name, gains in found.gains.items():
         gain = gains["label_average_precision"]
-        sure = "surely" if gain.low > 0 or gain.high < 0 else "not surely"
-        console.print(
-            f"Average precision of {ours} less that of {name!r}: {gain.mean:+.3f} "
-            f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure} different.",
-            markup=False,
-            highlight=False,
+        sure = "" if gain.low > 0 or gain.high < 0 else "not "
+        _print(
+            console,
+            f"Average precision of {ours} minus that of {name!r}: {gain.mean:+.3f} "
+            f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure}significant.",
         )
     grid = _by_label("average precision by label")
     for heading in ("hidden", "yes", "AUC", *found.methods):
@@ -360,15 +344,21 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
             quality.negatives_average_precision,
         )
         counts = (str(quality.n_hidden), str(quality.n_positive))
-        grid.add_row(
-            escape(printable(quality.label)), *counts, *(_number(value) for value in numbers)
-        )
+        grid.add_row(_cell(quality.label), *counts, *(_number(value) for value in numbers))
     console.print(grid)
 
 
 def _by_label(title: str) -> Grid:
-    """A table of labels; long names go on below: cut off, belt and bearing would be the same."""
+    """A table of labels; long names are folded, for cut off they may look the same."""
     return Grid(Column("label", overflow="fold"), title=title)
+
+
+def _cell(name: str) -> str:
+    return escape(printable(name))
+
+
+def _print(console: Console, line: str, *, soft_wrap: bool = False) -> None:
+    console.print(printable(line), markup=False, highlight=False, soft_wrap=soft_wrap)
 
 
 def _shown(value: Interval) -> str:

@@ -1,10 +1,9 @@
-"""``dm2l review``: a page on which a person answers holes."""
+"""``dm2l review`` and ``dm2l backend``: people label, on a page or in Label Studio."""
 
 from __future__ import annotations
 
-import json
 import webbrowser
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
@@ -12,40 +11,54 @@ from typing import Any
 
 import click
 
-from dm2l.cli import _table_options as shared
-from dm2l.cli._labelstudio import config_option, exchange, file_type, unchosen_option
-from dm2l.cli._table_options import say
-from dm2l.labelstudio import AnnotationSession
+from dm2l.cli import _shared as shared
+from dm2l.cli._shared import say
+from dm2l.labelstudio import (
+    AnnotationSession,
+    Backend,
+    BackendServer,
+    make_config,
+)
+from dm2l.labelstudio._server import kept_token, serve_backend
+from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
 from dm2l.review._server import check_host
+from dm2l.review._web import LOOPBACK
 from dm2l.tables._filled import check_form
+
+_unchosen_option = click.option(
+    "--unchosen",
+    type=click.Choice(["no", "skip"]),
+    default="no",
+    show_default=True,
+    help="How to read a choice that an annotator has not made: a no, or no answer.",
+)
+_save_option = shared.file_option(
+    "--save-model", metavar="REFITTED", help="The file for the model, written after each refit."
+)
 
 
 @click.command("review")
 @shared.model_argument
 @shared.table_argument
-@shared.new_file_option(
+@shared.file_option(
     "--answers",
     required=True,
     metavar="ANSWERS",
     help="The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
 )
-@shared.new_file_option(
+@shared.file_option(
     "-o",
     "--output",
     metavar="EXPORTED",
     help="The file for TABLE with the answers, of the same form: written by the page's export and "
     "at the end.",
 )
-@shared.new_file_option(
-    "--save-model",
-    metavar="REFITTED",
-    help="The file for the model, written after each refit on the page.",
-)
+@_save_option
 @click.option(
     "--top",
     type=click.IntRange(1),
-    help="Ask about this many holes in all; without it, about every hole.",
+    help="Ask about this many missing labels in all; without it, about every one.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
 @shared.port_option(0)
@@ -53,7 +66,7 @@ from dm2l.tables._filled import check_form
 @click.option(
     "--import",
     "annotated",
-    type=file_type,
+    type=shared.FILE,
     metavar="ANNOTATED",
     help="Instead of the page: take the annotations that Label Studio has exported as JSON.",
 )
@@ -64,8 +77,14 @@ from dm2l.tables._filled import check_form
     help="Instead of the page: write tasks for Label Studio to -o, and print a labelling "
     "configuration for them.",
 )
-@config_option
-@unchosen_option
+@click.option(
+    "--config",
+    type=shared.FILE,
+    metavar="CONFIG",
+    help="The labelling configuration of the project that --import comes from, if it is another "
+    "than --export has printed.",
+)
+@_unchosen_option
 @shared.reading_options
 @shared.force_option
 @shared.json_option
@@ -87,10 +106,10 @@ def review_command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Answer the holes of TABLE that help MODEL most, on a page in the browser.
+    """Answer the most valuable missing labels of TABLE on a page in the browser.
 
-    The page shows a row, what the model believes and why it asks; y, n and s answer yes, no and
-    skip. Each answer is on disk at once; the same command goes on where one has ended. Only this
+    The page shows a row, the probability of a yes and the value of an answer; y, n and s answer
+    yes, no and skip. Each answer is on disk at once; the same command continues a review. Only this
     machine can open the page, with the address that is printed. Ctrl-C ends it.
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
@@ -101,9 +120,11 @@ def review_command(
         check_host(host)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    session = open_session(
+    named = {"MODEL": model_path, "TABLE": path, "--import": annotated, "--config": config}
+    session = _open_session(
         AnnotationSession if annotated or export_to else ReviewSession,
-        (model_path, path, answers),
+        {name: file for name, file in named.items() if file is not None},
+        answers,
         {"--output": output, "--save-model": save_model},
         reading,
         force=force,
@@ -111,21 +132,20 @@ def review_command(
         top=top,
     )
     if isinstance(session, AnnotationSession):
-        tasks = output if export_to else None
         with shared.data_problems(), session.journal:
-            exchange(session, annotated, config, unchosen, tasks, top, as_json)
+            done: dict[str, object] = {}
+            if annotated is not None:
+                done |= _import(session, annotated, config, unchosen, quiet=as_json)
+            if export_to and output is not None:
+                done |= _export(session, output, top, quiet=as_json)
+            if as_json:
+                shared.echo_json(done, indent=None)
             if output is not None and not export_to:
                 session.export(output)
         return
 
     def announce(url: str) -> None:
-        progress = session.progress
-        if as_json:
-            say(json.dumps({"url": url, **progress._asdict()}))
-        else:
-            say(f"{progress.decided} of {progress.suggested} holes answered or skipped.")
-            say(f"Review: {url}")
-            say("Ctrl-C ends.")
+        _announce(session, "Review", {"url": url}, as_json)
         if not no_browser:  # some browsers keep their caller until they are closed
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
@@ -136,8 +156,7 @@ def review_command(
     progress = session.progress
     saved = save_model if session.saved else None
     if as_json:
-        written = {"answers": answers, "output": output, "model": saved}
-        say(json.dumps({name: path and str(path) for name, path in written.items()}))
+        shared.echo_json({"answers": answers, "output": output, "model": saved}, indent=None)
         return
     say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
     if output is not None:
@@ -146,9 +165,44 @@ def review_command(
         say(f"Model with the answers: {saved}")
 
 
-def open_session(
+def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
+    progress = session.progress
+    if as_json:
+        shared.echo_json({**address, **progress._asdict()}, indent=None)
+        return
+    say(f"{progress.decided} of {progress.suggested} missing labels answered or skipped.")
+    say(f"{name}: {address['url']}", "Ctrl-C ends.")
+
+
+def _import(
+    session: AnnotationSession, annotated: Path, config: Path | None, unchosen: str, *, quiet: bool
+) -> dict[str, object]:
+    """Take annotations that Label Studio has exported."""
+    text = None if config is None else config.read_text(encoding="utf-8")
+    n_answers, n_others = import_annotations(session, annotated, text, unchosen)
+    if not quiet:
+        say(f"{n_answers} new answers from {annotated}: {session.journal.path}", err=True)
+        if n_others:
+            say(f"{n_others} tasks are not rows of {session.table.path}.", err=True)
+    return {"answers": n_answers, "other_tasks": n_others}
+
+
+def _export(
+    session: AnnotationSession, output: Path, top: int | None, *, quiet: bool
+) -> dict[str, object]:
+    """Write tasks for Label Studio."""
+    config = make_config(session.table.label_names)
+    n_tasks = export_tasks(session, output, top)
+    if not quiet:
+        say(f"{n_tasks} tasks: {output}. Their labelling configuration:", err=True)
+        say(*config.split("\n"))
+    return {"tasks": n_tasks, "output": output, "config": config}
+
+
+def _open_session(
     kind: type[ReviewSession],
-    given: tuple[Path, Path, Path],
+    inputs: dict[str, Path],
+    answers: Path,
     outputs: Mapping[str, Path | None],
     reading: dict[str, Any],
     *,
@@ -156,25 +210,30 @@ def open_session(
     tasks: bool = False,
     top: int | None = None,
 ) -> Any:
-    """A session on a model, a table and a journal; whoever serves it closes it.
+    """A session on a model, a table and a journal, which the caller closes.
 
     ``outputs`` are files to be written, by option; with ``tasks`` the table is not among them.
     """
-    model_path, path, answers = given
+    path = inputs["TABLE"]
     written = {option: file for option, file in outputs.items() if file is not None}
-    # What an earlier review has written is its own: the journal says what.
-    shared.check_outputs(force or answers.exists(), *written.values())
-    _check_names({"MODEL": model_path, "TABLE": path, "--answers": answers} | written)
+    shared.check_outputs(inputs, {"--answers": answers}, force=True)
+    # The journal lists the files that an earlier review has written.
+    reviewed = inputs | {"--answers": answers}
+    shared.check_outputs(reviewed, written, force=force or answers.exists())
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+        model, table = shared.open_both(inputs["MODEL"], path, **reading)
         if "--output" in written and not tasks:
             check_form(table, written["--output"])
         tell("ranking")
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(answers, table))
-            if not force:
-                _check_own(journal, written.values())
+            for file in written.values():
+                if file.exists() and not force and not journal.owns(file):
+                    raise click.UsageError(
+                        f"{file} exists, and {journal.path} does not list it as an output of this "
+                        "review; --force overwrites it, now and later."
+                    )
             session = kind(
                 model,
                 table,
@@ -190,23 +249,88 @@ def open_session(
     return session
 
 
-def _check_own(journal: Journal, outputs: Iterable[Path]) -> None:
-    """Refuse to overwrite what the journal does not name."""
-    for path in outputs:
-        if path.exists() and not journal.owns(path):
-            raise click.UsageError(
-                f"{path} exists, and {journal.path} does not say that this review writes it; "
-                "--force overwrites it, and from then on it is the review's own."
+@click.command("backend")
+@shared.model_argument
+@shared.table_argument
+@shared.file_option(
+    "--answers",
+    required=True,
+    metavar="ANSWERS",
+    help="The file in which answers are kept (JSON lines), that of dm2l review.",
+)
+@shared.file_option(
+    "--token-file",
+    metavar="TOKEN",
+    help="The file with the token of Label Studio's requests; made if it is not there. "
+    "Without it, ANSWERS.token.",
+)
+@_save_option
+@click.option(
+    "--refit-every",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Annotated tasks after which the model is fitted again, in the background.",
+)
+@_unchosen_option
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The interface; any other than 127.0.0.1 and ::1 can be reached by other machines.",
+)
+@shared.port_option(9090)
+@shared.reading_options
+@shared.force_option
+@shared.json_option
+def backend_command(
+    model_path: Path,
+    path: Path,
+    answers: Path,
+    token_file: Path | None,
+    save_model: Path | None,
+    refit_every: int,
+    unchosen: str,
+    host: str,
+    port: int,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Serve MODEL to Label Studio, which annotates the rows of TABLE.
+
+    Tasks are rows of TABLE, as dm2l review --export labelstudio writes them. Connect the project to
+    the address that is printed (Settings, Model). Choices and taxonomies are filled in, each
+    annotation is on disk at once, and the model is fitted to them in the background. The same
+    command continues. Ctrl-C ends it.
+
+    Example: dm2l backend assays.dm2l assays.csv --answers answers.jsonl
+    """
+    token_path = answers.with_name(f"{answers.name}.token") if token_file is None else token_file
+    inputs = {"MODEL": model_path, "TABLE": path}
+    named = {**inputs, "--answers": answers, "--save-model": save_model}
+    shared.check_outputs(named, {"--token-file": token_path}, force=True)
+    session = _open_session(
+        AnnotationSession, inputs, answers, {"--save-model": save_model}, reading, force=force
+    )
+    with shared.data_problems(), session.journal:
+        token = kept_token(token_path)
+        if host not in LOOPBACK:
+            shared.warn(
+                [f"{host} can be reached by other machines, and requests are not encrypted"]
             )
+        backend = Backend(
+            session,
+            refit_every=refit_every,
+            unchosen=unchosen,
+            tell=lambda line: say(line, err=True),
+        )
 
+        def announce(url: str) -> None:
+            address = {"url": url, "token_file": token_path} if as_json else {"url": url}
+            _announce(session, "Backend URL for Label Studio", address, as_json)
 
-def _check_names(named: Mapping[str, Path]) -> None:
-    """Refuse to write over what is read."""
-    answers = named["--answers"]
-    if not answers.parent.is_dir():
-        raise click.UsageError(f"There is no folder {answers.parent} to write {answers.name} to.")
-    seen: dict[Path, str] = {}
-    for name, path in named.items():
-        other = seen.setdefault(path.resolve(), name)
-        if other != name:
-            raise click.UsageError(f"{other} and {name} are the same file, {path}.")
+        with BackendServer(backend, token, host=host, port=port) as server:
+            serve_backend(server, announce)
+    if not as_json:
+        say(f"{session.progress.answered} answers: {answers}")

@@ -8,16 +8,16 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, translate_errors
+from dm2l._utils.files import DataFileError, damaged_file_error, translate_errors
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import open_text, suffix_of
+from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
@@ -29,6 +29,8 @@ _MISSING_SPELLINGS = sorted(
 _MISSING_SPELLINGS.append("NaN")
 
 _SEPARATORS = ",;\t|"
+# Bytes of a file that stay in memory for further passes over it.
+_KEPT = 2**26
 _BEGINNING = 2**20  # letters, which show the decimal point
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
@@ -143,7 +145,8 @@ class CsvFile:
 
     A ``separator`` of None goes by the header, a ``decimal`` of None by the first rows: it is a
     comma where something else separates columns and numbers have commas only. ``skip_blanks``:
-    blanks before a cell are no part of it. ``whole``: all rows have to fit into memory.
+    blanks before a cell are no part of it. ``whole``: all rows have to fit into memory; a file of
+    moderate size is then opened once, and ``content`` holds its bytes.
     """
 
     def __init__(
@@ -155,10 +158,11 @@ class CsvFile:
         encoding: str = "utf-8",
         skip_blanks: bool = False,
         whole: bool = True,
+        content: bytes | None = None,
     ) -> None:
         check_separator(separator)
         check_encoding(encoding)
-        self.path, self.encoding = Path(path), encoding
+        self.path, self.encoding, self.content = Path(path), encoding, content
         self._skip_blanks, self._in_memory = skip_blanks, whole
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
@@ -178,6 +182,11 @@ class CsvFile:
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
         check_distinct(self.names, str(path))
         self._checked = False  # whether rows are known to be as long as the header
+
+    def text(self) -> str:
+        """All of the file."""
+        with self._text() as lines:
+            return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
         """The rows as a data frame; columns in ``text`` are left as they stand.
@@ -233,15 +242,28 @@ class CsvFile:
     def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
         with self._text() as lines:
-            if self._checked:
+            if self._checked and not zeros:
                 yield lines
                 return
             options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
             yield CheckedLines(lines, self.path, self.separator, len(self.names), **options)
             self._checked = True
 
-    def _text(self) -> AbstractContextManager[io.TextIOWrapper]:
-        return open_text(self.path, self.encoding, "a table", whole=self._in_memory)
+    @contextmanager
+    def _text(self) -> Iterator[io.TextIOWrapper]:
+        if self.content is None and self._in_memory and self.path.stat().st_size <= _KEPT:
+            with open_unpacked(self.path) as file:
+                content = file.read(_KEPT + 1)
+            self.content = content if len(content) <= _KEPT else None
+        if self.content is None:
+            with open_text(self.path, self.encoding, "a table", whole=self._in_memory) as text:
+                yield text
+            return
+        text = io.TextIOWrapper(io.BytesIO(self.content), encoding=self.encoding, newline="")
+        try:
+            yield text
+        except UnicodeError as error:
+            raise damaged_file_error(self.path, "a table", error) from error
 
 
 def _head(beginning: str) -> str:

@@ -354,8 +354,7 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
         warnings.catch_warnings(),
     ):
         with zipfile.ZipFile(file) as archive:
-            parts = Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)
-            _check_editable(parts)
+            _EditCheck(Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)).check()
         warnings.simplefilter("ignore")  # of styles and rules that openpyxl does not know
         book = openpyxl.load_workbook(file)
         sheet = book.worksheets[0]
@@ -364,46 +363,51 @@ def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
     return book, sheet, sorted({row for (row, _), cell in cells if cell.value not in (None, "")})
 
 
-def _check_editable(parts: Parts) -> None:
-    """Refuse parts that openpyxl would make too much of: it reads all, and keeps every cell."""
-    local = LocalNames()
-    cells = objects = area = shared = longest = length = 0
-    heading = False
-    boundaries = require("openpyxl.utils", "excel").range_boundaries
+class _EditCheck:
+    """Refuses parts that openpyxl would make too much of: it reads all, and keeps every cell."""
 
-    def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal cells, objects, area, shared, length, heading
-        tag = local[tag]
-        cells += tag == "c"
-        objects += tag != "c" and tag not in _LIGHT
-        if cells > _CELLS + parts.packed or objects > _OBJECTS + parts.packed // 2:
-            parts.refuse("it has more tags than a table of its size")
-        length, heading = 0, tag.endswith(("Header", "Footer"))
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._local = parts, LocalNames()
+        self._boundaries = require("openpyxl.utils", "excel").range_boundaries
+        self._cells = self._objects = self._merged = 0
+        self._tag, self._length = "", 0  # the last tag that was opened, and letters after it
+        self._sharing = self._longest = 0  # cells with a shared formula, letters of the longest
+
+    def check(self) -> None:
+        """Look at all parts."""
+        for name in self._parts.members:
+            self._sharing = self._longest = 0
+            # What is no XML, such as a picture, openpyxl does not read either.
+            with suppress(expat.ExpatError):
+                self._parts.parse(name, self._start, None, self._text)
+            if self._sharing * self._longest > _SHARED + self._parts.packed:
+                self._parts.refuse("its formulas are longer than those of tables")
+
+    def _start(self, tag: str, given: dict[str, str]) -> None:
+        packed = self._parts.packed
+        tag = self._local[tag]
+        self._tag, self._length = tag, 0
+        self._cells += tag == "c"
+        self._objects += tag != "c" and tag not in _LIGHT
+        if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
+            self._parts.refuse("it has more tags than a table of its size")
         if tag == "mergeCell":
-            first, top, last, bottom = boundaries(given.get("ref", ""))
-            area += (last - first + 1) * (bottom - top + 1)
-            if area > _MERGED + parts.packed:
-                parts.refuse("merged cells cover more than a table of its size")
-        elif tag == "f" and given.get("t") == "shared":
-            shared += 1
+            first, top, last, bottom = self._boundaries(given.get("ref", ""))
+            self._merged += (last - first + 1) * (bottom - top + 1)
+            if self._merged > _MERGED + packed:
+                self._parts.refuse("merged cells cover more than a table of its size")
+        elif tag == "f":
+            self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            parts.refuse("a rule for more places than a table of its size")
-        _check_format(parts, given)
+            self._parts.refuse("a rule for more places than a table of its size")
+        _check_format(self._parts, given)
 
-    def text(data: str) -> None:
-        nonlocal length, longest
-        length += len(data)
-        longest = max(longest, length)
-        if heading and length > _MOST_LETTERS_OF_A_FORMAT:
-            parts.refuse("a head or a foot of pages that is longer than Excel takes")
-
-    for name in parts.members:
-        longest = shared = 0
-        # What is no XML, such as a picture, openpyxl does not read either.
-        with suppress(expat.ExpatError):
-            parts.parse(name, start, None, text)
-        if shared * longest > _SHARED + parts.packed:
-            parts.refuse("its formulas are longer than those of tables")
+    def _text(self, data: str) -> None:
+        self._length += len(data)
+        if self._tag == "f":
+            self._longest = max(self._longest, self._length)
+        elif self._length > _MOST_LETTERS_OF_A_FORMAT and self._tag.endswith(("Header", "Footer")):
+            self._parts.refuse("a head or a foot of pages that is longer than Excel takes")
 
 
 def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -164,6 +164,22 @@ class LabelMatrix:
         entries = None if self.entries is None else self.entries.take(rows)
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        """Labels in the coding of the input; NaN, or None among classes, where missing."""
+        seen = self.signs != 0
+        if self.classes is None:
+            values = np.where(self.signs > 0, 1.0, float(self.negative))
+            values[~seen] = np.nan
+        else:
+            binary = self.kind == "binary"
+            last = len(self.classes) - 1
+            codes = last * (self.signs[:, 0] > 0) if binary else self.signs.argmax(axis=1)
+            values = self.classes[codes]
+            if not seen.all():
+                values = values.astype(object)
+                values[~seen.any(axis=1)] = None
+        return values if dtype is None else values.astype(dtype)
+
     @property
     def n_labels(self) -> int:
         """Number of label columns."""
@@ -220,15 +236,6 @@ class LabelMatrix:
     def describe(self, column: int) -> str:
         """Name of a column for messages."""
         return column_text(column, self.names)
-
-
-def signs(
-    Y: Any, *, label_mask: Any = None, missing_label: Any = np.nan, missing_as: Any = None
-) -> Signs:
-    """Sign matrix of labels; arguments as in :meth:`LabelMatrix.from_array`."""
-    return parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-    ).signs
 
 
 def parse_labels(

@@ -40,7 +40,7 @@ class Backend:
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, ["toxic"])
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> tasks = [{"id": 1, "data": {"mass": 6}}]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:

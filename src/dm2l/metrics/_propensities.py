@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.parameters import check_number
-from dm2l.labels._matrix import parse_sparse_labels, signs
+from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 from dm2l.metrics._rates import LOWEST, observation_rates
 
 Array = NDArray[np.float64]
@@ -113,7 +113,7 @@ def observation_weights(
     array([1.8 , 2.67])
     """
     check_number("lowest", lowest, positive=True)
-    T = signs(y_true)
+    T = parse_labels(y_true).signs
     if callable(rates):
         rates = rates(X)
     weights = np.where(T != 0, 1 / observation_rates(T, rates, lowest).entries, 0.0)

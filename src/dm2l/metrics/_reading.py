@@ -80,7 +80,8 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
             marks["label_mask"] = to_numpy(marks["label_mask"])[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)  # refused below
-        labels = parse_labels(y_true, allow_empty=True, **marks)
+        read = isinstance(y_true, LabelMatrix) and not marks
+        labels = y_true if read else parse_labels(y_true, allow_empty=True, **marks)
     if labels.kind != "multilabel":
         raise ValueError(
             "A 1-D y of classes has no labels to score: metrics take 0/1 or -1/+1 labels, one "

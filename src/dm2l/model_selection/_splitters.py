@@ -15,7 +15,7 @@ from sklearn.model_selection._split import _pprint
 from sklearn.utils import check_consistent_length, check_random_state
 
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -127,7 +127,7 @@ class _LabelSplitter:
         if y is None:
             raise ValueError(f"{type(self).__name__} spreads labels over folds and needs y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
-        T = signs(y, label_mask=label_mask, **marks)
+        T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
         return T
 

@@ -142,7 +142,7 @@ def export_answers(
     given = ~np.isnan(Y) & (table.Y != Y)
     completion = Completion(
         label_names=table.label_names,
-        holes=given,
+        missing=given,
         positive=given & (Y == 1),
         look=np.zeros_like(given),
         probabilities=np.zeros(given.shape),

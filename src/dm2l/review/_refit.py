@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
 from dm2l.tables import FitOptions, Table, TableModel
-from dm2l.tables._measures import changes, intervals, keep_back, measure_pipeline
+from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
 from dm2l.tables._model import score_correlation
-from dm2l.tables._settings import fit_pipeline
+from dm2l.tables._options import fit_pipeline
 
 # Share of the observed labels that is kept back, and how often.
 KEPT_BACK, REPETITIONS = 0.2, 3
@@ -74,15 +74,15 @@ class Refit:
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
         if settings is None:  # the automatic estimator, whose quick effort takes seconds
-            self.wishes = FitOptions(effort="quick", seed=classifier.random_state)
+            self.options = FitOptions(effort="quick", random_state=classifier.random_state)
         else:
-            self.wishes = FitOptions(
+            self.options = FitOptions(
                 kernel=settings.kernel,
                 lambda_d=settings.lambda_d,
                 alpha=settings.alpha,
                 calibration=classifier.calibration,
-                folds=getattr(classifier.cv, "n_splits", FitOptions.folds),
-                seed=classifier.random_state,
+                cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
+                random_state=classifier.random_state,
             )
         self._kept_back: list[tuple[Labels, Labels]] = []
         self._before: list[dict[str, float]] = []
@@ -128,14 +128,15 @@ class Refit:
         """Observed labels that are left and that are hidden, the same at every call."""
         if not self._kept_back:
             for seed in range(REPETITIONS):
-                left, hidden = keep_back(self.table.Y, KEPT_BACK, seed)
+                left, hidden = hold_out(self.table.Y, KEPT_BACK, seed)
                 both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
                 if both.any() and not np.isnan(hidden).all():
                     self._kept_back.append((left, hidden))
         return self._kept_back
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
-        return measure_pipeline(self._pipeline(Y), self.inputs, hidden)
+        pipeline = self._pipeline(Y)
+        return measure(hidden, *predictions(pipeline[-1], pipeline[:-1].transform(self.inputs)))
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
@@ -144,4 +145,4 @@ class Refit:
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
             Y = np.where(self.model.unread(self.inputs)[:, None], np.nan, Y)
-            return fit_pipeline(self.inputs, uses, Y, self.wishes, label_names=label_names)[0]
+            return fit_pipeline(self.inputs, uses, Y, self.options, label_names=label_names)[0]

@@ -72,7 +72,7 @@ class ReviewSession:
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
     ...         session = ReviewSession(model, table, journal, top=10)

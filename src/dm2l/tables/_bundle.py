@@ -22,8 +22,8 @@ from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
+from dm2l.tables._options import Hyperparameters
 from dm2l.tables._preparation import typed_frame
-from dm2l.tables._settings import Hyperparameters
 
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
@@ -57,7 +57,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -206,7 +206,8 @@ def _check_model(model: TableModel) -> None:
             answer = model.answer(row)
             known = np.full((1, n_labels), np.nan)
             known[0, 0] = 1.0
-            filled = model.fill(row, known).probabilities
+            X, unread = model.transform(row), model.unread(row)
+            filled = model.fill(X, unread, known).probabilities
             n_features, taken = len(model.features), model.classifier.n_features_in_
             names = [str(name) for name in model.classifier.label_names_]
     except _FAULTS as error:

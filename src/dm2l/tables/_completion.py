@@ -1,4 +1,4 @@
-"""What goes into the holes of a table."""
+"""Missing labels of a table filled in, and known ones that may be wrong."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.tables._html import NO, OPEN, YES, Bar, block, grid, lines
-from dm2l.tables._model import TableModel
-from dm2l.tables._table import Table
-from dm2l.tables._unlearnt import completion_warnings, learnt
+from dm2l.tables._model import TableModel, constant_warnings, learnt, lowest_error_rate
+from dm2l.tables._reading import Table
 
 MARGIN = 0.2
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What goes into the holes of a table.
+    """Answers for the missing labels of a table.
 
     Attributes
     ----------
     label_names : list of str
         Labels, in the order of the columns below.
-    holes, positive, look : ndarray of bool of shape (n_rows, n_labels)
-        Entries that were not observed, that are filled with yes, that are worth a look: their
+    missing, positive, look : ndarray of bool of shape (n_rows, n_labels)
+        Entries that were missing, that are filled with yes, that are worth a look: their
         probability is near one half.
     probabilities : ndarray of shape (n_rows, n_labels)
-        That the label is positive; 0 or 1 where it was observed, NaN where nothing can be said.
+        Probability of a yes; 0 or 1 where it was observed, NaN where there is no estimate.
     warnings : list of str
-        What was odd about the table.
+        Warnings about the table.
     left : ndarray of bool of shape (n_rows, n_labels) or None
-        Holes that are not filled, because too many answers would be wrong, the row has no molecule
-        that can be read, or one answer alone was ever seen of the label; None for none.
+        Missing entries that are not filled, because too many answers would be wrong, the row has no
+        molecule that can be read, or the label has a single class; None for none.
     expected_wrong : float
-        Share of wrong ones to expect among the filled; NaN if nothing was promised.
+        Expected error rate of the filled entries; NaN without ``max_error_rate``.
     """
 
     label_names: list[str]
-    holes: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
     positive: NDArray[np.bool_]
     look: NDArray[np.bool_]
     probabilities: NDArray[np.float64]
@@ -48,23 +47,23 @@ class Completion:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Holes that get an answer."""
-        return self.holes if self.left is None else self.holes & ~self.left
+        """Missing entries that get an answer."""
+        return self.missing if self.left is None else self.missing & ~self.left
 
     def _repr_html_(self) -> str:
         filled, rows = self.filled, []
         for k, label in enumerate(self.label_names):
-            holes, given = int(self.holes[:, k].sum()), int(filled[:, k].sum())
-            yes, n = int(self.positive[:, k].sum()), max(int(self.holes[:, k].sum()), 1)
-            parts = ((yes / n, YES), ((given - yes) / n, NO), ((holes - given) / n, OPEN))
-            counts = (holes, yes, given - yes, holes - given, int(self.look[:, k].sum()))
+            missing, given = int(self.missing[:, k].sum()), int(filled[:, k].sum())
+            yes, n = int(self.positive[:, k].sum()), max(missing, 1)
+            parts = ((yes / n, YES), ((given - yes) / n, NO), ((missing - given) / n, OPEN))
+            counts = (missing, yes, given - yes, missing - given, int(self.look[:, k].sum()))
             rows.append((label, *counts, Bar(parts, "yes, no, left")))
         bound = self.expected_wrong
         expected = [f"{bound:.1%} of them are expected to be wrong"] if bound == bound else []
         return block(
-            f"{int(filled.sum()):,} of {int(self.holes.sum()):,} holes filled",
+            f"{int(filled.sum()):,} of {int(self.missing.sum()):,} missing labels filled",
             lines(expected),
-            grid(("label", "holes", "yes", "no", "left", "worth a look", "shares"), rows),
+            grid(("label", "missing", "yes", "no", "left", "worth a look", "shares"), rows),
             lines(f"warning: {line}" for line in self.warnings),
         )
 
@@ -72,10 +71,9 @@ class Completion:
 def complete_table(
     model: TableModel, table: Table, margin: float = MARGIN, *, max_error_rate: float | None = None
 ) -> Completion:
-    """Decide the holes of a table by its features and by what each row already knows.
+    """Fill the missing labels of a table by its features and the known labels of each row.
 
-    Holes of a label of which one answer alone was seen when the model was fitted are left, with a
-    warning: nothing tells its yes from its no.
+    Labels that had a single class when the model was fitted are left, with a warning.
 
     Parameters
     ----------
@@ -86,13 +84,13 @@ def complete_table(
     margin : float, default=0.2
         Entries whose probability is this close to one half are worth a look.
     max_error_rate : float, default=None
-        Fill only as many holes as keep the expected share of wrong ones among the filled at or
-        below this, and leave the others, which are then those worth a look.
+        Fill only as many entries as keep the expected error rate at or below this, and leave the
+        others, which are then those worth a look.
 
     Returns
     -------
     Completion
-        What goes where; :func:`write_completion` writes it.
+        Answers and probabilities; :func:`write_completion` writes them.
 
     Examples
     --------
@@ -102,38 +100,123 @@ def complete_table(
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> completion = complete_table(model, table)
-    >>> completion.holes.sum(axis=0)
+    >>> completion.missing.sum(axis=0)
     array([20, 15])
     >>> completion.positive[0], completion.look[0]
     (array([False,  True]), array([False, False]))
     """
-    model.check_labels(table)
-    inputs, warnings = model.inputs(table)
-    found = model.fill(inputs, table.Y, max_error_rate)
-    holes = np.isnan(table.Y)
-    untold = holes & ~learnt(model.classifier)
-    left, p = found.left | untold, np.where(untold, np.nan, found.probabilities)
-    near = holes & (np.abs(p - 0.5) <= margin)
-    if max_error_rate is not None and holes.any() and left[holes].all():
-        least = model.lowest_error_rate(inputs, table.Y)
+    X, unread, warnings = model.prepared(table)
+    found = model.fill(X, unread, table.Y, max_error_rate)
+    missing, classifier = np.isnan(table.Y), model.classifier
+    constant = missing & ~learnt(classifier)
+    left = (missing & ~found.chosen) | constant
+    p = np.where(constant, np.nan, found.probabilities)
+    near = missing & (np.abs(p - 0.5) <= margin)
+    if max_error_rate is not None and missing.any() and left[missing].all():
+        least = lowest_error_rate(classifier, found, table.Y)
         warnings = [*warnings, _out_of_reach(max_error_rate, least)]
+    stay = ": {n} blanks stay blank, since {lack} where the model was fitted"
     return Completion(
         label_names=table.label_names,
-        holes=holes,
-        positive=found.positive & ~untold,
+        missing=missing,
+        positive=found.positive & ~left,
         look=near if max_error_rate is None else left,
         probabilities=p,
-        warnings=[*warnings, *completion_warnings(model.classifier, table.label_names, holes)],
+        warnings=[*warnings, *constant_warnings(classifier, table.label_names, stay, missing)],
         left=left if left.any() or max_error_rate is not None else None,
         expected_wrong=found.expected_wrong,
     )
 
 
 def _out_of_reach(max_error_rate: float, least: float) -> str:
-    nothing = f"no hole can be filled with at most {100 * max_error_rate:.4g}% wrong answers"
+    nothing = (
+        f"no missing label can be filled with an expected error rate of at most "
+        f"{100 * max_error_rate:.4g}%"
+    )
     if least >= 1:
         return nothing
-    # Rounded up: what is said can be asked for.
-    return f"{nothing}; {np.ceil(1e4 * least) / 100:.4g}% is the least with which some can"
+    # Rounded up, so that the rate that is named can be passed.
+    return f"{nothing}; the lowest rate that fills any is {np.ceil(1e4 * least) / 100:.4g}%"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Suspected label errors of a table, the most likely first.
+
+    Attributes
+    ----------
+    row : ndarray of int
+        Row numbers; 1 is the first row below the header.
+    label : list of str
+        Labels.
+    observed : ndarray of bool
+        What the table says; False for a blank.
+    blank : ndarray of bool
+        Whether the table says nothing: with positive-unlabelled labels, blanks are suspected.
+    probability : ndarray
+        Probability that the entry is wrong.
+    false_alarms : ndarray
+        Expected share of correct labels among this entry and all before it.
+    warnings : list of str
+        Warnings about the table.
+    """
+
+    row: NDArray[np.intp]
+    label: list[str]
+    observed: NDArray[np.bool_]
+    blank: NDArray[np.bool_]
+    probability: NDArray[np.float64]
+    false_alarms: NDArray[np.float64]
+    warnings: list[str]
+
+
+def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
+    """Rank the observed labels of a table by how likely they are to be wrong.
+
+    With positive-unlabelled labels, rank blanks by how likely a positive was overlooked.
+
+    Parameters
+    ----------
+    model : TableModel
+        A fitted model.
+    table : Table
+        A table with the columns and the labels of the model.
+    top : int, default=None
+        How many; None for all.
+
+    Returns
+    -------
+    Audit
+        Rows, labels and probabilities.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(140)]})
+    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(140)]
+    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(140)]
+    >>> frame.loc[70, "tox_b"] = False  # unlike any other row with a mass of 0
+    >>> table = table_from_frame(frame, "tox_*")
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    >>> found = audit_table(model, table, top=1)
+    >>> int(found.row[0]), found.label[0], bool(found.observed[0])
+    (71, 'tox_b', False)
+    """
+    X, unread, warnings = model.prepared(table)
+    Y = np.where(unread[:, None], np.nan, table.Y)
+    found = model.classifier.find_label_errors(X, Y)
+    # Where blanks are suspected, those of rows that could not be read are among them.
+    first = np.flatnonzero(~unread[found.row])[:top]
+    row, label = found.row[first], found.label[first]
+    return Audit(
+        row=row + 1,
+        label=[table.label_names[k] for k in label],
+        observed=found.observed[first],
+        blank=np.isnan(table.Y[row, label]),
+        probability=found.probability[first],
+        false_alarms=found.false_alarms[first],
+        warnings=warnings,
+    )

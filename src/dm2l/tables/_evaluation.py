@@ -1,4 +1,4 @@
-"""How well holes of a table are filled: observed labels are hidden, filled in and compared."""
+"""Quality of imputation: observed labels are hidden, filled in and compared."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from numpy.typing import NDArray
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._groups import row_groups
 from dm2l.tables._html import OPEN, YES, Bar, Cell, block, grid
 from dm2l.tables._measures import (
     MEASURES,
     changes,
+    hold_out,
     interval,
     intervals,
-    keep_back,
     label_precision,
     measure,
+    predictions,
 )
-from dm2l.tables._model import fill_holes
-from dm2l.tables._preparation import table_inputs
-from dm2l.tables._settings import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
-from dm2l.tables._table import Table
+from dm2l.tables._model import impute
+from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
+from dm2l.tables._preparation import row_groups, table_inputs
+from dm2l.tables._reading import Table
 
-# The first two are one fit: with and without what the row's known labels say about its holes.
+# The first two are one fit: with and without the known labels of the row.
 COUPLED, ALONE = "DM2L", "features alone"
-AUTOMATIC = "automatic"  # what the first is called where it is no DM2L, or not that alone
-METHODS = (COUPLED, ALONE, "masked ridge", "holes are negatives")
+AUTOMATIC = "automatic"  # name of the first where it is not DM2L alone
+NEGATIVES = "missing = negative"
+METHODS = (COUPLED, ALONE, "masked ridge", NEGATIVES)
 
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """A label's entries that were hidden, all repetitions together, and mean measures on them."""
+    """Hidden entries of a label, in all repetitions, and mean measures on them."""
 
     label: str
     n_hidden: int
@@ -56,20 +57,17 @@ class TableEvaluation:
     Attributes
     ----------
     hide : float
-        Share of the observed labels that was hidden each time.
-    repetitions : int
-        How often.
-    n_hidden : int
-        Labels hidden each time.
+        Share of the observed labels that was hidden in each repetition.
+    repetitions, n_hidden : int
+        Repetitions, and labels hidden in each.
     methods : dict of str to dict of str to Interval
-        Measures of each method; "automatic", or "DM2L" where settings of it are fixed, comes first.
+        Measures of each method; "automatic", or "DM2L" where hyperparameters are fixed, is first.
     gains : dict of str to dict of str to Interval
-        The first less each other one, on the same hidden labels.
-    labels : list of LabelQuality
-        One for each label.
-    settings : list of Settings or None
-        What DM2L chose in each repetition, from the labels that were left; None where the
-        automatic estimator did.
+        The first method minus each other one, on the same hidden labels.
+    labels : list
+        Counts and measures of each label.
+    settings : list of Hyperparameters or None
+        What the search chose in each repetition; None for the automatic estimator.
     """
 
     hide: float
@@ -104,7 +102,7 @@ class TableEvaluation:
 
 def evaluate_table(
     table: Table,
-    wishes: FitOptions | None = None,
+    options: FitOptions | None = None,
     *,
     hide: float = 0.2,
     repetitions: int = 5,
@@ -116,23 +114,22 @@ def evaluate_table(
     """Hide observed labels, fill them in from the rest, and measure.
 
     Each repetition hides the same share of the positives and of the negatives of every label.
-    Settings are chosen from what is left, for each method alike: the automatic model, or DM2L where
-    settings of it are fixed, which fills a hole by the features and the known labels of its row as
-    :func:`complete_table` does; the same fit by features alone; ridge on the observed labels
-    (``lambda_d = 0``); the same ridge on a table whose holes are written as negatives. The last two
-    go by features alone as well. The first ranks by the probabilities that would be written, the
-    others by scores.
+    Four methods are compared: the automatic model, or DM2L where hyperparameters are fixed, which
+    uses the features and the known labels of a row as :func:`complete_table` does; the same fit by
+    features alone; ridge on the observed labels (``lambda_d = 0``); and ridge with missing labels
+    taken as negative. Hyperparameters are chosen from the labels that are left. The first method
+    ranks by probabilities, the others by scores.
 
     Parameters
     ----------
     table : Table
         What :func:`read_table` has returned, with labels.
-    wishes : Wishes, default=None
-        Settings that are fixed, and how the others are chosen.
+    options : FitOptions, default=None
+        Which model, and which hyperparameters are fixed.
     hide : float, default=0.2
         Share of the observed labels that is hidden.
     repetitions : int, default=5
-        How often.
+        Number of repetitions.
     kinds, drop, groups
         As in :func:`fit_table`; a label is hidden in all rows of a group or in none.
     tell : callable, default=None
@@ -151,66 +148,67 @@ def evaluate_table(
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> found = evaluate_table(table, Wishes("linear", 0.1, 1.0), repetitions=2)
+    >>> found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=2)
     >>> found.methods["DM2L"]["label_auc"].mean
     1.0
     >>> found.n_hidden
     15
     """
-    wishes = FitOptions() if wishes is None else wishes
+    options = FitOptions() if options is None else options
     if not 0 < hide < 1:
-        raise ValueError(f"hide, the share of labels to hide, must be between 0 and 1; got {hide}.")
+        raise ValueError(f"hide must be a share between 0 and 1, such as 0.2; got {hide}.")
+    table = replace(table, Y=options.read(table.Y))
     inputs, uses, observed = table_inputs(table, kinds, drop, groups)
     together = row_groups(table, inputs, uses, groups)
-    check_learnable(observed, str(table.path), ticks=wishes.ticks)
+    check_learnable(observed, str(table.path), unlabelled=options.unlabelled)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
     aucs, hidden_counts, chosen = [], [], []
-    # Of what is not ticked nobody knows whether a yes is wrong.
-    unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if wishes.ticks else {}
-    ours = AUTOMATIC if wishes.automatic else COUPLED
+    # Without observed negatives, wrong positives cannot be counted.
+    unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
+    ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in METHODS}
     for repetition in range(repetitions):
-        left, hidden = keep_back(observed, hide, wishes.seed + repetition, together)
+        left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
         check_learnable(
-            left, f"{table.path} with {hide:.0%} of its labels hidden", ticks=wishes.ticks
+            left,
+            f"{table.path} with {hide:.0%} of its labels hidden",
+            unlabelled=options.unlabelled,
         )
-        if wishes.ticks:  # hidden ticks are looked for among all that is not ticked
+        if options.unlabelled:  # hidden positives are ranked among all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         for name in METHODS:
             if name == ALONE:
                 continue
             if tell is not None:
                 tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
-            Y = np.nan_to_num(left) if name == "holes are negatives" else left
-            ridge = replace(wishes, lambda_d=0.0, coupling=None)
-            fixed = wishes if name == COUPLED else ridge
-            if name == "holes are negatives":
-                fixed = replace(fixed, blank="missing")
+            Y = np.nan_to_num(left) if name == NEGATIVES else left
+            ridge = replace(options, lambda_d=0.0, coupling=None)
+            fixed = options if name == COUPLED else ridge
+            if name == NEGATIVES:
+                fixed = replace(fixed, missing_as="missing")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
             if name == COUPLED:
-                filled = fill_holes(model, X, left)
+                filled = impute(model, X, left)
                 p = filled.probabilities
                 found = measure(hidden, p, p, filled.positive, estimate=False)
                 measured[COUPLED].append(found | unknown)
                 precision[COUPLED].append(label_precision(hidden, p))
                 aucs.append(label_table(hidden, p)["auc"])
                 chosen.append(settings)
-            scores = model.decision_function(X)
-            yes = model.predict(X) == 1
-            found = measure(hidden, scores, model.predict_proba(X), yes, estimate=False)
+            answer = predictions(model, X)
             plain = ALONE if name == COUPLED else name
-            measured[plain].append(found | unknown)
-            precision[plain].append(label_precision(hidden, scores))
+            measured[plain].append(measure(hidden, *answer, estimate=False) | unknown)
+            precision[plain].append(label_precision(hidden, answer.scores))
         hidden_counts.append(hidden)
     stacked = np.stack(hidden_counts)
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=int((stacked[0] == 1 if wishes.ticks else ~np.isnan(stacked[0])).sum()),
+        n_hidden=int((stacked[0] == 1 if options.unlabelled else ~np.isnan(stacked[0])).sum()),
         methods={called[name]: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
         labels=[

@@ -1,4 +1,4 @@
-"""What carries a label: features, and the labels it moves with."""
+"""Which features a label depends on, and which labels its scores correlate with."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._flips import by_flipping, two_valued
 from dm2l.tables._model import TableModel
-from dm2l.tables._settings import Tell
+from dm2l.tables._options import Tell
 
-SAMPLE = 300
-# Of a column, or one where there are more columns than that: it tells nearly as much of 300 rows.
+SAMPLE = 300  # rows
+# Shuffles of a column; of more than so many columns each is shuffled once.
 SHUFFLES, FEW_COLUMNS = 5, 50
-# Columns of the automatic estimator that are shuffled: those that its linear part weighs most.
+# Columns of the automatic estimator that are shuffled: those with the largest linear weights.
 MOST_COLUMNS = 40
-# Of the rows that are made to see what columns do, at a time.
-MOST_NUMBERS = 4_000_000
+MOST_NUMBERS = 4_000_000  # in the shuffled rows that are scored at a time
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the scores of one label rest on.
+    """Features and other labels that the scores of one label depend on.
 
     Attributes
     ----------
     label : str
         The label.
     features : list of (str, float)
-        The strongest first: coefficients on the transformed columns of a linear model, else how
-        far (root mean square) a score moves when the raw column is shuffled, of 0/1 columns of an
-        rbf or Tanimoto model the mean of all shuffles. For the automatic estimator the sign is that
-        of its linear part, which also says which columns are tried; a category has none.
+        The strongest first: coefficients on the transformed columns of a linear model, else the
+        root mean square change of the score when the raw column is shuffled (for 0/1 columns of an
+        rbf or Tanimoto model the mean of all shuffles). For the automatic estimator the sign is
+        that of its linear model, which also selects the columns; a category has none.
     together : list of (str, float)
         Other labels and the correlation of their scores on training rows, the strongest first.
     """
@@ -53,10 +52,10 @@ def explain_model(
     label: str | None = None,
     *,
     top: int = 10,
-    seed: int = 0,
+    random_state: int = 0,
     tell: Tell | None = None,
 ) -> list[Explanation]:
-    """Say for each label which features carry it and which labels move with it.
+    """List for each label the features it depends on and the labels it correlates with.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def explain_model(
         The only label to explain.
     top : int, default=10
         Features and labels named for each.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of sample and shuffles, which kernel models need.
     tell : callable, default=None
         Gets a line about each step.
@@ -84,7 +83,7 @@ def explain_model(
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, Wishes("linear", 0.1, 1.0), estimate_folds=0)
+    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> item = explain_model(model, "tox_a")[0]
     >>> item.features[0][0], item.features[0][1] > 0
     ('mass', True)
@@ -93,16 +92,18 @@ def explain_model(
     """
     names = model.label_names
     if label is not None and label not in names:
-        raise ColumnRequestError(f"The model has no label {label!r}; it has {', '.join(names)}.")
+        raise ColumnRequestError(
+            f"The model has no label {label!r}. Choose one of {', '.join(names)}."
+        )
     chosen = list(range(len(names))) if label is None else [names.index(label)]
     if isinstance(model.classifier, AutoClassifier):
-        columns, weights = _by_stack(model, chosen, seed, tell)
+        columns, weights = _by_stack(model, chosen, random_state, tell)
     elif model.classifier.kernel == "linear":
         weights = to_numpy(model.classifier.coef_)
         columns = [feature.name for feature in model.features]
     else:
         rows = model.classifier.X_fit_
-        rng = np.random.RandomState(seed)
+        rng = np.random.RandomState(random_state)
         X = _dense(rows[rng.permutation(rows.shape[0])[:SAMPLE]])
         sources = [feature.column for feature in model.features]
         columns = list(dict.fromkeys(sources))
@@ -126,18 +127,18 @@ def explain_model(
 
 
 def _by_stack(
-    model: TableModel, chosen: list[int], seed: int, tell: Tell | None
+    model: TableModel, chosen: list[int], random_state: int, tell: Tell | None
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Columns that the linear part of the stack weighs most, and how far each moves the stack."""
+    """Columns with the largest linear weights, and how far each moves the ensemble."""
     X, classifier = _dense(model.sample), model.classifier
     slopes = classifier._column_weights(X)
     order = np.argsort(-np.abs(slopes[chosen]).max(axis=0), kind="stable")[:MOST_COLUMNS]
     features = model.features
     sources = [feature.name for feature in features]  # a word or a bit is asked alone
     columns = [sources[j] for j in order]
-    rng = np.random.RandomState(seed)
+    rng = np.random.RandomState(random_state)
     moved = _by_shuffling(classifier, X, sources, columns, rng, tell)
-    # A category in one column has values that pull either way, and so no sign.
+    # The values of a category have different signs.
     categories = {use.name for use in model.uses or () if use.kind == "category"}
     signed = np.array([features[j].name not in categories for j in order])
     return columns, moved * np.where((slopes[:, order] < 0) & signed, -1.0, 1.0)
@@ -186,25 +187,9 @@ def _dense(X: Any) -> NDArray[np.float64]:
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
 ) -> tuple[list[str], NDArray[np.float64]] | None:
-    """How far the columns of a row move scores, against a row with their means, (n_columns, k).
+    """How far the raw columns of a row move scores, against a row of means, (n_columns, n_labels).
 
-    Parameters
-    ----------
-    model : TableModel
-        A fitted model.
-    sources : sequence of str
-        The raw column of each feature.
-    X : array or sparse matrix of shape (n_rows, n_features)
-        Prepared features.
-    row : int
-        Which row.
-    labels : sequence of int
-        Which labels.
-
-    Returns
-    -------
-    tuple or None
-        Names of raw columns, and weights; None for a kernel model with too many columns.
+    None for a kernel model with too many columns; ``sources`` are the raw columns of the features.
     """
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])

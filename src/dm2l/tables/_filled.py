@@ -1,4 +1,4 @@
-"""A table written again with its holes filled, and nothing else of it touched."""
+"""A completed table written in the form of its file, with all other cells as they are."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from dm2l.io._cutoffs import cutoffs_of
 from dm2l.io._parquet_file import PARQUET
 from dm2l.io._unpacking import suffix_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
-from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, read_sheet, write_sheet
+from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
-from dm2l.tables._output import write_columns
-from dm2l.tables._reading import read_source
-from dm2l.tables._table import Table
+from dm2l.tables._output import harmless, write_columns
+from dm2l.tables._reading import Table
 
 # Without leading zeros, and of no more digits than Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
@@ -39,26 +38,29 @@ def write_completion(
     *,
     missing: Sequence[str] = (),
     details: str | Path | None = None,
+    safe_csv: bool = False,
 ) -> None:
-    """Write a table with its holes filled, in the spelling of each column.
+    """Write a table with its missing labels filled, in the spelling of each column.
 
-    In a text file every other cell keeps its very text, and lines keep their ends; so do holes that
-    are left. For each label columns ``<label>__probability`` and ``<label>__look`` come after the
-    last column, with something in them where there was a hole; or nothing is added and ``details``
-    has a line for every hole.
+    In a text file all other cells keep their text, and lines keep their ends. For each label
+    columns ``<label>__probability`` and ``<label>__look`` come after the last column, blank where
+    the label was observed; or nothing is added and ``details`` has a line for every missing label.
 
     Parameters
     ----------
     completion : Completion
         What :func:`complete_table` has returned.
     table : Table
-        The table it was made for; its file is read again.
+        The table it was made for.
     output : str or Path
         A file of the same form, or ``.xlsx`` for text; ``.npz`` for matrices of numbers.
     missing : sequence of str, default=()
         Marks of missing labels with which the table was read.
     details : str or Path, default=None
         A CSV, TSV or Parquet file for row, label, answer, probability, look.
+    safe_csv : bool, default=False
+        Whether to put ``'`` before all text of text files that a spreadsheet would run as a
+        formula.
     """
     output = Path(output)
     check_form(table, output)
@@ -73,9 +75,11 @@ def write_completion(
             completion, table, MissingMarkers(missing), details is None
         )
     else:
-        spellings, write = _text_writer(completion, table, MissingMarkers(missing), details is None)
+        spellings, write = _text_writer(
+            completion, table, MissingMarkers(missing), details is None, safe_csv
+        )
     if details is not None:
-        write_columns(Path(details), _details(completion, spellings))
+        write_columns(Path(details), _details(completion, spellings), safe=safe_csv)
     write(output)
 
 
@@ -87,8 +91,8 @@ def check_form(table: Table, output: Path) -> None:
         suffix = suffix_of(table.path)
         if suffix not in (*TEXT, *PARQUET, *EXCEL):
             raise ValueError(
-                "A table made of a data frame has no file that could be written again. Put "
-                "completion.positive into the frame where completion.holes is true and write that."
+                "A table made of a data frame has no file that could be written again. Set the "
+                "frame to completion.positive where completion.missing is true and write that."
             )
         same = next(forms for forms in (TEXT, PARQUET, EXCEL) if suffix in forms)
         wanted = (*TEXT, *EXCEL) if same is TEXT else same
@@ -99,7 +103,7 @@ def check_form(table: Table, output: Path) -> None:
 
 
 def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str, Any]:
-    rows, labels = np.nonzero(completion.holes)
+    rows, labels = np.nonzero(completion.missing)
     filled = completion.filled
     answers = [
         unquote(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
@@ -124,7 +128,7 @@ def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -
     both = [name for name in names if name in known]
     if both:
         raise ValueError(
-            f"{where} has a column {both[0]!r} already; put probabilities into a second file with "
+            f"{where} has a column {both[0]!r} already; write probabilities to a second file with "
             "--details, or rename the column."
         )
     return names
@@ -161,9 +165,11 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
 
 
 def _text_writer(
-    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
-    byte_order_mark, text = read_source(table.path, table.encoding)
+    text = table.csv_file().text()
+    byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix("\ufeff")
     lines = list(records(text, table.separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
     names = [
@@ -176,7 +182,7 @@ def _text_writer(
     spellings, filled = _spellings(columns, table), completion.filled
     for row, i in enumerate(rows):
         cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
-        for k in np.flatnonzero(completion.holes[row]).tolist():
+        for k in np.flatnonzero(completion.missing[row]).tolist():
             if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
                 raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
             if filled[row, k]:
@@ -198,12 +204,22 @@ def _text_writer(
             with atomic_write(path) as partial:
                 write_sheet(partial, (_typed(record, table.decimal) for record in cells))
             return
+        if safe:
+            for record in lines:
+                record.cells[:] = [_safe(cell, table.separator) for cell in record.cells]
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
         with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
+
+
+def _safe(cell: str, separator: str) -> str:
+    """A cell that no spreadsheet runs as a formula."""
+    text = unquote(cell)
+    safe = harmless(text)
+    return cell if safe == text else quote(safe, separator)
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -226,7 +242,8 @@ def _misread(table: Table, row: int, k: int, cell: Any, hint: str) -> ValueError
 def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool) -> None:
     if len(rows) != table.n_rows:
         raise ValueError(
-            f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)}."
+            f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)}. Check "
+            "its quotes, and name the separator with --separator."
         )
     for number, record in enumerate(rows, 1):
         size = len(record.cells)
@@ -244,10 +261,10 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 def _sheet_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
-    values = read_sheet(table.path)  # of formulas what they gave, by which answers are spelt
-    names = list(values.columns)
-    spellings = _spellings([values[name].tolist() for name in table.label_names], table)
+    # The table has the values that formulas gave, by which answers are spelt; the book, formulas.
+    spellings = _spellings([table.cells[name].tolist() for name in table.label_names], table)
     book, sheet, (header, *rows) = edit_sheet(table.path)
+    names = table.columns
     merged = require("openpyxl.cell.cell", "excel").MergedCell
     if len(rows) != table.n_rows:
         raise ValueError(
@@ -267,7 +284,7 @@ def _sheet_writer(
 
     for k, name in enumerate(table.label_names):
         place = names.index(name) + 1
-        for i in np.flatnonzero(completion.holes[:, k]).tolist():
+        for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
             if held is not None and str(held) not in marks:
                 raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
@@ -282,7 +299,7 @@ def _sheet_writer(
         k, last = j // 2, len(names) + j + 1
         put(header, last, name)
         p = completion.probabilities[:, k]
-        for i in np.flatnonzero(completion.holes[:, k] & ~np.isnan(p)).tolist():
+        for i in np.flatnonzero(completion.missing[:, k] & ~np.isnan(p)).tolist():
             look = "yes" if completion.look[i, k] else "no"
             put(rows[i], last, look if j % 2 else _shown(p[i]))
 
@@ -314,10 +331,10 @@ def _parquet_writer(
     if inline:
         added = iter(_new_names(table.label_names, names, str(table.path)))
         for k in range(len(places)):
-            hole = completion.holes[:, k] & ~np.isnan(completion.probabilities[:, k])
-            p = np.where(hole, np.round(completion.probabilities[:, k], 4), 0.0)
-            probability = arrow.array(p, mask=~hole)
-            look = arrow.array(completion.look[:, k], mask=~hole)
+            known = completion.missing[:, k] & ~np.isnan(completion.probabilities[:, k])
+            p = np.where(known, np.round(completion.probabilities[:, k], 4), 0.0)
+            probability = arrow.array(p, mask=~known)
+            look = arrow.array(completion.look[:, k], mask=~known)
             content = content.append_column(next(added), probability)
             content = content.append_column(next(added), look)
 
@@ -338,9 +355,9 @@ def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
     if types.is_integer(kind) or types.is_floating(kind):
         if str(spelling.positive).startswith(("<", ">")):
             raise ValueError(
-                f"A hole in a column of numbers with a cutoff can be filled with {spelling[0]} or "
-                f"{spelling[1]}, but not with a number; write the table as .csv, whose columns "
-                "take both."
+                f"A missing label in a column of numbers with a cutoff is filled with "
+                f"{spelling[0]} or {spelling[1]}, which are not numbers. Write the table as .csv, "
+                "whose columns hold both."
             )
         numbers = [as_number(str(word)) for word in spelling]
         return Spelling(1, 0) if None in numbers else Spelling(*numbers)

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.tables._settings import Tell
+from dm2l.tables._options import Tell
 
 Floats = NDArray[np.float64]
 
 
 def two_valued(classifier: Any, sources: Sequence[str]) -> list[int]:
-    """Features of a kernel model that have two values, and their raw column to themselves."""
+    """Features of a kernel model with two values that are the only ones of their raw column."""
     Z = classifier.X_fit_
     if classifier.kernel not in ("rbf", "tanimoto") or not isinstance(Z, np.ndarray):
         return []
@@ -41,20 +41,9 @@ def two_valued(classifier: Any, sources: Sequence[str]) -> list[int]:
 def by_flipping(
     classifier: Any, X: Floats, bits: list[int], labels: Sequence[int], tell: Tell | None
 ) -> Floats:
-    """Root mean square of what shuffles of each of these columns do to scores, (labels, bits).
+    """Root mean square change of scores by shuffles of each column ``bits``, (labels, bits).
 
-    Parameters
-    ----------
-    classifier : DM2LClassifier
-        A fitted kernel model.
-    X : ndarray of shape (n, d)
-        Rows it was fitted to, or some of them.
-    bits : list of int
-        What :func:`two_valued` has returned.
-    labels : sequence of int
-        Which labels.
-    tell : callable or None
-        Gets a line about each label.
+    ``X`` are training rows, ``bits`` what :func:`two_valued` has returned.
     """
     kernel, Z, W = classifier._kernel, classifier.X_fit_, to_numpy(classifier.dual_coef_)
     high = Z[:, bits].max(axis=0)

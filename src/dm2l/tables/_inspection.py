@@ -1,4 +1,4 @@
-"""What a half-labelled table holds, before anything is learnt from it."""
+"""What a table with missing labels holds, before anything is learnt from it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.datasets import duplicate_groups
 from dm2l.io._words import parse_tick_or_boolean
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
-from dm2l.tables._groups import duplicates
 from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
-from dm2l.tables._kinds import ColumnUse, as_text, check_told, column_kinds
-from dm2l.tables._preparation import typed_frame, unread_rows
-from dm2l.tables._table import Table
+from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
+from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
+from dm2l.tables._reading import Table
 
 _GROUP = 10  # rows that share a label from which on their rank means something
 _GROUPS = 30  # labels drawn to look at, where there are more
 _DRAWS = 10  # random groups to compare with
 _MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
-_TICKS = 20  # times as many yes as no, from which on a label counts as ticked
+_TICKS = 20  # times as many yes as no, from which on a label looks positive-unlabelled
 _BLANK = 2 / 3  # share of blanks from which on more yes than no is odd
 _SPELLINGS = 30  # yes, Yes, YES, ...: values that a column of answers may have
 _LIKE = 12  # columns that look like labels, and are named
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
-_ALIKE = 10  # rows in which a column says the same as a label before it means anything
+_ALIKE = 10  # rows from which on a column that equals a label is reported
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Effective rank of the labels of rows that share one, against as many rows of any kind.
+    """Effective rank of the labels of rows that share one, against as many random rows.
 
     The effective rank of a matrix is ``(||Z||_* / ||Z||_F)^2``: 1 if all rows are multiples of
     one, the number of columns if all directions are equally strong.
@@ -44,19 +42,18 @@ class Ranks:
     n_groups: int
 
     def in_words(self) -> str:
-        """What it means for DM2L."""
+        """The conclusion about DM2L's local nuclear norms."""
         if not self.n_groups:
-            return "Too few rows share a label to say whether their labels have structure."
-        share = self.group / self.anyhow
+            return "Too few rows share a label to measure the structure of their labels."
         numbers = f"effective rank {self.group:.1f} against {self.anyhow:.1f}"
-        if share < 0.9:
+        if self.group < 0.9 * self.anyhow:
             return (
-                f"Rows that share a label are alike in their other labels ({numbers} of as many "
-                "rows of any kind): this is what DM2L's local terms work with."
+                f"Rows that share a label are similar in their other labels ({numbers} of as many "
+                "random rows), which DM2L's local terms use."
             )
         return (
-            f"Rows that share a label are hardly more alike in their labels than any rows "
-            f"({numbers}): expect about as much of DM2L as of ridge."
+            f"Rows that share a label are hardly more similar in their labels than random rows "
+            f"({numbers}): expect DM2L to be about as good as ridge."
         )
 
 
@@ -71,8 +68,13 @@ class LabelCount:
 
     @property
     def observed(self) -> int:
-        """Entries somebody looked at."""
+        """Observed entries."""
         return self.positive + self.negative
+
+    @property
+    def positives_only(self) -> bool:
+        """Whether hardly a no was ever written down."""
+        return self.missing > 0 and self.positive >= max(5, _TICKS * self.negative + 1)
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,17 @@ class Inspection:
     n_rows, n_columns : int
         Size of the table.
     uses : list of ColumnUse or None
-        What every column that is not a label is used for; None for sparse matrices.
+        The use of every column that is not a label; None for sparse matrices.
     labels : list of LabelCount
         Counts of each label.
     implications : list of Implication
-        Labels that come with another one, surest first.
+        Labels that imply another one, surest first.
     ranks : Ranks
         Local against global structure of the labels.
     n_duplicates : int
         Rows whose features repeat those of an earlier row.
     warnings : list of str
-        What should be looked at.
+        What should be checked.
     """
 
     n_rows: int
@@ -110,24 +112,20 @@ class Inspection:
         n = max(self.n_rows, 1)
         rows: list[list[Cell]] = []
         for count in self.labels:
-            shares = (
-                (count.positive / n, YES),
-                (count.negative / n, NO),
-                (count.missing / n, OPEN),
-            )
-            bar = Bar(shares, "yes, no, missing")
-            rows.append([count.label, count.positive, count.negative, count.missing, bar])
+            counts = (count.positive, count.negative, count.missing)
+            shares = zip(counts, (YES, NO, OPEN), strict=True)
+            bar = Bar(tuple((number / n, colour) for number, colour in shares), "yes, no, missing")
+            rows.append([count.label, *counts, bar])
         kinds: dict[str, int] = {}
         for use in self.uses or ():
             kind = use.kind if use.used else f"{use.kind} (left out)"
             kinds[kind] = kinds.get(kind, 0) + 1
+        copies = f"Rows that repeat an earlier one: {self.n_duplicates}."
         return block(
             f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
             grid(("label", "yes", "no", "missing", "shares"), rows),
             lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
-            lines(
-                [self.ranks.in_words(), f"Rows that repeat an earlier one: {self.n_duplicates}."]
-            ),
+            lines([self.ranks.in_words(), copies]),
             lines(f"warning: {line}" for line in self.warnings),
         )
 
@@ -135,14 +133,14 @@ class Inspection:
 def inspect_table(
     table: Table, *, kinds: Mapping[str, str] | None = None, drop: Sequence[str] = ()
 ) -> Inspection:
-    r"""Look at a table: kinds of columns, counts of labels, structure, and what is odd.
+    r"""Inspect a table: kinds of columns, counts of labels, structure, and warnings.
 
     Parameters
     ----------
     table : Table
         What :func:`read_table` has returned, with labels.
     kinds, drop
-        As in :func:`column_kinds`.
+        As in :func:`fit_table`.
 
     Returns
     -------
@@ -163,14 +161,12 @@ def inspect_table(
     >>> found.n_duplicates
     1
     """
-    Y = table.Y
-    T = np.where(np.isnan(Y), 0.0, 2 * Y - 1)
+    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1)
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-        check_told(uses, kinds, table.frame, table.decimal)
-    counts = label_counts(table)
-    n_duplicates = _duplicates(table, uses)
+        check_given_kinds(uses, kinds, table.frame, table.decimal)
+    counts, copies = _label_counts(table), _n_duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(table.label_names),
@@ -178,16 +174,29 @@ def inspect_table(
         labels=counts,
         implications=Cooccurrence.of(T).implications(table.label_names),
         ranks=_ranks(T),
-        n_duplicates=n_duplicates,
+        n_duplicates=copies,
         warnings=[
-            *tick_warnings(counts),
+            *_positive_warnings(counts),
             *_label_warnings(counts),
-            *column_warnings(uses or []),
-            *label_like_warnings(table, uses or []),
+            *_column_warnings(uses or []),
+            *_label_like_warnings(table, uses or []),
             *_leak_warnings(table, uses or []),
-            *_duplicate_warnings(n_duplicates, table.n_rows),
+            *_duplicate_warnings(copies, table.n_rows),
         ],
     )
+
+
+def fit_warnings(
+    table: Table, uses: list[ColumnUse] | None, *, grouped: bool, missing: bool
+) -> list[str]:
+    """Warnings about a table that a model was fitted to; ``missing``: blanks are unknown."""
+    copies = 0 if grouped else _n_duplicates(table, uses)
+    return [
+        *_column_warnings(uses or []),
+        *_label_like_warnings(table, uses or []),
+        *_duplicate_warnings(copies, table.n_rows),
+        *(_positive_warnings(_label_counts(table)) if missing else []),
+    ]
 
 
 def _ranks(T: NDArray[np.float64]) -> Ranks:
@@ -199,7 +208,7 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
     if len(enough) > most:
         enough = np.sort(rng.permutation(enough)[:most])
     for k in enough:
-        # The label that they share is the same in all of them, and says nothing.
+        # The shared label is the same in all of them.
         others = np.delete(T, k, axis=1)
         rows = np.flatnonzero(T[:, k] > 0)
         if not others[rows].any():
@@ -212,9 +221,9 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
     return Ranks(float(np.mean(groups)), float(np.mean(random)), len(groups))
 
 
-def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
+def _n_duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     if table.frame is None or uses is None:
-        return table.n_rows - len(np.unique(duplicate_groups(table.matrix)))
+        return table.n_rows - len(np.unique(duplicates(table.matrix, None)))
     if not any(use.used for use in uses):
         return 0
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
@@ -222,8 +231,7 @@ def _duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     return int(read.sum()) - len(np.unique(duplicates(inputs, uses)[read]))
 
 
-def label_counts(table: Table) -> list[LabelCount]:
-    """Entries of every label."""
+def _label_counts(table: Table) -> list[LabelCount]:
     yes, no = (table.Y == 1).sum(axis=0), (table.Y == 0).sum(axis=0)
     return [
         LabelCount(name, int(p), int(n), table.n_rows - int(p + n))
@@ -231,47 +239,35 @@ def label_counts(table: Table) -> list[LabelCount]:
     ]
 
 
-def _ticked(count: LabelCount) -> bool:
-    """Whether hardly a no was ever written down."""
-    return count.missing > 0 and count.positive >= max(5, _TICKS * count.negative + 1)
+# ------------------------------------------------------------------------------------ warnings
 
 
-def tick_warnings(counts: Sequence[LabelCount]) -> list[str]:
-    """Labels of which hardly a no was ever written down, or fewer than one would think."""
-    return [*_ticked_warnings(counts), *_leaning_warnings(counts)]
-
-
-def _ticked_warnings(counts: Sequence[LabelCount]) -> list[str]:
-    """Labels of which hardly a no was ever written down."""
-    ticked = [count.label for count in counts if _ticked(count)]
-    if not ticked:
-        return []
-    return [
-        f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({_some(ticked)}). If a "
-        "blank there is a no or a yes that was overlooked, `fit --blank unlabelled` learns from "
-        "the ticks alone, and estimates how many were overlooked; if somebody looked at all of "
-        "it, --blank no takes blanks for a no. Otherwise a label without any no cannot be learnt"
-    ]
-
-
-def _leaning_warnings(counts: Sequence[LabelCount]) -> list[str]:
-    """Labels of which a yes was written down more often than a no, and mostly neither."""
+def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
+    """Labels with hardly a no, and mostly missing labels with more yes than no."""
+    found = []
+    ticked = [count.label for count in counts if count.positives_only]
+    if ticked:
+        found.append(
+            f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({_some(ticked)}). "
+            "If a blank there is a no or an overlooked yes, `fit --missing-as unlabelled` learns "
+            "from positives only, and estimates how many were overlooked; if every blank is a no, "
+            "use --missing-as negative. Otherwise a label without any no cannot be learnt"
+        )
     leaning = [
         count.label
         for count in counts
         if count.missing > _BLANK * (count.missing + count.observed)
         and count.positive > max(5, count.negative)
-        and not _ticked(count)
+        and not count.positives_only
     ]
-    if not leaning:
-        return []
-    return [
-        f"{len(leaning)} of {len(counts)} labels say yes more often than no and are mostly blank "
-        f"({_some(leaning)}). If a yes was noted where it was seen and a no hardly ever, known "
-        "labels are not like the blanks, answers say yes too often and --max-error-rate does "
-        "not hold: "
-        "take `fit --blank unlabelled`"
-    ]
+    if leaning:
+        found.append(
+            f"{len(leaning)} of {len(counts)} labels say yes more often than no and are mostly "
+            f"blank ({_some(leaning)}). If a yes was written down where it was seen and a no "
+            "hardly ever, known labels differ from missing ones, too many are filled with yes, and "
+            "--max-error-rate does not hold: use `fit --missing-as unlabelled`"
+        )
+    return found
 
 
 def _some(names: Sequence[str]) -> str:
@@ -282,32 +278,32 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels that cannot be learnt, or hardly."""
     found = []
     for count in counts:
+        least = min(count.positive, count.negative)
         if not count.observed:
             found.append(f"label {count.label!r}: nothing is observed; it cannot be learnt")
-        elif _ticked(count):  # of which one line speaks for all
+        elif count.positives_only:  # one line names all of them
             continue
-        elif not count.positive or not count.negative:
+        elif not least:
             what = "yes" if count.positive else "no"
-            ticks = " unless blanks are no answers (--blank)" if count.positive else ""
+            rest = " unless blanks are negative (--missing-as)" if count.positive else ""
             found.append(
                 f"label {count.label!r}: every observed entry says {what}; it cannot be learnt"
-                f"{ticks}"
+                f"{rest}"
             )
-        elif min(count.positive, count.negative) < 5:
+        elif least < 5:
             what = "yes" if count.positive < count.negative else "no"
-            least = min(count.positive, count.negative)
             found.append(f"label {count.label!r}: only {least} observed entries say {what}")
     return found
 
 
-def column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
+def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
     """Columns that are left out, or odd."""
     left_out = [f"column {u.name!r} is left out: {u.reason}" for u in uses if not u.used]
     return left_out + [f"column {u.name!r}: {u.note}" for u in uses if u.note]
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Columns with two values that say the same as a label wherever both are known."""
+    """Columns with two values that equal a label wherever both are known."""
     two = [(use.name, signs) for use in uses if use.used for signs in _signs(table.frame[use.name])]
     if not two:
         return []
@@ -316,7 +312,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     C = np.array([signs for _, signs in two], dtype=precision)
     T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1).astype(precision)
     both, same = np.abs(C) @ np.abs(T), C @ T
-    # A label that is the same in all rows that have both is told by no column.
+    # A label that is constant in the rows that have both equals no column.
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} says the same as label {table.label_names[k]!r} in all "
@@ -339,11 +335,8 @@ def _signs(column: Any) -> Iterator[NDArray[np.float64]]:
         yield np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
 
 
-def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Features that look like labels which nobody has named.
-
-    They say yes or no and have holes; or, named like a label, they say yes or no.
-    """
+def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
+    """Features of yes and no that have missing entries, or are named like a label."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
     for use in uses:
@@ -362,28 +355,20 @@ def label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     if not like:
         return []
     names = ", ".join(like[:_LIKE]) + (", ..." if len(like) > _LIKE else "")
-    n, look = (
-        len(like),
-        "column looks like a label" if len(like) == 1 else "columns look like labels",
-    )
+    one = len(like) == 1
+    look = "column looks like a label" if one else "columns look like labels"
+    them = "it" if one else "them"
     return [
-        f"{n} {look} too, with yes, no and holes or by name, and {'is' if n == 1 else 'are'} used "
-        f"to predict ({names}): name {'it' if n == 1 else 'them'} with --labels, or leave "
-        f"{'it' if n == 1 else 'them'} out with --drop"
+        f"{len(like)} {look} too, by yes, no and blanks or by name, and {'is' if one else 'are'} "
+        f"used as features ({names}): name {them} with --labels, or leave {them} out with --drop"
     ]
 
 
-def duplicate_warnings(table: Table, uses: list[ColumnUse] | None) -> list[str]:
-    """What to say of a table whose rows are there more than once."""
-    return _duplicate_warnings(_duplicates(table, uses), table.n_rows)
-
-
 def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
-    """Rows that are there more than once."""
+    """Rows that occur more than once."""
     if n_duplicates < 0.01 * n_rows or not n_duplicates:
         return []
     return [
-        f"{n_duplicates} rows repeat the features of an earlier one: estimates from "
-        "cross-validation are too good, since copies are on both sides; --groups duplicates keeps "
-        "them together"
+        f"{n_duplicates} rows repeat the features of an earlier one, so estimates by "
+        "cross-validation are too high; --groups duplicates keeps copies in the same fold"
     ]

@@ -1,4 +1,4 @@
-"""What a column is good for: numbers, categories, text, molecules, or nothing and then why."""
+"""What a column is used for: numbers, categories, text, molecules; or why it is left out."""
 
 from __future__ import annotations
 
@@ -48,20 +48,7 @@ _WORD = re.compile(r"\w\w+")
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """What is made of a column.
-
-    Attributes
-    ----------
-    name : str
-        Name of the column.
-    kind : str
-        "numeric", "boolean", "category", "text" or "smiles"; or why it is left out: "identifier",
-        "date", "constant", "empty", "dropped", "unusable".
-    reason : str
-        Why a column is left out; blank for one that is used.
-    note : str
-        What to know about a column that is used, such as values that are not numbers.
-    """
+    """What a column is used for: its kind, why it is left out, what to know about one in use."""
 
     name: str
     kind: str
@@ -81,45 +68,12 @@ def column_kinds(
     drop: Sequence[str] = (),
     decimal: str = ".",
 ) -> list[ColumnUse]:
-    """Decide what every column of a data frame is good for.
+    """Decide what every column of a data frame is used for, where ``kinds`` does not say.
 
     Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
     of the rows up to 200) is a category; with many, of several words each, it is free text.
     Numerals with leading zeros are codes, and thus text. Molecules as SMILES become fingerprints
     where RDKit is installed. Dates, identifiers, constants and empty columns are left out.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Features, raw.
-    kinds : mapping of str to str, default=None
-        Kinds of columns that should not be guessed, by name or pattern.
-    drop : sequence of str, default=()
-        Columns to leave out, by name or pattern.
-    decimal : str, default="."
-        The decimal point of numbers that are text.
-
-    Returns
-    -------
-    list of ColumnUse
-        One for each column, in their order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from dm2l.tables._kinds import column_kinds
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "id": ["a1", "a2", "a3"],
-    ...         "mass": [1.5, 2.5, None],
-    ...         "phase": ["gas", "solid", "gas"],
-    ...         "seen": ["2024-01-05", "2024-02-11", "2024-03-02"],
-    ...     }
-    ... )
-    >>> [use.kind for use in column_kinds(frame)]
-    ['identifier', 'numeric', 'category', 'date']
-    >>> column_kinds(frame)[3].reason
-    'dates; turn them into numbers (year, weekday, days since) to use them'
     """
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
@@ -137,27 +91,21 @@ def column_kinds(
         if name in dropped:
             uses.append(ColumnUse(name, "dropped", "as asked"))
         elif name in added:
-            why = "what dm2l has said about a label; --kind can say otherwise"
+            why = "written by dm2l about a label; --kind uses it all the same"
             uses.append(ColumnUse(name, "unusable", why))
         else:
-            column, told = frame.iloc[:, j], name in wanted
-            use = (
-                _told(name, wanted[name], column, decimal)
-                if told
-                else _guess(name, column, decimal)
-            )
+            column = frame.iloc[:, j]
+            if name not in wanted:
+                use = _guess(name, column, decimal)
+            else:
+                kind, note = wanted[name], ""
+                if kind in _VALUES:
+                    note = _odd_values(*_not_of(kind, column, decimal), _VALUES[kind])
+                use = ColumnUse(name, kind, note=note)
             if use.kind == "smiles":
                 use = replace(use, note=unread_note(as_text(column), as_molecules(column)))
             uses.append(use)
     return uses
-
-
-def _told(name: str, kind: str, column: Any, decimal: str) -> ColumnUse:
-    """A column of a kind that somebody has said, with values that are not of it."""
-    if kind not in _VALUES:
-        return ColumnUse(name, kind)
-    texts, odd = _not_of(kind, column, decimal)
-    return ColumnUse(name, kind, note=_odd_values(texts, odd, _VALUES[kind]))
 
 
 def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
@@ -172,8 +120,8 @@ def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
     return texts, np.flatnonzero(lost & (texts != "")).tolist()
 
 
-def check_told(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
-    """Refuse kinds that were said of columns which hold no value of that kind.
+def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
+    """Refuse kinds given for columns that hold no value of that kind.
 
     Not a part of :func:`column_kinds`: the rows of a fold may well have none.
     """
@@ -184,7 +132,8 @@ def check_told(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) 
         if odd and len(odd) == (texts != "").sum():
             raise ColumnRequestError(
                 f"Column {use.name!r} cannot be {use.kind}: none of its values is "
-                f"{_VALUES[use.kind]}; the first is {texts[odd[0]][:40]!r} in row {odd[0] + 1}."
+                f"{_VALUES[use.kind]}; the first is {texts[odd[0]][:40]!r} in row {odd[0] + 1}. "
+                "Name another kind with --kind (kinds=), or leave the column out."
             )
 
 
@@ -237,7 +186,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
 
 
 def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUse | None:
-    """What a column of text is whose values are numbers or dates; None for any other."""
+    """The use of a column of text whose values are numbers or dates; None for any other."""
     present = texts[texts != ""]
     n_rows = len(present)
     numbers = as_numbers(column, decimal)
@@ -253,12 +202,12 @@ def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUs
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
-    """What a column is whose values are words."""
+    """The use of a column whose values are words."""
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
-            name, "identifier", "a different single word in every row; --kind can say otherwise"
+            name, "identifier", "a different single word in every row; --kind uses it all the same"
         )
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
@@ -274,7 +223,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
 
 
 def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
-    """The same with the reason why numerals are no numbers."""
+    """The same use with the reason why numerals are no numbers."""
     why = f"codes with leading zeros such as {first[:40]!r}, not numbers"
     if not use.used:
         return replace(use, reason=f"{why}; {use.reason}")
@@ -299,8 +248,8 @@ def as_text(column: Any) -> Any:
     missing = column.isna().to_numpy()
     texts = np.array(
         [
-            "" if hole else str(value).strip()
-            for value, hole in zip(column.to_numpy(dtype=object), missing, strict=True)
+            "" if absent else str(value).strip()
+            for value, absent in zip(column.to_numpy(dtype=object), missing, strict=True)
         ],
         dtype=object,
     )
@@ -368,7 +317,7 @@ def _unless_one_value(use: ColumnUse, column: Any) -> ColumnUse:
 
 
 def _unless_constant(use: ColumnUse, value: str, blanks: int, rows: int) -> ColumnUse:
-    """A column of one value: where many rows are blank, that is what it says."""
+    """A column of one value, which is used if many rows are blank."""
     if blanks <= DIRTY * rows:
         return ColumnUse(use.name, "constant", f"always {value}")
     return replace(use, note=f"always {value} or blank; used for which of the two it is")

@@ -1,4 +1,4 @@
-"""What goes out: columns as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
+"""Columns written as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name that does not say which form the file should have."""
+    """Refuse a name whose suffix is no form in which columns are written."""
     known = (*TEXT, *PARQUET, *EXCEL)
     if path.suffix.lower() not in known:
         raise ValueError(f"{path}: the name must end in one of {', '.join(known)}.")
@@ -50,18 +50,18 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
             separator = "\t" if suffix in (".tsv", ".tab") else ","
             writer = csv.writer(file, delimiter=separator, lineterminator="\n")
             for row in rows:
-                writer.writerow(map(_harmless, row) if safe else row)
+                writer.writerow(map(harmless, row) if safe else row)
 
 
-def _harmless(value: Any) -> Any:
-    """Text that begins like a formula, and is no number, gets an apostrophe before it."""
+def harmless(value: Any) -> Any:
+    """The value, with an apostrophe before text that begins like a formula and is no number."""
     if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
 def plain_values(value: Any) -> Any:
-    """Dataclasses, arrays and numbers as JSON has them; what is undefined is None."""
+    """Dataclasses, arrays and numbers as values for JSON; what is undefined is None."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain_values(vars(value))
     if hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""From raw columns to features, by scikit-learn's own transformers."""
+"""From raw cells to numbers, bits, codes and text features, by scikit-learn's transformers."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from dm2l._utils.arrays import factorize
 from dm2l._utils.extras import require
-from dm2l.chemistry import MorganFingerprints
+from dm2l.chemistry import MorganFingerprints, scaffold_groups
+from dm2l.datasets import duplicate_groups
+from dm2l.io._columns import ColumnRequestError
 from dm2l.io._words import as_number
-from dm2l.tables._groups import group_column
 from dm2l.tables._kinds import (
     ColumnUse,
     as_booleans,
     as_molecules,
     as_numbers,
     as_text,
-    check_told,
+    check_given_kinds,
     column_kinds,
     unread_note,
 )
-from dm2l.tables._table import Table
+from dm2l.tables._reading import Table
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
-
-_TOGETHER = "keeps groups of rows together"
 
 _FORMS = {
     "boolean": as_booleans,
@@ -42,16 +42,17 @@ _FORMS = {
     "smiles": as_molecules,
 }
 
+# ------------------------------------------------------------------------------------- columns
+
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
     """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
 
     Numbers: median for what is missing, a column that says where it was, unit variance. Booleans,
     and numbers that are 0 and 1 in ``inputs``: the same without the variance, for that is a scale
-    of its own (unit variance takes 0.016 off the AUC of rbf on Tox21's bits). Categories: one
-    column per value, none for a value not seen before. Text: TF-IDF. Molecules: fingerprints. With
-    ``raw``, and without text and molecules, numbers stay as they are and categories become codes:
-    :class:`dm2l.AutoClassifier` sees to the rest.
+    of its own (benchmarks/chemistry.py). Categories: one column per value, none for a value not
+    seen before. Text: TF-IDF. Molecules: fingerprints. With ``raw``, and without text and
+    molecules, numbers stay as they are and categories become codes, as AutoClassifier takes them.
     """
     if uses is None:
         return MaxAbsScaler()
@@ -100,6 +101,45 @@ def codes_of(transformer: Any) -> list[int]:
     return found
 
 
+class Feature(NamedTuple):
+    """A transformed column: the raw column it comes from, and a readable name."""
+
+    column: str
+    name: str
+
+
+def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
+    """The transformed columns: ``column``, ``column=value``, ``column: word``.
+
+    ``names`` are those of the columns of a matrix of numbers, which a frame does not need.
+    """
+    if not isinstance(transformer, ColumnTransformer):
+        return [Feature(name, name) for name in names]
+    found = []
+    for part, fitted, columns in transformer.transformers_:
+        if part in ("numeric", "boolean") or isinstance(fitted, OrdinalEncoder):
+            found += [Feature(column, column) for column in columns]
+            absent = fitted[0].indicator_.features_ if isinstance(fitted, Pipeline) else []
+            found += [Feature(columns[j], f"{columns[j]} is missing") for j in absent]
+        elif part == "category":
+            for j, column in enumerate(columns):
+                found += [Feature(column, name) for name in _values(fitted, j, column)]
+        elif isinstance(columns, str):  # words of a text, bits of molecules
+            words = fitted.get_feature_names_out()
+            found += [Feature(columns, f"{columns}: {word}") for word in words]
+    return found
+
+
+def _values(encoder: Any, j: int, column: str) -> list[str]:
+    rare = encoder.infrequent_categories_[j]
+    known = [v for v in encoder.categories_[j] if rare is None or v not in rare]
+    names = [f"{column}={value}" if value else f"{column} is missing" for value in known]
+    return names if rare is None else [*names, f"{column} is rare"]
+
+
+# --------------------------------------------------------------------------------------- cells
+
+
 def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
     """Raise if columns are missing; all are named."""
     known = set(present)
@@ -115,7 +155,7 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> 
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
 ) -> tuple[Any, list[str]]:
-    """The columns that are used, each in the form its transformer wants, and what to warn about."""
+    """The columns that are used, each in the form its transformer takes, and warnings."""
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)
@@ -142,7 +182,7 @@ def typed_frame(
 
 
 def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.bool_]:
-    """Rows of typed inputs without a molecule: nothing is learnt from them or said about them."""
+    """Rows of typed inputs without a molecule: they are left out of fits and get no answer."""
     found = np.zeros(inputs.shape[0], dtype=bool)
     for use in uses or ():
         if use.kind == "smiles":
@@ -153,17 +193,18 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
 ) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64]]:
-    """Features, what every column is used for (None for a sparse matrix), and labels to learn from.
+    """Features, the use of every column (None for a sparse matrix), and labels to learn from.
 
-    Rows without a molecule have none of them, which leaves them out of every fit and fold.
+    Rows without a molecule have no labels, which leaves them out of every fit and fold.
     """
     if table.frame is None:
         return table.matrix, None, table.Y
-    column = group_column(table, groups)
+    column = _group_column(table, groups)
     drop = [*drop, column] if column is not None and column not in drop else drop
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
-    check_told(uses, kinds, table.frame, table.decimal)
-    uses = [replace(use, reason=_TOGETHER) if use.name == column else use for use in uses]
+    check_given_kinds(uses, kinds, table.frame, table.decimal)
+    why = "keeps groups of rows together"
+    uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
     return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
 
@@ -171,45 +212,65 @@ def table_inputs(
 def usable(
     frame: Any, kinds: Mapping[str, str] | None, drop: Sequence[str], decimal: str, where: str
 ) -> list[ColumnUse]:
-    """What columns are used for; at least one is."""
+    """The uses of all columns; at least one is a feature."""
     uses = column_kinds(frame, kinds, drop=drop, decimal=decimal)
     if not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
-        raise ValueError(f"{where}: no column can be used as a feature. {listed}.")
+        raise ValueError(
+            f"{where}: no column can be used as a feature. {listed}. Name a kind for one with "
+            "--kind (kinds=)."
+        )
     return uses
 
 
-class Feature(NamedTuple):
-    """A transformed column: the raw column it comes from, and a readable name."""
-
-    column: str
-    name: str
+# -------------------------------------------------------------------------------------- groups
 
 
-def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
-    """What the transformed columns are: ``column``, ``column=value``, ``column: word``.
+def _group_column(table: Table, groups: Any) -> str | None:
+    """The column that ``groups`` names; it is no feature then."""
+    named = isinstance(groups, str) and table.frame is not None and groups in table.frame.columns
+    return groups if named else None
 
-    ``names`` are those of the columns of a matrix of numbers, which a frame does not need.
+
+def row_groups(
+    table: Table, inputs: Any, uses: Sequence[ColumnUse] | None, groups: Any
+) -> NDArray[np.intp] | None:
+    """A number for each row, the same for rows that folds keep together.
+
+    ``groups`` is None, the name of a column, "duplicates", "scaffold", or one value a row.
     """
-    if not isinstance(transformer, ColumnTransformer):
-        return [Feature(name, name) for name in names]
-    found = []
-    for part, fitted, columns in transformer.transformers_:
-        if part in ("numeric", "boolean") or isinstance(fitted, OrdinalEncoder):
-            found += [Feature(column, column) for column in columns]
-            holes = fitted[0].indicator_.features_ if isinstance(fitted, Pipeline) else []
-            found += [Feature(columns[j], f"{columns[j]} is missing") for j in holes]
-        elif part == "category":
-            for j, column in enumerate(columns):
-                found += [Feature(column, name) for name in _values(fitted, j, column)]
-        elif isinstance(columns, str):  # words of a text, bits of molecules
-            words = fitted.get_feature_names_out()
-            found += [Feature(columns, f"{columns}: {word}") for word in words]
-    return found
+    if groups is None:
+        return None
+    column = _group_column(table, groups)
+    if column is not None:
+        values = as_text(table.frame[column])
+        # A row whose group is blank is a group of its own.
+        return factorize([text or row for row, text in enumerate(values)])
+    if not isinstance(groups, str):
+        values = np.asarray(groups)
+        if values.shape != (table.n_rows,):
+            raise ValueError(f"groups has shape {values.shape}; the table has {table.n_rows} rows.")
+        return factorize(values.tolist())
+    if groups == "duplicates":
+        return duplicates(inputs, uses)
+    molecules = [use.name for use in uses or () if use.kind == "smiles"]
+    if groups == "scaffold" and molecules:
+        return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
+    lack = "SMILES to take scaffolds of" if groups == "scaffold" else "such column"
+    raise ColumnRequestError(
+        f"{table.path} cannot be grouped by {groups!r}: it has no {lack}. Groups are a column, "
+        "'duplicates', or 'scaffold' where SMILES are read."
+    )
 
 
-def _values(encoder: Any, j: int, column: str) -> list[str]:
-    rare = encoder.infrequent_categories_[j]
-    known = [v for v in encoder.categories_[j] if rare is None or v not in rare]
-    names = [f"{column}={value}" if value else f"{column} is missing" for value in known]
-    return names if rare is None else [*names, f"{column} is rare"]
+def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.intp]:
+    """Groups of rows with the same features; of molecules those with the same fingerprint."""
+    if uses is None:
+        return duplicate_groups(inputs)
+    frame = inputs
+    for use in uses:
+        if use.kind == "smiles":
+            bits = duplicate_groups(MorganFingerprints().fit_transform(inputs[use.name]))
+            frame = frame.assign(**{use.name: bits})
+    hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
+    return factorize(hashes.tolist())

@@ -1,27 +1,95 @@
-"""Tables with label columns, from files of all common forms."""
+"""Tables in memory: features as they are, labels as 1, 0 and NaN; read from files of all forms."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import damaged_file_error
+from dm2l._utils.files import DataFileError
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
 from dm2l.io._csv_file import TEXT, CsvFile
+from dm2l.io._label_reader import LabelReader, LabelVocabulary
 from dm2l.io._parquet_file import PARQUET, read_frame
-from dm2l.io._unpacking import open_unpacked, suffix_of
+from dm2l.io._unpacking import suffix_of
 from dm2l.io._words import as_list
 from dm2l.io._xlsx_file import EXCEL, read_sheet
-from dm2l.tables._table import Table, made_up_names, split_columns
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
+
+
+@dataclass
+class Table:
+    """A table with features and labels.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    frame : pandas.DataFrame or None
+        The columns that are not labels, raw; None if the features are a matrix.
+    matrix : sparse matrix or None
+        Sparse features of numbers.
+    feature_names, label_names : list of str
+        Columns that are not labels; label columns in the order asked for.
+    Y : ndarray of shape (n_rows, n_labels)
+        1, 0 and NaN where a label is missing.
+    separator, decimal, encoding : str
+        How the text of a CSV file is written.
+    bunch : Bunch or None
+        What the reader of a file of numbers has returned.
+    words : LabelVocabulary
+        Positive values and cutoffs with which labels were read.
+    columns : list of str
+        All columns in the order of the file.
+    cells : pandas.DataFrame or None
+        The label columns as they are in the file.
+    content : bytes or None
+        A text file of moderate size.
+    """
+
+    path: Path
+    frame: Any
+    matrix: Any
+    feature_names: list[str]
+    label_names: list[str]
+    Y: NDArray[np.float64]
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    bunch: Any = None
+    words: LabelVocabulary = field(default_factory=LabelVocabulary)
+    columns: list[str] = field(default_factory=list, repr=False)
+    cells: Any = field(default=None, repr=False)
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.Y)
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the file names no features, so that a model goes by their places."""
+        return self.bunch is not None and self.bunch.feature_names is None
+
+    def csv_file(self) -> CsvFile:
+        """The text file again, opened only if it is too large to be kept."""
+        return CsvFile(
+            self.path,
+            separator=self.separator,
+            decimal=self.decimal,
+            encoding=self.encoding,
+            content=self.content,
+        )
 
 
 def read_table(
@@ -31,15 +99,13 @@ def read_table(
     missing: Any = (),
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
-    written: Mapping[str, tuple[str, str]] | None = None,
-    as_text: Collection[str] = (),
     drop: str | Iterable[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str = "utf-8",
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    features_only: bool = False,
+    as_text: Iterable[str] = (),
+    written: Mapping[str, tuple[str, str]] | None = None,
+    **numbers: Any,
 ) -> Table:
     r"""Read a table, with its label columns if ``labels`` says which they are.
 
@@ -47,22 +113,18 @@ def read_table(
     ----------
     path : str or Path
         A .csv, .tsv, .parquet or .xlsx file (its first sheet) with a header; or .arff, .svm, .npz
-        or .mat, whose features are numbers and which mostly say themselves what is a label. Text
+        or .mat, whose features are numbers and which mostly name their labels themselves. Text
         may be packed, as in .csv.gz.
     labels : int, str or list of str, default=None
         Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
-        with commas, or the number of last columns. None: no column is a label, or those of which
-        the file says so itself.
+        with commas, or the number of last columns. None: no column is a label, or those that
+        the file itself names as labels.
     missing : scalar or iterable, default=()
-        Further marks of a label that was not observed; blanks, ``?`` and NA always are.
+        Further marks of a missing label; blanks, ``?`` and NA always are.
     positive : scalar, list or mapping, default=None
         What a positive label is called, as in :func:`dm2l.io.read_csv`.
     cutoffs : str or list of str, default=()
         Numbers from which on a label is a yes, as in :func:`dm2l.io.read_csv`.
-    written : mapping of str to tuple of str, default=None
-        Yes and no of labels with a positive value, as another table has written them.
-    as_text : collection of str, default=()
-        Columns, or patterns of columns, that are taken as text even if they hold numbers only.
     drop : str or list of str, default=()
         Columns of a .csv, .tsv, .parquet or .xlsx file that are no labels even if a pattern in
         ``labels`` means them; :func:`fit_table` takes the same, so that they are no features
@@ -74,12 +136,13 @@ def read_table(
         file have it and something else separates columns, else a point.
     encoding : str, default="utf-8"
         Encoding of a text file.
-    n_features : int, default=None
-        Features of a .svm file, where it shows fewer.
-    zero_based : bool, default=None
-        Whether the first feature of a .svm file has index 0; None: if index 0 occurs.
-    features_only : bool, default=False
-        Whether the file is read without labels, even where it says itself what is one.
+    as_text : iterable of str, default=()
+        Columns, or patterns of columns, that are taken as text even if they hold numbers only.
+    written : mapping of str to tuple of str, default=None
+        How another table writes yes and no of labels with a positive value.
+    **numbers
+        ``n_features`` and ``zero_based`` of a .svm file, as in :func:`dm2l.io.read_svmlight`;
+        ``features_only=True`` reads no label, even if the file names some.
 
     Returns
     -------
@@ -109,7 +172,7 @@ def read_table(
     """
     path = Path(path)
     suffix = suffix_of(path)
-    if features_only:
+    if numbers.get("features_only"):
         labels, positive, cutoffs = None, None, ()
     if suffix in MATRIX_FORMATS:
         if as_list(positive) or cutoffs:
@@ -117,27 +180,13 @@ def read_table(
                 f"{path}: its labels are 0 and 1, of which 1 is the positive one; --positive and "
                 "--cutoff (positive=, cutoffs=) are for columns of a .csv or .parquet table."
             )
-        if suffix == ".arff":
-            bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
-            labels = None
-        elif suffix == ".npz":
-            bunch = read_npz(path, features_only=features_only)
-        elif suffix == ".mat":
-            bunch = read_mat(path, features_only=features_only)
-        else:
-            bunch = read_svmlight(
-                path,
-                n_features,
-                "auto" if zero_based is None else zero_based,
-                features_only=features_only,
-            )
-        return _matrix_table(path, bunch, labels)
+        return _read_numbers(path, suffix, labels, encoding, **numbers)
     answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
     if suffix in (*PARQUET, *EXCEL):
         frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
         names = list(frame.columns)
         chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
-        return split_columns(path, frame, names, chosen, answers, decimal=decimal or ".")
+        return _split_columns(path, frame, names, chosen, answers, decimal=decimal or ".")
     if suffix not in TEXT:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
@@ -146,34 +195,135 @@ def read_table(
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(matches_pattern(name, part) for part in as_text)}
-    text_form = {"separator": file.separator, "decimal": file.decimal, "encoding": encoding}
     frame = file.frame(text, keep_codes=True)
-    return split_columns(path, frame, names, chosen, answers, **text_form)
+    text_form: dict[str, Any] = {
+        "separator": file.separator,
+        "decimal": file.decimal,
+        "encoding": encoding,
+    }
+    text_form["content"] = file.content
+    return _split_columns(path, frame, names, chosen, answers, **text_form)
 
 
-def read_source(path: Path, encoding: str) -> tuple[str, str]:
-    """The mark before the first character, if there is one, and the text after it."""
-    try:
-        with open_unpacked(path) as file:
-            text = file.read().decode(encoding)
-    except UnicodeDecodeError as error:
-        raise damaged_file_error(path, "a table", error) from error
-    return ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+def table_from_frame(
+    frame: Any,
+    labels: int | str | Iterable[str] | None = None,
+    *,
+    missing: Any = (),
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+) -> Table:
+    """Make a table of a data frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, or one that has ``to_pandas`` such as that of polars
+        Features and labels.
+    labels, missing, positive, cutoffs
+        As in :func:`read_table`; a name in a list may be whatever the frame has for names.
+
+    Returns
+    -------
+    Table
+        Without a file: it can be learnt from and completed, but not written again.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import table_from_frame
+    >>> frame = pd.DataFrame({"mass": [1.5, 2.0], "tox_a": ["yes", None], "tox_b": [0, 1]})
+    >>> table_from_frame(frame, "tox_*").Y
+    array([[ 1.,  0.],
+           [nan,  1.]])
+    """
+    if not hasattr(frame, "set_axis"):
+        if not hasattr(frame, "to_pandas"):
+            raise TypeError(
+                f"A table is made of a pandas or polars data frame, got {type(frame).__name__}; "
+                "pandas.DataFrame(...) makes one."
+            )
+        frame = frame.to_pandas()
+    names = [str(name) for name in frame.columns]
+    check_distinct(names, "The data frame")
+    chosen = [] if labels is None else choose_labels(names, labels, "the data frame")
+    named = frame.set_axis(names, axis=1).reset_index(drop=True)
+    answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    return _split_columns(Path("data frame"), named, names, chosen, answers)
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns that are not labels, as the table's file has them, text letter by letter."""
     frame = table.frame[list(names)]
     if suffix_of(table.path) in TEXT:
-        file = CsvFile(table.path, separator=table.separator, encoding=table.encoding)
-        frame = file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)
+        text = dict.fromkeys(names, str)
+        frame = table.csv_file().frame(text, usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}
 
 
-def _matrix_table(path: Path, bunch: Bunch, labels: Any) -> Table:
+def made_up_names(size: int) -> list[str]:
+    """Names of the features of a file that has none."""
+    return [f"x{j + 1}" for j in range(size)]
+
+
+def _split_columns(
+    path: Path,
+    frame: Any,
+    names: list[str],
+    chosen: list[int],
+    answers: Mapping[str, Any],
+    **text: Any,
+) -> Table:
+    """Part the columns of a data frame into features and labels."""
+    if len(frame) == 0:
+        raise DataFileError(path, "there is a header, but there are no rows")
+    taken = set(chosen)
+    features = [j for j in range(len(names)) if j not in taken]
+    if not features:
+        raise DataFileError(path, "every column is a label; no features are left")
+    label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
+    Y, words = np.empty((len(frame), 0)), LabelVocabulary()
+    if chosen:
+        decimal = text.get("decimal", ".")
+        reader = LabelReader(label_names, str(path), decimal=decimal, **answers)
+        Y = reader.read([cells.iloc[:, k] for k in range(len(chosen))])
+        words = reader.words
+    return Table(
+        path=path,
+        frame=frame.iloc[:, features],
+        matrix=None,
+        feature_names=[names[j] for j in features],
+        label_names=label_names,
+        Y=Y,
+        words=words,
+        columns=names,
+        cells=cells,
+        **text,
+    )
+
+
+def _read_numbers(
+    path: Path,
+    suffix: str,
+    labels: Any,
+    encoding: str,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    features_only: bool = False,
+) -> Table:
     """A file of numbers, with those of its labels that are asked for."""
+    bunch: Bunch
+    if suffix == ".arff":
+        bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
+        labels = None
+    elif suffix == ".npz":
+        bunch = read_npz(path, features_only=features_only)
+    elif suffix == ".mat":
+        bunch = read_mat(path, features_only=features_only)
+    else:
+        base: Any = "auto" if zero_based is None else zero_based
+        bunch = read_svmlight(path, n_features, base, features_only=features_only)
     X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
     names = list(bunch.feature_names or [])
     check_distinct(names, str(path))
@@ -182,13 +332,11 @@ def _matrix_table(path: Path, bunch: Bunch, labels: Any) -> Table:
     if labels is not None:
         chosen = choose_labels(label_names, labels, f"the labels of {path}")
         label_names, Y = [label_names[k] for k in chosen], Y[:, chosen]
-    frame = None
-    if not sp.issparse(X):
-        frame = require("pandas", "io").DataFrame(X, columns=names)
+    sparse = sp.issparse(X)
     return Table(
         path=path,
-        frame=frame,
-        matrix=X if frame is None else None,
+        frame=None if sparse else require("pandas", "io").DataFrame(X, columns=names),
+        matrix=X if sparse else None,
         feature_names=names,
         label_names=label_names,
         Y=Y,

@@ -40,7 +40,7 @@ from dm2l import ConstantLabelWarning
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.completion._calibration import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
-from dm2l.labels._matrix import signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer
 from fussy import Fussy
 
@@ -357,7 +357,7 @@ def test_the_f1_threshold_is_the_best_on_out_of_fold_scores(data):
     inner = LogisticRegression()
     seen = ~np.isnan(Y).all(axis=1)  # rows with nothing observed are in no fold
     scores = cross_val_decision(MaskedOneVsRestClassifier(inner), X[seen], Y[seen], cv=KFold(3))
-    expected = best_f1_thresholds(scores, signs(Y[seen]))
+    expected = best_f1_thresholds(scores, parse_labels(Y[seen]).signs)
     model = MaskedOneVsRestClassifier(inner, threshold="f1", cv=KFold(3)).fit(X, Y)
     np.testing.assert_allclose(model.thresholds_, expected)
     assert (expected != 0).all()

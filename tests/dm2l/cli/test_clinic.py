@@ -56,12 +56,12 @@ def test_blanks_of_a_label_with_one_answer_stay_blank_and_that_is_said(visits, t
     model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
     said = run("fit", visits, "--labels", "dx_*", *QUICK, "-o", model)
     assert said.count("label 'dx_parasite' cannot be learnt, since no entry says no") == 1
-    assert "--blank unlabelled" in said
+    assert "--missing-as unlabelled" in said
     before = pd.read_csv(visits, dtype=str)
     n_blank = before["dx_parasite"].isna().sum()
     said = run("complete", model, visits, "-o", out)
     assert f"'dx_parasite': {n_blank} blanks stay blank, since no entry says no" in said
-    assert "--blank unlabelled" in said
+    assert "--missing-as unlabelled" in said
     after = pd.read_csv(out, dtype=str)
     pd.testing.assert_series_equal(after["dx_parasite"], before["dx_parasite"])
     assert after["dx_parasite__probability"].isna().all()
@@ -82,7 +82,7 @@ def test_what_is_lacking_is_said_of_every_label_with_one_answer(cells, lack):
     for bound in (None, 0.5):
         found = complete_table(model, table, max_error_rate=bound)
         assert not found.filled[:, 3].any()
-        assert np.isnan(found.probabilities[found.holes[:, 3], 3]).all()
+        assert np.isnan(found.probabilities[found.missing[:, 3], 3]).all()
         assert lack in found.warnings[-1]
     assert found.filled[:, :3].any()
 
@@ -96,7 +96,7 @@ def test_one_label_may_have_a_yes_of_its_own(tmp_path, tick):
     frame = clinic(tick)
     frame.to_csv(path, index=False)
     told = () if tick == "x" else ("--positive", "dx_para*=found")
-    options = ("--labels", "dx_*", "--blank", "unlabelled", *told, *QUICK)
+    options = ("--labels", "dx_*", "--missing-as", "unlabelled", *told, *QUICK)
     run("fit", path, *options, "-o", model)
     run("complete", model, path, "-o", out)
     filled = pd.read_csv(out, dtype=str)
@@ -210,15 +210,16 @@ def test_a_kind_that_no_value_is_of_is_refused(visits, tmp_path, kind, words):
 
 def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     model = tmp_path / "m.dm2l"
-    options = ("--labels", "dx_*", "--blank", "unlabelled", "--estimate-folds", 0, "--folds", 2)
+    ticks = ("--labels", "dx_*", "--missing-as", "unlabelled")
+    options = (*ticks, "--estimate-folds", 0, "--folds", 2)
     said = run("fit", visits, *options, "--effort", "best", "-o", model)
-    assert "--effort has no say with --blank unlabelled" in said
+    assert "--effort is ignored with --missing-as unlabelled" in said
     assert "--effort" not in run("fit", visits, *options, "-o", model, "--force")
     said = run(
         "complete", model, visits, "-o", tmp_path / "o.csv", "--max-error-rate", "5%", code=1
     )
-    assert "takes known labels that are like the blanks" in said
-    assert "--blank unlabelled" in said
+    assert "max_error_rate requires observed negatives" in said
+    assert "--missing-as unlabelled" in said
     assert "this version" not in said
 
 
@@ -259,19 +260,19 @@ def test_evaluate_names_what_it_measures(visits):
     options = ("--labels", "dx_teeth,dx_obese", "--repetitions", 2)
     said = run("evaluate", visits, *options, "--effort", "quick")
     assert "automatic" in said
-    assert "Average precision of the automatic model less that of 'masked ridge'" in said
+    assert "Average precision of the automatic model minus that of 'masked ridge'" in said
     assert "DM2L" not in said
-    assert "Average precision of DM2L less" in run("evaluate", visits, *options, *FIXED)
+    assert "Average precision of DM2L minus" in run("evaluate", visits, *options, *FIXED)
 
 
 def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
     model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
     run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
     said = run("complete", model, visits, "-o", out, "--max-error-rate", "0.01%")
-    found = re.search(r"at most 0.01% wrong answers; ([0-9.]+)% is the least", said)
-    assert "of the filled" not in said
+    found = re.search(r"at most 0.01%; the lowest rate that fills any is ([0-9.]+)%", said)
+    assert "expected error rate is" not in said
     least = float(found[1])
     bounds = (("--max-error-rate", f"{least:g}%"), ("--max-error-rate", f"{least - 0.02:g}%"))
     enough, less = (run("complete", model, visits, "-o", out, "--force", *one) for one in bounds)
-    assert "is the least" not in enough
-    assert "is the least" in less
+    assert "the lowest rate" not in enough
+    assert "the lowest rate" in less

@@ -31,14 +31,14 @@ def demo():
 
 def test_demo_compares_four_methods_on_mostly_hidden_labels(demo):
     methods = [row["method"] for row in demo["rows"]]
-    assert methods == ["ridge, holes = no", "masked ridge", "DM2L linear", "DM2L kernel"]
+    assert methods == ["ridge, missing = no", "masked ridge", "DM2L linear", "DM2L kernel"]
     total = demo["n_train"] * demo["n_labels"]
     assert demo["n_hidden"] == total - -(-total * 3 // 10)
 
 
 def test_demo_shows_that_holes_are_not_negatives(demo):
     by_name = {row["method"]: row for row in demo["rows"]}
-    naive, masked = by_name["ridge, holes = no"], by_name["masked ridge"]
+    naive, masked = by_name["ridge, missing = no"], by_name["masked ridge"]
     kernel = by_name["DM2L kernel"]
     assert naive["hidden_accuracy"] < masked["hidden_accuracy"] - 0.1
     assert kernel["ranking_loss"] < masked["ranking_loss"]
@@ -56,7 +56,7 @@ def test_demo_prints_a_table_for_people():
     result = CliRunner().invoke(cli, ["demo", "--rho", "0.9"])
     assert result.exit_code == 0
     assert "masked ridge" in result.output
-    assert "filled in rightly" in result.output
+    assert "filled in correctly" in result.output
 
 
 def test_demo_without_hidden_labels_has_null_for_completion():

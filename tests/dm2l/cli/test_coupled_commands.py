@@ -65,8 +65,10 @@ def test_holes_are_filled_up_to_the_share_asked_for(moods, tmp_path, bound):
     look = (after[[f"{name}__look" for name in NAMES]] == "yes").to_numpy()
     np.testing.assert_array_equal(look, left)
     shown = run("complete", *both, "--force").stdout
-    assert f"{found['filled']} of {(~seen).sum()} holes filled, {found['left']} left" in shown
-    assert "asked for at most 10%" in shown
+    assert (
+        f"{found['filled']} of {(~seen).sum()} missing labels filled, {found['left']} left" in shown
+    )
+    assert "at most 10% allowed" in shown
 
 
 def test_without_a_bound_every_hole_is_filled(moods, tmp_path):
@@ -106,14 +108,14 @@ def test_a_model_without_coupling_says_what_to_do(moods, tmp_path):
     model = fit_table(table, FitOptions("linear", 0.1, 0.3, coupling=None), estimate_folds=0)
     save_bundle(model, tmp_path / "m.dm2l")
     both = (tmp_path / "m.dm2l", moods[0] / "in.csv", "-o", tmp_path / "o.csv")
-    assert "fit it again" in run("complete", *both, "--max-error-rate", "5%", exit_code=1).stderr
+    assert "Fit it again" in run("complete", *both, "--max-error-rate", "5%", exit_code=1).stderr
     run("complete", *both)
 
 
 def test_evaluate_shows_what_coupling_brings(moods):
     arguments = (moods[0] / "in.csv", "--labels", "t_*", *FIXED, "--repetitions", 2)
     shown = run("evaluate", *arguments).stdout
-    assert "DM2L less that of 'features alone': +" in shown
+    assert "DM2L minus that of 'features alone': +" in shown
 
 
 def _oracle(model_path, path):
@@ -134,7 +136,7 @@ def _oracle(model_path, path):
 def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     folder, truth, seen, flipped = moods
     both = (folder / "flipped.dm2l", folder / "flipped.csv")
-    found = json.loads(run("audit", *both, "--json").stdout)["doubts"]
+    found = json.loads(run("audit", *both, "--json").stdout)["label_errors"]
     assert len(found) == 20
     places = [(line["row"] - 1, NAMES.index(line["label"])) for line in found]
     listed = [(line["row"], line["label"], line["probability"]) for line in found]

@@ -98,3 +98,11 @@ def test_safe_csv_has_no_formulas_in_what_is_generated(folder, tmp_path):
     assert {row[1] for row in safe[1:]} == {"'=1+1", "-5"}
     run("suggest", model, table, "-o", out, "--safe-csv", "--force")
     assert not any(line.split(",")[1].startswith("=") for line in out.read_text().splitlines())
+    options = ("-o", out, "--safe-csv", "--force", "--details", tmp_path / "details.tsv")
+    run("complete", model, table, *options[:-2])
+    with out.open(newline="", encoding="utf-8") as file:
+        completed = list(csv.reader(file))
+    assert '\'=cmd("t")' in completed[0]
+    assert not any(cell.startswith("=") for row in completed for cell in row)
+    run("complete", model, table, *options)
+    assert "\t=" not in (tmp_path / "details.tsv").read_text()

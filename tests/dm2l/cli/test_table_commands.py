@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,8 +15,13 @@ from click.testing import CliRunner
 from rich.console import Console
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from dm2l.cli._ask import complete_command, explain_command, predict_command, suggest_command
-from dm2l.cli._audit import audit_command
+from dm2l.cli._ask import (
+    audit_command,
+    complete_command,
+    explain_command,
+    predict_command,
+    suggest_command,
+)
 from dm2l.cli._learn import _show_evaluation, evaluate_command, fit_command, inspect_command
 from dm2l.metrics import label_auc
 from dm2l.model_selection import Interval
@@ -99,7 +105,7 @@ def test_three_commands_fill_blanks_better_than_taking_them_for_no(journey):
     table = read_table(paths["in.csv"], "topic_*")
     table.Y = np.nan_to_num(table.Y)
     # Ridge is the stronger of the two on wrong negatives.
-    naive = fit_table(table, FitOptions(kernel="linear", lambda_d=0.0, folds=3), estimate_folds=0)
+    naive = fit_table(table, FitOptions(kernel="linear", lambda_d=0.0, cv=3), estimate_folds=0)
     answer = naive.answer(naive.inputs(table)[0])
     theirs = _label_precision(truth, ~observed, answer.scores)
     assert ours > theirs + 0.1, (ours, theirs)
@@ -132,8 +138,8 @@ def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey)
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
     assert "warning: column 'opened' is left out: dates" in fitted.stderr
     assert "topic_refund comes with topic_billing" in inspected.stdout
-    assert "Settings: linear model, lambda_d" in fitted.stdout
-    assert "On rows not seen (2 folds" in fitted.stdout
+    assert "Hyperparameters: linear model, lambda_d" in fitted.stdout
+    assert "On held-out rows (2 folds" in fitted.stdout
     assert "searching" in fitted.stderr
     assert "worth a look" in completed.stdout
 
@@ -177,7 +183,9 @@ def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
     assert set(filled["two"]) == {"1", "2"}
     assert set(filled["fold"][holes]) == {">=1", "<1"}
     assert (filled["fold"][~holes] == frame["fold"][~holes]).all()
-    succeed(complete_command, model, out, "-o", tmp_path / "again.csv", "--details", out, "--force")
+    succeed(
+        complete_command, model, out, "-o", tmp_path / "again.csv", "--details", tmp_path / "d.csv"
+    )
 
     # Nothing is observed in a new table: the model knows how its labels are written.
     frame.assign(two="", fold="").to_csv(path, index=False)
@@ -206,7 +214,7 @@ def test_numbers_in_a_parquet_table_are_filled_with_numbers(tmp_path):
         if words[0] == "--positive":
             assert set(pd.read_parquet(out)["y"]) == {1.0, 2.0}
         else:
-            assert ">1.5 or <=1.5, but not with a number" in result.stderr
+            assert ">1.5 or <=1.5, which are not numbers" in result.stderr
 
 
 def test_bad_values_are_data_problems_that_name_value_column_row(tmp_path):
@@ -246,7 +254,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (
             complete_command,
             (model, table, "-o", tmp_path / "a.csv", "--details", tmp_path / "a.csv"),
-            "two outputs",
+            "--output and --details are the same file",
         ),
         (inspect_command, (table, "--labels", "tapic_*"), "no column 'tapic_*'"),
         (inspect_command, (table, "--labels", "99"), "labels=99"),
@@ -290,6 +298,50 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         assert result.exit_code == 1, arguments
         assert part in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["itself", "dots", "link", "hard link"])
+def test_an_output_never_replaces_an_input(way, journey, tmp_path):
+    table, model = tmp_path / "in.csv", tmp_path / "m.dm2l"
+    shutil.copy(journey[0]["in.csv"], table)
+    shutil.copy(journey[0]["model.dm2l"], model)
+    before = table.read_bytes(), model.read_bytes()
+
+    def named(path):
+        other = tmp_path / f"other{path.suffix}"
+        other.unlink(missing_ok=True)
+        if way == "link":
+            other.symlink_to(path)
+        elif way == "hard link":
+            other.hardlink_to(path)
+        else:
+            other = path if way == "itself" else tmp_path / ".." / tmp_path.name / path.name
+        return other
+
+    labels, out = ("--labels", "topic_*"), tmp_path / "o.csv"
+    cases = (
+        (fit_command, (table, *labels, *FIXED, "-o", named(table)), "TABLE and --output"),
+        (complete_command, (model, table, "-o", named(table)), "TABLE and --output"),
+        (complete_command, (model, table, "-o", out, "--details", named(table)), "--details"),
+        (complete_command, (model, table, "-o", named(model)), "MODEL and --output"),
+        (predict_command, (model, table, "-o", named(table)), "TABLE and --output"),
+        (suggest_command, (model, table, "-o", named(table)), "TABLE and --output"),
+        (audit_command, (model, table, "-o", named(table)), "TABLE and --output"),
+    )
+    for command, arguments, part in cases:
+        result = invoke(command, *arguments, "--force")
+        assert result.exit_code == 2, arguments
+        assert part in result.stderr
+        assert "are the same file" in result.stderr
+    assert before == (table.read_bytes(), model.read_bytes())
+
+
+def test_outputs_that_differ_in_case_alone_are_refused(journey, tmp_path):
+    model, table = journey[0]["model.dm2l"], journey[0]["in.csv"]
+    arguments = (model, table, "-o", tmp_path / "o.csv", "--details", tmp_path / "O.csv")
+    result = invoke(complete_command, *arguments)
+    assert result.exit_code == 2
+    assert "are the same file" in result.stderr
 
 
 def test_a_file_that_is_none_is_a_data_problem(tmp_path):
@@ -403,7 +455,7 @@ def test_predictions_are_in_the_words_and_types_of_the_table(yes, no, typed, tmp
     frame["a"] = frame["a"].astype(object).where(frame.index % 4 > 0, None)
     paths = [tmp_path / name for name in ("in.parquet", "m.dm2l", "o.parquet", "o.csv")]
     frame.to_parquet(paths[0])
-    blank = ("--blank", "unlabelled") if no is None else ()
+    blank = ("--missing-as", "unlabelled") if no is None else ()
     few = ("--estimate-folds", 0, "-o", paths[1], *FIXED, *blank)
     succeed(fit_command, paths[0], "--labels", "a,b", *few)
     for output in paths[2:]:
@@ -455,7 +507,7 @@ def test_a_filled_table_has_the_decimal_commas_of_its_own(commas, tmp_path):
     assert "not a number" not in result.stderr
     again = succeed(inspect_command, filled, "--labels", "a*")
     said = "".join((again.stderr + again.stdout).split())
-    assert "'a__probability'isleftout:whatdm2lhassaid" in said
+    assert "'a__probability'isleftout:writtenbydm2l" in said
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -484,7 +536,7 @@ def test_a_label_named_like_another_column_of_predictions_is_refused(tmp_path):
     succeed(fit_command, path, "--labels", 2, "--estimate-folds", 0, "-o", model, *FIXED)
     result = invoke(predict_command, model, path, "-o", tmp_path / "o.csv")
     assert result.exit_code == 1
-    assert "label 'a__score' is named like another column" in result.stderr
+    assert "label 'a__score' has the name of another column" in result.stderr
 
 
 def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):
@@ -547,11 +599,11 @@ def test_evaluate_puts_methods_side_by_side(journey):
     arguments = (path, "--labels", "topic_*", "--repetitions", 2, *FIXED)
     result = succeed(evaluate_command, *arguments, "--json")
     found = json.loads(result.stdout)
-    assert found["gains"]["holes are negatives"]["label_average_precision"]["mean"] > 0
+    assert found["gains"]["missing = negative"]["label_average_precision"]["mean"] > 0
     assert [quality["label"] for quality in found["labels"]] == LABELS
     assert "repetition 2 of 2" in result.stderr
     shown = succeed(evaluate_command, *arguments).stdout
-    for part in ("holes are", "masked ridge", "Brier", "topic_legal"):
+    for part in ("missing =", "masked ridge", "Brier", "topic_legal"):
         assert part in shown
 
 
@@ -559,8 +611,8 @@ def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
-    wishes = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.3, folds=2)
-    model = fit_table(table_from_frame(frame, ["y", "z"]), wishes, estimate_folds=0)
+    options = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.3, cv=2)
+    model = fit_table(table_from_frame(frame, ["y", "z"]), options, estimate_folds=0)
     whole, lines = explain_model(model), []
     monkeypatch.setattr(_explanation, "MOST_NUMBERS", 1)  # a column at a time
     found = explain_model(model, tell=lines.append)
@@ -573,7 +625,7 @@ def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
 def test_inspect_says_what_it_is_at(journey):
     lines = succeed(inspect_command, journey[0]["in.csv"], "--labels", "topic_*").stderr
     assert "reading in.csv" in lines
-    assert f"looking at {N_ROWS} rows and {len(LABELS)} labels" in lines
+    assert f"inspecting {N_ROWS} rows and {len(LABELS)} labels" in lines
 
 
 def test_evaluation_fits_into_80_columns():

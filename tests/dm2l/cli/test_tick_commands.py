@@ -1,4 +1,4 @@
-"""``--blank`` of inspect, fit, evaluate and complete: a table of ticks from end to end."""
+"""``--missing-as`` of inspect, fit, evaluate and complete: a table of ticks from end to end."""
 
 import json
 
@@ -37,20 +37,20 @@ def test_inspect_says_what_labels_with_ticks_only_mean(ticked):
     assert code == 0
     assert "4 of 4 labels say yes and hardly ever no" in text
     words = " ".join(text.split())
-    assert "`fit --blank unlabelled` learns from the ticks alone" in words
+    assert "`fit --missing-as unlabelled` learns from positives only" in words
     assert "every observed entry says yes" not in words
 
 
 def test_without_a_word_about_blanks_fit_refuses_and_names_the_way(ticked, tmp_path):
     code, _, text = run("fit", ticked[0], "--labels", "tag_*", "-o", tmp_path / "m.dm2l")
     assert code == 1
-    assert "--blank unlabelled" in text
+    assert "--missing-as unlabelled" in text
 
 
 def test_fit_and_complete_find_overlooked_positives(ticked, tmp_path):
     path, truth, Y = ticked
     model, filled = tmp_path / "m.dm2l", tmp_path / "filled.csv"
-    options = ("--labels", "tag_*", "--blank", "unlabelled", "--estimate-folds", "2")
+    options = ("--labels", "tag_*", "--missing-as", "unlabelled", "--estimate-folds", "2")
     code, text, whole = run("fit", path, *options, "--folds", "2", "-o", model)
     assert code == 0, whole
     assert "share of positives" in text
@@ -68,12 +68,12 @@ def test_fit_and_complete_find_overlooked_positives(ticked, tmp_path):
 def test_audit_lists_blanks_that_should_have_been_ticked(ticked, tmp_path):
     path, truth, Y = ticked
     model = tmp_path / "m.dm2l"
-    options = ("--labels", "tag_*", "--blank", "unlabelled", "--estimate-folds", "0")
+    options = ("--labels", "tag_*", "--missing-as", "unlabelled", "--estimate-folds", "0")
     code, _, whole = run("fit", path, *options, "--folds", "2", "-o", model)
     assert code == 0, whole
     code, text, whole = run("audit", model, path, "--top", "40", "--json")
     assert code == 0, whole
-    doubts = json.loads(text)["doubts"]
+    doubts = json.loads(text)["label_errors"]
     places = [(one["row"] - 1, int(one["label"].removeprefix("tag_"))) for one in doubts]
     assert len(places) == 40
     assert all(np.isnan(Y[place]) for place in places)
@@ -82,7 +82,7 @@ def test_audit_lists_blanks_that_should_have_been_ticked(ticked, tmp_path):
 
 
 def test_evaluate_looks_for_hidden_ticks(ticked):
-    options = ("--labels", "tag_*", "--blank", "unlabelled", "--kernel", "linear", "--json")
+    options = ("--labels", "tag_*", "--missing-as", "unlabelled", "--kernel", "linear", "--json")
     code, text, whole = run("evaluate", ticked[0], *options, "--repetitions", "2", "--folds", "2")
     assert code == 0, whole
     found = json.loads(text)
@@ -92,7 +92,8 @@ def test_evaluate_looks_for_hidden_ticks(ticked):
 
 
 def test_a_blank_that_means_no_is_fitted_as_one(ticked, tmp_path):
-    options = ("--labels", "tag_*", "--blank", "no", "--kernel", "linear", "--estimate-folds", "0")
+    labels = ("--labels", "tag_*", "--missing-as", "negative")
+    options = (*labels, "--kernel", "linear", "--estimate-folds", "0")
     code, text, whole = run("fit", ticked[0], *options, "-o", tmp_path / "m.dm2l", "--json")
     assert code == 0, whole
     assert json.loads(text)["settings"]["kernel"] == "linear"

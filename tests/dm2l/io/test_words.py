@@ -35,7 +35,7 @@ def readings(path, **options):
     yield table_from_frame(frame, "y", **options).Y[:, 0]
     frame.assign(x=1.0).to_parquet(path.with_suffix(".parquet"))
     yield read_parquet(path.with_suffix(".parquet"), "y", **options).target[:, 0]
-    blocks = RowBlocks.from_csv(path, "y", rows=3, **options)
+    blocks = RowBlocks.open(path, "y", rows=3, **options)
     signs = np.concatenate([np.asarray(block.T)[:, 0] for block in blocks]).astype(float)
     yield np.where(signs == 0, NAN, signs > 0)
 
@@ -85,7 +85,7 @@ def test_every_reader_counts_rows_from_1_below_the_header(tmp_path, words, optio
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"1,{word}\n" for word in words.split(" ")))
     makers = readings(path, **options)
-    for read in (read_csv, read_table, lambda *a, **o: list(RowBlocks.from_csv(*a, rows=2, **o))):
+    for read in (read_csv, read_table, lambda *a, **o: list(RowBlocks.open(*a, rows=2, **o))):
         with pytest.raises(DataFileError, match=rf"t\.csv: .*{message}"):
             read(path, "y", **options)
     with pytest.raises(DataFileError, match=message):
@@ -156,8 +156,8 @@ def test_packed_tables_are_read_inspected_and_completed(tmp_path, suffix):
     assert found.exit_code == 0, found.output
     output = tmp_path / f"out{suffix[:4]}"
     table = read_table(path, "y")
-    wishes = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=2)
-    model = fit_table(table, wishes, estimate_folds=0)
+    options = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, cv=2)
+    model = fit_table(table, options, estimate_folds=0)
     write_completion(complete_table(model, table), table, output)
     assert len(output.read_text().splitlines()) == 61
 

@@ -39,8 +39,8 @@ def test_a_sheet_is_the_table_that_its_csv_is(sheet, tmp_path):
     assert found.label_names == same.label_names
     assert np.array_equal(found.Y, same.Y, equal_nan=True)
     pd.testing.assert_frame_equal(found.frame, same.frame, check_dtype=False)
-    wishes = FitOptions("linear", 0.1, 1.0)
-    a, b = (fit_table(table, wishes, estimate_folds=0) for table in (found, same))
+    options = FitOptions("linear", 0.1, 1.0)
+    a, b = (fit_table(table, options, estimate_folds=0) for table in (found, same))
     assert a.uses == b.uses
     assert np.array_equal(a.classifier.coef_, b.classifier.coef_)
 
@@ -255,6 +255,16 @@ def test_a_part_may_be_anywhere_and_tags_may_have_a_prefix(sheet):
         for name, content in members.items():
             archive.writestr(name, content)
     pd.testing.assert_frame_equal(read_sheet(path), expected)
+
+
+def test_formulas_that_cells_share_may_stand_beside_long_texts(crafted):
+    rows = "".join(
+        f"<row><c r='A{i}'><f t='shared' si='0'>{'1+1' if i == 3 else ''}</f><v>1</v></c>"
+        "<c t='s'><v>3</v></c></row>"
+        for i in range(3, 204)
+    )
+    path = crafted(rows=rows, texts=f"<si><t>{LONG[:30_000]}</t></si>")
+    assert len(edit_sheet(path)[2]) == 203
 
 
 def test_a_cell_far_below_makes_no_cells_between(sheet):

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.labels._matrix import parse_labels, signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.labels._parsing import observed_classes
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
@@ -187,7 +187,7 @@ every_encoding = pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCOD
 @given(T=sign_matrices)
 def test_every_encoding_of_a_sign_matrix_gives_it_back(encode, T):
     Y, options = encode(T)
-    found = signs(Y, **options)
+    found = parse_labels(Y, **options).signs
     assert found.dtype == np.int8
     np.testing.assert_array_equal(found, T)
 
@@ -195,7 +195,7 @@ def test_every_encoding_of_a_sign_matrix_gives_it_back(encode, T):
 @every_encoding
 def test_reading_labels_leaves_them_unchanged(encode):
     (Y, options), (before, _) = encode(SIGNS), encode(SIGNS)
-    signs(Y, **options)
+    parse_labels(Y, **options)
     if sp.issparse(Y):
         Y, before = Y.toarray(), before.toarray()
     assert repr(Y) == repr(before)
@@ -282,7 +282,7 @@ def test_one_column_is_still_a_label_matrix():
 
 def test_numpy_scalars_and_python_numbers_may_stand_together_in_an_object_array():
     Y = np.array([[np.int8(1), True], [np.bool_(False), 0.0], [np.float32(1), None]], dtype=object)
-    np.testing.assert_array_equal(signs(Y), [[1, 1], [-1, -1], [1, 0]])
+    np.testing.assert_array_equal(parse_labels(Y).signs, [[1, 1], [-1, -1], [1, 0]])
 
 
 def test_learnable_labels_have_both_classes_observed():
@@ -321,13 +321,13 @@ GARBAGE = {
 
 @pytest.mark.parametrize("Y", GARBAGE.values(), ids=GARBAGE)
 def test_what_stands_under_a_false_in_label_mask_is_never_read(Y):
-    np.testing.assert_array_equal(signs(Y, label_mask=SIGNS != 0), SIGNS)
+    np.testing.assert_array_equal(parse_labels(Y, label_mask=SIGNS != 0).signs, SIGNS)
 
 
 @pytest.mark.parametrize("missing_label", [-1, "?", 0])
 def test_nan_under_a_false_in_label_mask_is_not_read_either(missing_label):
     Y = coded(SIGNS, negative=-1 if missing_label == 0 else 0)
-    found = signs(Y, label_mask=SIGNS != 0, missing_label=missing_label)
+    found = parse_labels(Y, label_mask=SIGNS != 0, missing_label=missing_label).signs
     np.testing.assert_array_equal(found, SIGNS)
 
 
@@ -345,7 +345,7 @@ MASKS = {
 @pytest.mark.parametrize("labels", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_label_mask_may_come_in_any_container(container, labels):
     complete = np.where(SIGNS == 0, 1, SIGNS)
-    found = signs(labels(complete), label_mask=container(SIGNS != 0))
+    found = parse_labels(labels(complete), label_mask=container(SIGNS != 0)).signs
     np.testing.assert_array_equal(found, SIGNS)
 
 
@@ -354,7 +354,7 @@ def test_label_mask_may_come_in_any_container(container, labels):
 def test_label_mask_of_another_shape_is_refused_with_both_shapes(labels, shape):
     text = rf"label_mask has shape {re.escape(str(shape))}.*{re.escape(str((5, 3)))}"
     with pytest.raises(ValueError, match=text):
-        signs(labels, label_mask=np.ones(shape, dtype=bool))
+        parse_labels(labels, label_mask=np.ones(shape, dtype=bool))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -362,27 +362,27 @@ def test_label_mask_with_columns_of_y_in_other_places_is_refused(frame):
     Y = frame(dict(zip(NAMES, coded(SIGNS).T, strict=True)))
     mask = dict(zip(NAMES, (SIGNS > 0).T, strict=True))
     expected = np.where(SIGNS > 0, 1, 0)
-    np.testing.assert_array_equal(signs(Y, label_mask=frame(mask)), expected)
+    np.testing.assert_array_equal(parse_labels(Y, label_mask=frame(mask)).signs, expected)
     for order in (["wind", "rain", "fog"], ["rain", "fog", "sun"]):
         shuffled = frame({name: mask.get(name, mask["fog"]) for name in order})
         with pytest.raises(
             ValueError, match=r"label_mask is '(wind|fog)', but that of Y is '(rain|wind)'"
         ):
-            signs(Y, label_mask=shuffled)
+            parse_labels(Y, label_mask=shuffled)
     for names in ("abc", [0, 1, 2]):  # names of its own, or none
         other = pd.DataFrame(SIGNS > 0, columns=list(names))
-        np.testing.assert_array_equal(signs(Y, label_mask=other), expected)
+        np.testing.assert_array_equal(parse_labels(Y, label_mask=other).signs, expected)
 
 
 @pytest.mark.parametrize("dtype", [int, float, np.int8, object, str])
 def test_label_mask_that_is_not_boolean_is_refused_with_its_dtype_and_the_fix(dtype):
     mask = (SIGNS != 0).astype(dtype)
     with pytest.raises(ValueError, match=rf"boolean.*{mask.dtype}.*label_mask=M == 1"):
-        signs(coded(SIGNS), label_mask=mask)
+        parse_labels(coded(SIGNS), label_mask=mask)
 
 
 def test_label_mask_can_only_hide_never_reveal():
-    found = signs(coded(SIGNS), label_mask=np.ones(SIGNS.shape, dtype=bool))
+    found = parse_labels(coded(SIGNS), label_mask=np.ones(SIGNS.shape, dtype=bool)).signs
     np.testing.assert_array_equal(found, SIGNS)
 
 
@@ -400,7 +400,7 @@ def with_explicit_zero(make):
 @pytest.mark.parametrize("missing_as", [None, "missing", "negative"])
 def test_explicit_zeros_are_refused_with_place_reason_and_ways_out(make, missing_as):
     with pytest.raises(ValueError, match="explicit 0 in row 1, column 2") as error:
-        signs(with_explicit_zero(make), missing_as=missing_as)
+        parse_labels(with_explicit_zero(make), missing_as=missing_as)
     for hint in ("drops such zeros", "Store -1", "eliminate_zeros", "missing_as"):
         assert hint in str(error.value)
 
@@ -409,33 +409,37 @@ def test_explicit_zeros_are_refused_with_place_reason_and_ways_out(make, missing
 @pytest.mark.parametrize("dtype", [bool, int, np.uint8, float])
 def test_absent_label_says_what_nothing_stored_means_in_positives_only(missing_as, meaning, dtype):
     Y = sp.csr_array((SIGNS > 0).astype(dtype))
-    found = signs(Y, missing_as=missing_as)
+    found = parse_labels(Y, missing_as=missing_as).signs
     np.testing.assert_array_equal(found, np.where(SIGNS > 0, 1, meaning))
 
 
 @pytest.mark.parametrize("dtype", [bool, int, np.uint8, float])
 def test_positives_only_without_absent_label_is_refused_with_both_meanings(dtype):
     with pytest.raises(ValueError, match=r"positives only.*'missing'.*'negative'"):
-        signs(sp.csr_array((SIGNS > 0).astype(dtype)))
+        parse_labels(sp.csr_array((SIGNS > 0).astype(dtype)))
 
 
 def test_a_full_matrix_of_positives_needs_no_absent_label():
-    np.testing.assert_array_equal(signs(sp.csr_array(np.ones((2, 2)))), np.ones((2, 2)))
+    np.testing.assert_array_equal(
+        parse_labels(sp.csr_array(np.ones((2, 2)))).signs, np.ones((2, 2))
+    )
 
 
 def test_stored_negatives_contradict_absent_label_negative():
     with pytest.raises(ValueError, match=r"stores -1.*missing_as='negative' contradicts"):
-        signs(sp.csr_array(SIGNS), missing_as="negative")
+        parse_labels(sp.csr_array(SIGNS), missing_as="negative")
 
 
 def test_stored_negatives_agree_with_absent_label_missing():
-    np.testing.assert_array_equal(signs(sp.csr_array(SIGNS), missing_as="missing"), SIGNS)
+    np.testing.assert_array_equal(
+        parse_labels(sp.csr_array(SIGNS), missing_as="missing").signs, SIGNS
+    )
 
 
 @pytest.mark.parametrize("missing_as", ["absent", 0, np.nan, True])
 def test_unknown_absent_label_is_refused_with_its_value(missing_as):
     with pytest.raises(ValueError, match=f"missing_as.*got {missing_as!r}"):
-        signs(sp.csr_array(SIGNS), missing_as=missing_as)
+        parse_labels(sp.csr_array(SIGNS), missing_as=missing_as)
 
 
 @pytest.mark.parametrize(("value", "text"), [(7, "7"), (-2, "-2"), (0.5, "0.5"), (np.nan, "nan")])
@@ -443,7 +447,7 @@ def test_other_stored_values_are_refused_with_value_place_and_fix(value, text):
     Y = sp.csr_array(SIGNS.astype(float if isinstance(value, float) else int))
     Y[1, 2] = value
     with pytest.raises(ValueError, match=r"\+1.*-1") as error:
-        signs(Y)
+        parse_labels(Y)
     assert re.search(rf"stores {re.escape(text)}(\.0)? in row 1, column 2", str(error.value))
 
 
@@ -454,18 +458,18 @@ def test_an_entry_stored_twice_is_refused_as_its_csr_form_is(make, values):
     Y = make(([1, -1, *values], ([0, 1, 2, 2], [0, 1, 0, 0])), shape=(3, 2))
     for form in (Y.tocsr(), Y):
         with pytest.raises(ValueError, match="row 2, column 0"):
-            signs(form)
+            parse_labels(form)
 
 
 def test_missing_label_minus_one_is_never_read_as_an_observed_negative_of_a_sparse_matrix():
     # -1 cannot be both the mark of what is missing and the sign of an observed negative.
     with pytest.raises(ValueError, match="missing_label"):
-        signs(sp.csr_array(SIGNS), missing_label=-1)
+        parse_labels(sp.csr_array(SIGNS), missing_label=-1)
 
 
 def test_a_sparse_matrix_with_nothing_stored_has_nothing_observed():
     with pytest.raises(ValueError, match="nothing observed"):
-        signs(sp.csr_array((3, 2)))
+        parse_labels(sp.csr_array((3, 2)))
 
 
 # -------------------------------------------------------------------------- what is refused
@@ -496,7 +500,7 @@ FIX = ("0/1", "-1/+1", "NaN", "missing_label")
 def test_any_other_value_is_refused_with_value_row_column_and_fix(value, dtype, shown):
     Y = spoilt(value, None if dtype is object else dtype)
     with pytest.raises(ValueError, match="row 1, column 2 ") as error:
-        signs(Y)
+        parse_labels(Y)
     assert f"contains {shown} in" in str(error.value)
     assert all(hint in str(error.value) for hint in FIX)
 
@@ -508,7 +512,7 @@ def test_any_other_value_in_a_frame_is_refused_with_the_name_of_its_column(conta
     if container is pl.DataFrame:
         columns["wind"] = pl.Series("wind", columns["wind"], dtype=pl.Object)
     with pytest.raises(ValueError, match="row 2, column 'wind'") as error:
-        signs(container(columns))
+        parse_labels(container(columns))
     assert repr(value) in str(error.value)
     assert all(hint in str(error.value) for hint in FIX)
 
@@ -517,12 +521,12 @@ def test_any_other_value_in_a_frame_is_refused_with_the_name_of_its_column(conta
 def test_any_other_value_in_a_nullable_column_is_refused_with_value_and_place(dtype):
     Y = pd.DataFrame({"rain": [1, 0, 1], "wind": pd.array([1, None, 3], dtype=dtype)})
     with pytest.raises(ValueError, match=r"contains 3(\.0)? in row 2, column 'wind'"):
-        signs(Y)
+        parse_labels(Y)
 
 
 def test_the_refusal_counts_the_entries():
     with pytest.raises(ValueError, match="3 such entries"):
-        signs([[1, 5], [5, 0], [5, 1]])
+        parse_labels([[1, 5], [5, 0], [5, 1]])
 
 
 @pytest.mark.parametrize(
@@ -537,7 +541,7 @@ def test_the_refusal_counts_the_entries():
 )
 def test_mixing_minus_one_and_zero_is_refused_with_place_and_fix(Y, where):
     with pytest.raises(ValueError, match="mixes the codings") as error:
-        signs(Y)
+        parse_labels(Y)
     for text in (where, "missing_label=0", "missing_label=-1"):
         assert text in str(error.value)
 
@@ -545,12 +549,12 @@ def test_mixing_minus_one_and_zero_is_refused_with_place_and_fix(Y, where):
 @pytest.mark.parametrize("missing_label", [-1, 2, "?"])
 def test_nan_beside_another_missing_label_is_refused_with_both(missing_label):
     with pytest.raises(ValueError, match=rf"nan in row 1, column 0.*{missing_label!r}"):
-        signs(np.array([[1, 0], [np.nan, 1]]), missing_label=missing_label)
+        parse_labels(np.array([[1, 0], [np.nan, 1]]), missing_label=missing_label)
 
 
 def test_a_masked_nan_is_masked_whatever_missing_label_says():
     Y = np.ma.masked_invalid(coded(SIGNS))
-    np.testing.assert_array_equal(signs(Y, missing_label=-1), SIGNS)
+    np.testing.assert_array_equal(parse_labels(Y, missing_label=-1).signs, SIGNS)
 
 
 @pytest.mark.parametrize(
@@ -571,7 +575,7 @@ def test_a_masked_nan_is_masked_whatever_missing_label_says():
 )
 def test_nothing_observed_is_refused(Y, options):
     with pytest.raises(ValueError, match="nothing observed"):
-        signs(Y, **options)
+        parse_labels(Y, **options)
 
 
 def test_nothing_observed_can_be_allowed():
@@ -598,7 +602,7 @@ def test_nothing_observed_can_be_allowed():
 )
 def test_what_is_no_label_matrix_is_refused_with_the_reason(Y, text):
     with pytest.raises(ValueError, match=text):
-        signs(Y)
+        parse_labels(Y)
 
 
 # ------------------------------------------------------------------- scikit-learn's third class

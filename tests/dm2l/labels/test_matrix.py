@@ -62,6 +62,21 @@ def test_a_1d_y_keeps_its_shape():
     assert (labels.shape, labels.ndim, labels.signs.shape) == ((3,), 1, (3, 3))
 
 
+@pytest.mark.parametrize("given", [Y, np.where(np.isnan(Y), np.nan, 2 * Y - 1)])
+def test_a_matrix_is_an_array_in_the_coding_of_the_input(given):
+    np.testing.assert_array_equal(np.asarray(LabelMatrix.from_array(given)), given)
+
+
+@pytest.mark.parametrize(
+    "y", [["a", "b", "a"], ["a", "b", "c"], ["a", None, "c", "b"], ["a", None, "b"]]
+)
+def test_classes_are_an_array_of_classes_and_score_like_them(y):
+    labels = LabelMatrix.from_array(np.array(y, dtype=object))
+    assert np.asarray(labels).tolist() == y
+    X = np.eye(len(y))
+    assert DM2LClassifier().fit(X, labels).score(X, labels) == 1
+
+
 def test_a_matrix_with_nothing_observed_is_refused_by_fit_only():
     nothing = LabelMatrix.from_array(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="nothing observed"):

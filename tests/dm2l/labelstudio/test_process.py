@@ -10,8 +10,7 @@ import urllib.request
 import pytest
 from click.testing import CliRunner
 
-from dm2l.cli._backend import backend_command
-from dm2l.cli._review import review_command
+from dm2l.cli._review import backend_command, review_command
 from half_labelled import LABELS
 from studio_case import make_case
 

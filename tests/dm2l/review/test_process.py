@@ -43,7 +43,7 @@ def files(tmp_path_factory):
     path = folder / "tickets.csv"
     path.write_bytes(as_csv(columns, spell(truth, observed, "Yes", "No"), "\r\n").encode())
     table = read_table(path, "topic_*")
-    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
     save_bundle(model, folder / "tickets.dm2l")
     return folder
 
@@ -222,7 +222,7 @@ def test_a_file_that_the_review_does_not_write_is_not_overwritten(files, tmp_pat
     usual = (files / "tickets.dm2l", files / "tickets.csv", "--answers", answers, "--no-browser")
     result = run(*usual, option, precious)
     assert result.exit_code == 2
-    assert "does not say that this review writes it; --force overwrites it" in result.output
+    assert "does not list it as an output of this review; --force overwrites it" in result.output
     assert precious.read_text() == "precious"
 
 

@@ -26,7 +26,7 @@ def case(tmp_path_factory):
     path = folder / "tickets.csv"
     path.write_text(as_csv(columns, spell(truth, observed, "Yes", "No")), encoding="utf-8")
     table = read_table(path, "topic_*")
-    return table, fit_table(table, FitOptions("linear", 0.1, 0.3, folds=3), estimate_folds=0)
+    return table, fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
 
 
 @pytest.fixture

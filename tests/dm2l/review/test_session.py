@@ -33,7 +33,7 @@ from dm2l.tables._suggestion import table_values
 from half_labelled import LABELS, as_csv, make_table, spell
 
 N_ROWS = 120
-FIXED = FitOptions("linear", 0.1, 0.3, folds=3)
+FIXED = FitOptions("linear", 0.1, 0.3, cv=3)
 names = count()
 
 
@@ -382,17 +382,17 @@ def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, beg
     table, _, _, _ = case
     trained, scored = [], []
 
-    def fit(inputs, uses, Y, wishes, **options):
+    def fit(inputs, uses, Y, options, **others):
         trained.append(Y.copy())
-        return _refit_fit(inputs, uses, Y, wishes, **options)
+        return _refit_fit(inputs, uses, Y, options, **others)
 
-    def measure(pipeline, inputs, hidden):
+    def measure(hidden, *answer):
         scored.append((trained[-1], hidden.copy()))
-        return _refit_measure(pipeline, inputs, hidden)
+        return _refit_measure(hidden, *answer)
 
-    _refit_fit, _refit_measure = _refit.fit_pipeline, _refit.measure_pipeline
+    _refit_fit, _refit_measure = _refit.fit_pipeline, _refit.measure
     monkeypatch.setattr(_refit, "fit_pipeline", fit)
-    monkeypatch.setattr(_refit, "measure_pipeline", measure)
+    monkeypatch.setattr(_refit, "measure", measure)
     session = begin()
     say(session, ["yes", "no"] * 5)
     for answers in (10, 14):
@@ -564,7 +564,7 @@ def test_an_export_has_the_bytes_of_its_encoding(tmp_path, encoding):
     path, output = tmp_path / "in.csv", tmp_path / "out.csv"
     path.write_bytes(text.encode(encoding))
     table = read_table(path, "a", encoding=encoding)
-    model = fit_table(table, FitOptions("linear", 0.1, 0.3, folds=2), estimate_folds=0)
+    model = fit_table(table, FitOptions("linear", 0.1, 0.3, cv=2), estimate_folds=0)
     with Journal(tmp_path / "a.jsonl", table) as journal:
         session = ReviewSession(model, table, journal)
         assert session.export(output) == 0

@@ -22,7 +22,7 @@ from dm2l.tables import (
     write_completion,
 )
 
-QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
+QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, cv=3)
 NAMES = ["t_a", "t_b", "t_c", "t_d"]
 
 
@@ -79,7 +79,7 @@ def test_rows_without_known_labels_and_models_without_coupling_go_by_features(
     bare = replace(table, Y=np.where(np.arange(700)[:, None] < 50, np.nan, table.Y))
     for one, rows in ((model, slice(0, 50)), (uncoupled, slice(0, 700))):
         answer, found = one.answer(one.inputs(table)[0]), complete_table(one, bare)
-        holes = found.holes[rows]
+        holes = found.missing[rows]
         p, positive = found.probabilities[rows], found.positive[rows]
         # Of fewer rows the same product is summed in another order.
         np.testing.assert_allclose(p[holes], answer.probabilities[rows][holes], rtol=1e-12)
@@ -101,7 +101,7 @@ def test_no_more_holes_are_filled_than_keep_the_promise(moods, model):
     for bound in (0.02, 0.1, 0.2):
         found = complete_table(model, table, max_error_rate=bound)
         filled = found.filled
-        np.testing.assert_array_equal(found.left, found.holes & ~filled)
+        np.testing.assert_array_equal(found.left, found.missing & ~filled)
         np.testing.assert_array_equal(found.look, found.left)
         assert not (found.positive & ~filled).any()
         assert found.expected_wrong <= bound
@@ -118,7 +118,7 @@ def test_no_more_holes_are_filled_than_keep_the_promise(moods, model):
 def test_a_model_without_coupling_promises_nothing(moods, uncoupled, tmp_path):
     save_bundle(uncoupled, tmp_path / "m.dm2l")
     again = load_bundle(tmp_path / "m.dm2l")
-    with pytest.raises(ValueError, match="fit it again"):
+    with pytest.raises(ValueError, match="Fit it again"):
         complete_table(again, moods[0], max_error_rate=0.1)
     a, b = (complete_table(one, moods[0]).probabilities for one in (again, uncoupled))
     np.testing.assert_array_equal(a, b)

@@ -19,9 +19,9 @@ from dm2l.tables import (
     save_bundle,
     table_from_frame,
 )
-from dm2l.tables._measures import keep_back
+from dm2l.tables._measures import hold_out
 
-FIXED = FitOptions("rbf", 0.0, 0.01, folds=3)
+FIXED = FitOptions("rbf", 0.0, 0.01, cv=3)
 
 
 def copies(n=40, times=3):
@@ -35,20 +35,20 @@ def copies(n=40, times=3):
     return frame.sample(frac=1, random_state=0).reset_index(drop=True)
 
 
-@pytest.mark.parametrize("wishes", [FIXED, FitOptions(effort="quick", folds=3)])
-def test_copies_make_estimates_too_good_and_groups_do_not(wishes):
+@pytest.mark.parametrize("options", [FIXED, FitOptions(effort="quick", cv=3)])
+def test_copies_make_estimates_too_good_and_groups_do_not(options):
     frame = copies()
     table = table_from_frame(frame.drop(columns="patient"), "tox_*")
-    naive = fit_table(table, wishes, estimate_folds=3).estimate.values["label_auc"].mean
-    found = fit_table(table, wishes, estimate_folds=3, groups="duplicates")
+    naive = fit_table(table, options, estimate_folds=3).estimate.values["label_auc"].mean
+    found = fit_table(table, options, estimate_folds=3, groups="duplicates")
     honest = found.estimate.values["label_auc"].mean
     assert honest < 0.7  # labels cannot be told: 0.5, with an error of 0.1
     assert naive > honest + 0.2
     named = table_from_frame(frame, "tox_*")
-    model = fit_table(named, wishes, estimate_folds=3, groups="patient")
+    model = fit_table(named, options, estimate_folds=3, groups="patient")
     assert model.estimate.values["label_auc"].mean == pytest.approx(honest, abs=0.2)
     assert [use.kind for use in model.uses] == ["numeric"] * 3 + ["dropped"]
-    given = fit_table(table, wishes, estimate_folds=3, groups=frame["patient"])
+    given = fit_table(table, options, estimate_folds=3, groups=frame["patient"])
     assert given.estimate == model.estimate
 
 
@@ -62,7 +62,7 @@ def test_evaluation_hides_a_label_in_all_copies_or_in_none():
     frame = copies()
     table = table_from_frame(frame, "tox_*")
     groups = frame.groupby("patient").ngroup().to_numpy()
-    left, hidden = keep_back(table.Y, 0.3, 0, groups)
+    left, hidden = hold_out(table.Y, 0.3, 0, groups)
     assert np.array_equal(np.isnan(left), ~np.isnan(hidden))
     for rows in (np.flatnonzero(groups == g) for g in range(groups.max() + 1)):
         assert len(np.unique(np.isnan(left[rows]), axis=0)) == 1

@@ -23,7 +23,7 @@ def model(tmp_path_factory):
     columns, truth, observed = make_table(40)
     (folder / "in.csv").write_text(as_csv(columns, spell(truth, observed, "Yes", "No")))
     table = read_table(folder / "in.csv", "topic_*")
-    made = fit_table(table, FitOptions("linear", 0.1, 1.0, folds=2), estimate_folds=2)
+    made = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2)
     save_bundle(made, folder / "m.dm2l")  # makes the record
     return made
 

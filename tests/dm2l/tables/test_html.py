@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from dm2l.cli._shared import progress
 from dm2l.tables import (
     Completion,
     FitOptions,
@@ -20,7 +21,6 @@ from dm2l.tables import (
     inspect_table,
     table_from_frame,
 )
-from dm2l.tables._progress import progress
 
 HOSTILE = "is_<script>alert('\u202e\x1b')</script>\" onload=x"
 
@@ -34,11 +34,11 @@ def shown():
         known = (frame["mass"] + rng.normal(size=120) > 0).astype(object)
         frame[name] = known.where(rng.random(120) > 0.4, None)
     table = table_from_frame(frame, "is_*")
-    wishes = FitOptions("linear", 0.1, 1.0, folds=3)
-    model = fit_table(table, wishes, estimate_folds=0)
+    options = FitOptions("linear", 0.1, 1.0, cv=3)
+    model = fit_table(table, options, estimate_folds=0)
     return {
         "inspection": inspect_table(table),
-        "evaluation": evaluate_table(table, wishes, repetitions=2),
+        "evaluation": evaluate_table(table, options, repetitions=2),
         "completion": complete_table(model, table),
         "bounded": complete_table(model, table, max_error_rate=0.2),
     }
@@ -103,9 +103,9 @@ def test_numbers_are_those_of_the_object(shown):
     ]
     found = shown["bounded"]
     rows = Page(found._repr_html_()).rows
-    holes, filled = found.holes[:, 0].sum(), found.filled[:, 0].sum()
+    n_missing, filled = found.missing[:, 0].sum(), found.filled[:, 0].sum()
     yes = found.positive[:, 0].sum()
-    expected = [holes, yes, filled - yes, holes - filled, found.look[:, 0].sum()]
+    expected = [n_missing, yes, filled - yes, n_missing - filled, found.look[:, 0].sum()]
     assert rows[1][1:6] == [str(number) for number in expected]
     assert f"{found.expected_wrong:.1%} of them" in found._repr_html_()
     auc = shown["evaluation"].methods["DM2L"]["label_auc"]
@@ -135,7 +135,7 @@ def test_progress_is_lines_in_a_file_and_a_spinner_at_a_terminal(capsys):
 
 def test_progress_in_a_notebook_without_widgets_is_lines(capsys, monkeypatch):
     console = Console(force_jupyter=True)
-    monkeypatch.setattr("dm2l.tables._progress.find_spec", lambda name: None)
+    monkeypatch.setattr("dm2l.cli._shared.find_spec", lambda name: None)
     with progress(console) as tell:
         tell("fitting")
     assert capsys.readouterr().err == "fitting ...\n"

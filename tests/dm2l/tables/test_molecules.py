@@ -29,7 +29,7 @@ from dm2l.tables import (
 from dm2l.tables._kinds import column_kinds
 
 pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
-ONE = FitOptions("tanimoto", 0.1, 1.0, folds=3)
+ONE = FitOptions("tanimoto", 0.1, 1.0, cv=3)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_rows_without_a_molecule_get_no_answer(table, unread, model):
     assert not answer.positive[unread].any()
     assert "8 rows hold no molecule" in warnings[0]
     found = complete_table(model, table)
-    left = found.holes & ~found.filled
-    assert np.array_equal(left, found.holes & blank[:, None])
+    left = found.missing & ~found.filled
+    assert np.array_equal(left, found.missing & blank[:, None])
     assert not set(suggest_entries(model, table).row - 1) & set(unread)
     assert not set(suggest_rows(model, table).row - 1) & set(unread)
     assert not set(audit_table(model, table).row - 1) & set(unread)
@@ -147,7 +147,7 @@ def test_the_file_says_what_it_needs_where_rdkit_is_missing(model, tmp_path, mon
 def test_the_automatic_model_takes_bits_as_bits_beside_other_columns(frame):
     frame = frame[:150].assign(mass=np.random.default_rng(0).normal(size=150))
     frame.loc[3, "mass"] = np.nan
-    model = fit_table(table_from_frame(frame, LABELS), FitOptions(effort="quick", folds=3))
+    model = fit_table(table_from_frame(frame, LABELS), FitOptions(effort="quick", cv=3))
     assert "tanimoto kernel" in model.classifier.leaderboard_["model"]
     assert model.estimate.values["label_auc"].mean > 0.7
     names = [name for name, _ in explain_model(model, "SR-p53", top=3)[0].features]
@@ -159,7 +159,7 @@ def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
     only = np.zeros(len(frame), dtype=bool)
     only[unread] = True
     Y = np.where(only[:, None], table.Y, np.nan)
-    with pytest.raises(ValueError, match="nothing is observed"):
+    with pytest.raises(ValueError, match="every label is missing"):
         evaluate_table(replace(table, Y=Y), ONE, repetitions=1)
     found = inspect_table(table)
     assert any("8 rows hold no molecule" in line for line in found.warnings)

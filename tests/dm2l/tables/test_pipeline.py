@@ -12,7 +12,7 @@ from dm2l.persistence import load_model, save_model
 from dm2l.tables import FitOptions, fit_table, make_table_pipeline, table_from_frame
 from dm2l.tables._pipeline import TableColumns
 
-WISHES = FitOptions("linear", 0.1, 1.0, folds=3)
+OPTIONS = FitOptions("linear", 0.1, 1.0, cv=3)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def parts(frame):
 def test_it_learns_what_the_command_line_learns(frame, parts):
     X, Y = parts
     table = table_from_frame(frame, "tox_*")
-    told = fit_table(table, WISHES, estimate_folds=0)
+    told = fit_table(table, OPTIONS, estimate_folds=0)
     classifier = clone(told.classifier)
     model = make_table_pipeline(X, classifier).fit(X, Y)
     expected = told.answer(told.inputs(table)[0]).scores

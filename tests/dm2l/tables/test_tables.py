@@ -48,19 +48,19 @@ from dm2l.tables import (
     table_from_frame,
     write_completion,
 )
-from dm2l.tables import _settings as chosen
+from dm2l.tables import _options as chosen
 from dm2l.tables._filled import find_spelling
-from dm2l.tables._inspection import label_counts, tick_warnings
+from dm2l.tables._inspection import _label_counts, _positive_warnings
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import interval, measure
 from dm2l.tables._model import read_for
+from dm2l.tables._options import choose_hyperparameters
 from dm2l.tables._preparation import MAX_CATEGORIES, features_of, preparation, typed_frame
-from dm2l.tables._settings import choose_settings
 from dm2l.tables._suggestion import answer_effects, table_values
 from half_labelled import LABELS, as_csv, make_table, spell
 
 patient = settings(deadline=None, max_examples=60)  # the machine may be busy with other tests
-QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, folds=3)
+QUICK = FitOptions(kernel="linear", lambda_d=0.1, alpha=0.3, cv=3)
 
 
 @pytest.fixture(scope="module")
@@ -749,10 +749,10 @@ def test_the_kernel_that_suits_the_labels_is_chosen():
     X = rng.normal(size=(150, 2))
     straight = (X @ [[1.0, -1.0], [1.0, 1.0]] > 0).astype(float)
     round_ = ((X**2).sum(axis=1)[:, None] > [1.0, 2.0]).astype(float)
-    wishes = FitOptions(folds=3, scoring="label_auc")
-    assert choose_settings(X, round_, wishes).kernel == "rbf"
-    assert choose_settings(X, straight, replace(wishes, kernel="linear")).kernel == "linear"
-    fixed = choose_settings(X, straight, FitOptions(kernel="rbf", lambda_d=0.5, alpha=2.0))
+    options = FitOptions(cv=3, scoring="label_auc")
+    assert choose_hyperparameters(X, round_, options).kernel == "rbf"
+    assert choose_hyperparameters(X, straight, replace(options, kernel="linear")).kernel == "linear"
+    fixed = choose_hyperparameters(X, straight, FitOptions(kernel="rbf", lambda_d=0.5, alpha=2.0))
     assert (fixed.kernel, fixed.lambda_d, fixed.alpha, fixed.score) == ("rbf", 0.5, 2.0, None)
 
 
@@ -775,7 +775,7 @@ def test_more_yes_than_no_among_blanks_is_told():
     assert "1 of 2 labels say yes more often than no" in told[0]
     assert "'y_noted'" in told[0]
     frame["y_noted"] = noted[~np.isnan(noted)][rng.integers(0, 50, 300)]  # nothing is blank
-    assert tick_warnings(label_counts(table_from_frame(frame, "y_*"))) == []
+    assert _positive_warnings(_label_counts(table_from_frame(frame, "y_*"))) == []
 
 
 def test_what_complete_has_added_is_neither_label_nor_feature():
@@ -784,7 +784,7 @@ def test_what_complete_has_added_is_neither_label_nor_feature():
     assert choose_labels(names, "y*,y__look", "t.csv") == [1, 3]
     frame = pd.DataFrame({name: [0.1, 0.7, 0.2, 0.9] for name in names if name != "y"})
     uses = {use.name: use for use in column_kinds(frame)}
-    assert "dm2l has said" in uses["y__look"].reason
+    assert "written by dm2l" in uses["y__look"].reason
     assert [name for name, use in uses.items() if use.used] == ["x", "z__score"]
     assert column_kinds(frame, {"y__look": "numeric"})[2].used
 
@@ -794,18 +794,18 @@ def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
     assert FitOptions().metric(table.Y[:, :1]) == "label_discrimination"
     assert FitOptions(scoring="f1_macro").metric(table.Y) == "f1_macro"
     frame = table.frame.assign(a=table.Y[:, 0])
-    model = fit_table(table_from_frame(frame, "a"), FitOptions(folds=3), estimate_folds=2)
+    model = fit_table(table_from_frame(frame, "a"), FitOptions(cv=3), estimate_folds=2)
     assert model.estimate.values["label_auc"].mean > 0.8
     assert np.isnan(model.estimate.values["label_ranking_average_precision"].mean)
 
 
 def test_many_rows_of_a_kernel_model_are_approximated(table, monkeypatch, tmp_path):
     monkeypatch.setattr(chosen, "EXACT_ROWS", 100)
-    wishes = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.1, folds=3)
-    rough = fit_table(table, wishes, estimate_folds=0)
+    options = FitOptions(kernel="rbf", lambda_d=0.1, alpha=0.1, cv=3)
+    rough = fit_table(table, options, estimate_folds=0)
     assert (rough.classifier.approximation, rough.classifier.n_components) == ("nystroem", 2000)
     monkeypatch.setattr(chosen, "EXACT_ROWS", 300)
-    exact = fit_table(table, wishes, estimate_folds=0)
+    exact = fit_table(table, options, estimate_folds=0)
     assert exact.classifier.approximation is None
     # As many components as rows: nothing is left out.
     a, b = (one.answer(one.inputs(table)[0]).scores for one in (rough, exact))
@@ -869,10 +869,10 @@ def test_the_estimate_of_labels_that_nothing_explains_is_chance(write):
         for _ in range(120)
     ]
     table = read_table(write("\n".join(["x,c,t,y1,y2,y3,y4", *rows])), 4)
-    wishes = FitOptions(kernel="linear", folds=3)
-    model = fit_table(table, wishes, estimate_folds=3)
+    options = FitOptions(kernel="linear", cv=3)
+    model = fit_table(table, options, estimate_folds=3)
     assert abs(model.estimate.values["label_auc"].mean - 0.5) < 0.12
-    evaluation = evaluate_table(table, wishes, repetitions=3, hide=0.3)
+    evaluation = evaluate_table(table, options, repetitions=3, hide=0.3)
     assert abs(evaluation.methods["DM2L"]["label_auc"].mean - 0.5) < 0.12
 
 
@@ -892,8 +892,8 @@ def test_completion_beats_holes_as_negatives(table, tickets):
     found = []
     # Ridge is the stronger of the two on wrong negatives.
     for Y, lambda_d in ((table.Y, None), (np.nan_to_num(table.Y), 0.0)):
-        wishes = FitOptions(kernel="linear", lambda_d=lambda_d, folds=3)
-        model = fit_table(replace(table, Y=Y), wishes, estimate_folds=0)
+        options = FitOptions(kernel="linear", lambda_d=lambda_d, cv=3)
+        model = fit_table(replace(table, Y=Y), options, estimate_folds=0)
         answer = model.answer(model.inputs(table)[0])
         found.append(measure(hidden, *answer)["label_average_precision"])
     assert found[0] > found[1] + 0.1, found
@@ -979,7 +979,7 @@ def test_only_holes_change_and_everything_else_keeps_its_bytes(body, end, quote,
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         kept = new.cells[: len(old.cells)]
         for j, (was, now) in enumerate(zip(old.cells, kept, strict=True)):
-            hole = i > 0 and j in (1, 3) and completion.holes[i - 1, j // 2]
+            hole = i > 0 and j in (1, 3) and completion.missing[i - 1, j // 2]
             if not hole:
                 assert was == now
             else:
@@ -993,7 +993,7 @@ def test_only_holes_change_and_everything_else_keeps_its_bytes(body, end, quote,
         elif i == 0:
             assert added == ["a__probability", "a__look", "b__probability", "b__look"]
         else:
-            blank = np.repeat(~completion.holes[i - 1], 2)
+            blank = np.repeat(~completion.missing[i - 1], 2)
             assert [cell == "" for cell in added] == blank.tolist()
 
 
@@ -1021,7 +1021,7 @@ def test_columns_in_the_way_and_ragged_rows_are_refused(write, tmp_path):
     with pytest.raises(ValueError, match=r"'a__look' already; .*--details"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
     path = write("x,a,b\n1,1,0\n2,,\n")
-    table = read_table(path, "a")
+    table = replace(read_table(path, "a"), content=None)  # as of a large file
     write("x,a,b\n1,1,0\n2\n")
     with pytest.raises(ValueError, match="row 2 has 1 cells, the header has 3"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
@@ -1032,8 +1032,11 @@ def test_columns_in_the_way_and_ragged_rows_are_refused(write, tmp_path):
 
 def test_a_file_that_changed_after_reading_is_not_overwritten_with_guesses(write, tmp_path):
     path = write("x,a\n1,1\n2,\n3,0\n")
-    table = read_table(path, "a")
+    kept = read_table(path, "a")
+    table = replace(kept, content=None)  # as of a large file
     write("x,a\n1,1\n2,0\n3,0\n")
+    write_completion(_completion(kept.Y, ["a"]), kept, tmp_path / "kept.csv")
+    assert "\n2,," not in (tmp_path / "kept.csv").read_text()
     with pytest.raises(ValueError, match="row 2 was not read as it is written"):
         write_completion(_completion(table.Y, ["a"]), table, tmp_path / "o.csv")
     write("x,a\n1,1\n2,\n")
@@ -1069,7 +1072,7 @@ def test_parquet_keeps_types_and_observed_entries(tmp_path):
     for k, name in enumerate("abcde"):
         old = before.column(name).to_pylist()
         for i in range(3):
-            if completion.holes[i, k]:
+            if completion.missing[i, k]:
                 assert values[name][i] == spelt[name][int(completion.positive[i, k])]
                 assert values[f"{name}__probability"][i] is not None
             else:
@@ -1115,10 +1118,10 @@ def test_matrices_are_completed_as_archives(tmp_path):
 def test_entries_worth_a_look_are_those_near_one_half(table, model):
     completion = complete_table(model, table, margin=0.1)
     p = completion.probabilities
-    np.testing.assert_array_equal(completion.holes, np.isnan(table.Y))
+    np.testing.assert_array_equal(completion.missing, np.isnan(table.Y))
     near = (p >= 0.4) & (p <= 0.6)
-    np.testing.assert_array_equal(completion.look, near & completion.holes)
-    np.testing.assert_array_equal(completion.positive, (p > 0.5) & completion.holes)
+    np.testing.assert_array_equal(completion.look, near & completion.missing)
+    np.testing.assert_array_equal(completion.positive, (p > 0.5) & completion.missing)
     assert completion.look.any()
 
 
@@ -1346,8 +1349,8 @@ def test_a_kernel_model_is_explained_by_shuffling(write):
         for i in range(150)
     ]
     table = read_table(write("\n".join(["x,noise,group,big,b", *rows])), ["big", "b"])
-    wishes = FitOptions(kernel="rbf", lambda_d=0.0, alpha=0.5, folds=3)
-    model = fit_table(table, wishes, estimate_folds=0)
+    options = FitOptions(kernel="rbf", lambda_d=0.0, alpha=0.5, cv=3)
+    model = fit_table(table, options, estimate_folds=0)
     big, b = explain_model(model)
     assert big.features[0][0] == "x"
     assert b.features[0][0] == "group"
@@ -1358,16 +1361,16 @@ def test_a_kernel_model_is_explained_by_shuffling(write):
 
 
 def test_evaluation_compares_on_the_same_hidden_labels(table):
-    wishes = replace(QUICK, lambda_d=None)
-    found = evaluate_table(table, wishes, repetitions=2)
-    again = evaluate_table(table, wishes, repetitions=2)
+    options = replace(QUICK, lambda_d=None)
+    found = evaluate_table(table, options, repetitions=2)
+    again = evaluate_table(table, options, repetitions=2)
     assert found == again
-    assert list(found.methods) == ["DM2L", "features alone", "masked ridge", "holes are negatives"]
+    assert list(found.methods) == ["DM2L", "features alone", "masked ridge", "missing = negative"]
     for name, gains in found.gains.items():
         for key, gain in gains.items():
             difference = found.methods["DM2L"][key].mean - found.methods[name][key].mean
             assert gain.mean == pytest.approx(difference)
-    assert found.gains["holes are negatives"]["label_average_precision"].mean > 0.05
+    assert found.gains["missing = negative"]["label_average_precision"].mean > 0.05
     seen = ~np.isnan(table.Y)
     for k, quality in enumerate(found.labels):
         kept = sum(
@@ -1376,7 +1379,7 @@ def test_evaluation_compares_on_the_same_hidden_labels(table):
         )
         assert quality.n_hidden == 2 * (seen[:, k].sum() - kept)
     with pytest.raises(ValueError, match="between 0 and 1"):
-        evaluate_table(table, wishes, hide=1.0)
+        evaluate_table(table, options, hide=1.0)
 
 
 @pytest.mark.parametrize("name", ["SeqID", "rowNr", "sampleId", "patient_id", "Key"])

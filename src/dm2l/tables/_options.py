@@ -1,4 +1,4 @@
-"""Which settings suit a table, by cross-validation on what is observed, and the fit with them."""
+"""Which hyperparameters suit a table, by cross-validation on observed labels, and the fit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
 
-# A kernel is exact up to this many rows; beyond, this many of its columns stand for it. Settings
-# are chosen with fewer: a search fits dozens of times.
+# A kernel is exact up to this many rows; beyond, this many of its columns stand for it. A search
+# fits dozens of times, and uses fewer.
 EXACT_ROWS, COMPONENTS = 10_000, 2000
 SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
@@ -31,33 +31,33 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What the caller has fixed, and how the rest is chosen.
+    """Which model is fitted, and which of its hyperparameters are fixed.
 
     Attributes
     ----------
     kernel : {"auto", "linear", "rbf", "tanimoto"}
-        "auto" leaves everything to :class:`dm2l.AutoClassifier`, unless a setting of DM2L is given
+        "auto" is :class:`dm2l.AutoClassifier`, unless a hyperparameter of DM2L is given
         (``lambda_d``, ``alpha``, ``scoring``): then linear and rbf are tried.
     lambda_d, alpha : float or None
-        Settings; None searches.
-    effort : {"quick", "normal", "best"}
-        Of the automatic estimator.
+        Hyperparameters of DM2L; None searches.
     calibration : {"sigmoid", "isotonic"}
-        Curve from scores to probabilities.
+        Calibration curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
         "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
         on average.
-    folds : int
+    cv : int
         Folds of the search and of the calibration.
-    seed : int
+    random_state : int
         Seed of all folds and masks.
     coupling : {"residual", "joint"} or None
-        How the known labels of a row have a say in its holes, see :class:`dm2l.DM2LClassifier`.
-    blank : {"missing", "unlabelled"}
-        What a label that says nothing means: nobody looked; or it was not ticked, and may be
-        positive all the same (:doc:`/ticks`). The latter is DM2L alone, without a search for
-        ``lambda_d`` and ``alpha``.
+        How the known labels of a row help to fill its missing ones, see
+        :class:`dm2l.DM2LClassifier`.
+    effort : {"quick", "normal", "best"}
+        Of the automatic estimator.
+    missing_as : {"missing", "unlabelled", "negative"}
+        What a missing label means: unknown; negative or overlooked, as with labels of which only
+        positives are written down (:doc:`/ticks`), for which DM2L is fitted; or negative.
     """
 
     kernel: str = "auto"
@@ -65,33 +65,36 @@ class FitOptions:
     alpha: float | None = None
     calibration: str = "sigmoid"
     scoring: str | None = None
-    folds: int = 5
-    seed: int = 0
+    cv: int = 5
+    random_state: int = 0
     coupling: str | None = "residual"
     effort: str = "normal"
-    blank: str = "missing"
+    missing_as: str = "missing"
 
     @property
-    def ticks(self) -> bool:
-        """Whether what is not ticked may be positive."""
-        return self.blank == "unlabelled"
+    def unlabelled(self) -> bool:
+        """Whether a missing label is negative or overlooked."""
+        return self.missing_as == "unlabelled"
 
     @property
     def automatic(self) -> bool:
-        """Whether nothing of DM2L's own settings is fixed."""
+        """Whether the model is the automatic estimator."""
         fixed = (self.lambda_d, self.alpha, self.scoring) != (None,) * 3
-        return self.kernel == "auto" and not fixed and not self.ticks
+        return self.kernel == "auto" and not fixed and not self.unlabelled
 
     @property
-    def kernels(self) -> Sequence[str]:
-        """Kernels to try where some of DM2L's settings are fixed."""
-        return ("linear", "rbf") if self.kernel == "auto" else (self.kernel,)
+    def _missing_as(self) -> str | None:
+        return "unlabelled" if self.unlabelled else None
+
+    def read(self, Y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Labels with missing ones as what they mean."""
+        return np.nan_to_num(Y) if self.missing_as == "negative" else Y
 
     def metric(self, Y: NDArray[np.float64]) -> str:
-        """The name of what is maximised."""
+        """The name of the metric that the search maximises."""
         if self.scoring is not None:
             return self.scoring
-        if self.ticks:
+        if self.unlabelled:
             return "neg_ranking_loss" if Y.shape[1] > 1 else "label_auc"
         return usual_scoring(Y == 1, Y == 0)
 
@@ -101,13 +104,13 @@ class FitOptions:
         """Folds, no more of them than rows, or groups of rows, with something observed."""
         seen = (~np.isnan(Y)).any(axis=1)
         most = int(seen.sum()) if groups is None else len(np.unique(groups[seen]))
-        folds = max(2, min(self.folds, most))
-        return MultilabelKFold(folds, random_state=self.seed, groups=groups)
+        folds = max(2, min(self.cv, most))
+        return MultilabelKFold(folds, random_state=self.random_state, groups=groups)
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The settings of a model and their mean score in the search, None if there was none."""
+    """Those of a DM2L model, and their mean score in the search, None if there was none."""
 
     kernel: str
     lambda_d: float
@@ -115,18 +118,18 @@ class Hyperparameters:
     score: float | None
 
     def model(
-        self, wishes: FitOptions, Y: NDArray[np.float64], groups: Any = None
+        self, options: FitOptions, Y: NDArray[np.float64], groups: Any = None
     ) -> DM2LClassifier:
         """The estimator, to be fitted."""
         return DM2LClassifier(
             self.lambda_d,
             self.alpha,
             kernel=self.kernel,
-            calibration=wishes.calibration,
-            coupling=wishes.coupling,
-            cv=wishes.splitter(Y, groups),
-            missing_as="unlabelled" if wishes.ticks else None,
-            random_state=wishes.seed,
+            calibration=options.calibration,
+            coupling=options.coupling,
+            cv=options.splitter(Y, groups),
+            missing_as=options._missing_as,
+            random_state=options.random_state,
             **_approximation(self.kernel, len(Y)),
         )
 
@@ -141,52 +144,58 @@ def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[st
     }
 
 
-def check_learnable(Y: NDArray[np.float64], where: str, *, ticks: bool = False) -> None:
-    """Raise if no label shows both answers; or, with ``ticks``, none shows a positive."""
-    both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | ticks)
+def check_learnable(Y: NDArray[np.float64], where: str, *, unlabelled: bool = False) -> None:
+    """Raise if no label has both classes; or, with ``unlabelled``, no label has a positive."""
+    both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | unlabelled)
     if both.any():
         return
     if not np.isfinite(Y).any():
-        raise ValueError(f"{where}: nothing is observed in any label; there is nothing to learn.")
+        raise ValueError(
+            f"{where}: every label is missing, so there is nothing to learn. At least one label "
+            "needs a yes and a no; --labels (labels=) says which columns are labels."
+        )
     what = "no" if (Y == 1).any() else "yes"
     raise ValueError(
-        f"{where}: no label has both a yes and a no among its observed entries, so there is "
-        f"nothing to tell apart. Some entries must say {what}: if a blank in rows that somebody "
-        f"looked at means {what}, write it there. Where only positives are ever written down, "
-        "--blank unlabelled learns from them."
+        f"{where}: no label has both a yes and a no among its observed entries, so nothing can be "
+        f"learnt. Some entries must say {what}: if a blank in rows that somebody looked at means "
+        f"{what}, write it there. If only positives are ever written down, use --missing-as "
+        "unlabelled (missing_as=)."
     )
 
 
-def choose_settings(
-    X: Any, Y: NDArray[np.float64], wishes: FitOptions, tell: Tell | None = None, groups: Any = None
+def choose_hyperparameters(
+    X: Any,
+    Y: NDArray[np.float64],
+    options: FitOptions,
+    tell: Tell | None = None,
+    groups: Any = None,
 ) -> Hyperparameters:
-    """Search what is not fixed, on prepared features.
+    """Search the hyperparameters that are not fixed, on prepared features.
 
     The kernel is the one whose masked ridge (``lambda_d = 0``) does better, which is much cheaper
     to find out than with a path over ``lambda_d`` for each. Then comes the grid of ``lambda_d`` and
     ``alpha`` for that kernel.
     """
-    alphas = None if wishes.alpha is None else [wishes.alpha]
-    lambdas = LAMBDAS if wishes.lambda_d is None else (wishes.lambda_d,)
-    if wishes.ticks:
-        # The fit finds its own ridge, and the norms gave little (ranking loss of Image, linear:
-        # 0.1758 with 0.3, 0.1765 without).
-        alphas, lambdas = alphas or [1.0], (0.0,) if wishes.lambda_d is None else lambdas
-    kernels = wishes.kernels
+    alphas = None if options.alpha is None else [options.alpha]
+    lambdas = LAMBDAS if options.lambda_d is None else (options.lambda_d,)
+    if options.unlabelled:
+        # The fit finds its own ridge, and the norms gain little (benchmarks/ticks.py).
+        alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
+    kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
 
     def search(kernel: str, lambda_ds: Sequence[float]) -> Hyperparameters:
         if tell is not None:
-            tell(f"searching settings of the {kernel} model")
+            tell(f"searching hyperparameters of the {kernel} model")
         result = DM2LClassifierCV(
             lambda_ds,
             alphas,
             kernel=kernel,
-            scoring=wishes.metric(Y),
+            scoring=options.metric(Y),
             **_approximation(kernel, len(Y), search=True),
-            cv=wishes.splitter(Y, groups),
-            missing_as="unlabelled" if wishes.ticks else None,
+            cv=options.splitter(Y, groups),
+            missing_as=options._missing_as,
             refit=False,
-            random_state=wishes.seed,
+            random_state=options.random_state,
         ).fit(X, Y)
         return Hyperparameters(kernel, result.lambda_d_, result.alpha_, result.best_score_)
 
@@ -203,52 +212,47 @@ def fit_pipeline(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
     Y: NDArray[np.float64],
-    wishes: FitOptions,
+    options: FitOptions,
     *,
     label_names: Sequence[str] | None = None,
     groups: NDArray[np.intp] | None = None,
     tell: Tell | None = None,
 ) -> tuple[Pipeline, Hyperparameters | None]:
-    """A fitted pipeline of ``columns`` and ``labels``, and the settings that were chosen.
+    """A fitted pipeline of ``columns`` and ``labels``, and the hyperparameters that were chosen.
 
-    The settings are None where the automatic estimator has chosen: they are many, and its own.
-    Folds keep ``groups`` of rows together; the model that is left knows nothing of them.
+    These are None for the automatic estimator, which has a leaderboard instead. Folds keep
+    ``groups`` of rows together; the fitted model does not store them.
     """
-    columns = preparation(uses, inputs, raw=wishes.automatic)
+    columns = preparation(uses, inputs, raw=options.automatic)
     X = columns.fit_transform(inputs)
-    settings, model = None, _automatic(wishes, Y, codes_of(columns), groups)
-    if not wishes.automatic:
+    settings, model = None, _automatic(options, Y, codes_of(columns), groups)
+    if not options.automatic:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit says it once
-            settings = choose_settings(X, Y, wishes, tell, groups)
-        model = settings.model(wishes, Y, groups)
+            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once
+            settings = choose_hyperparameters(X, Y, options, tell, groups)
+        model = settings.model(options, Y, groups)
         if tell is not None:
             tell("fitting and calibrating")
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
-    if wishes.automatic:
+    if options.automatic:
         model._fit_reporting(X, labels, tell)
     else:
         model.fit(X, labels)
     if groups is not None:
-        model.cv = wishes.splitter(Y)
+        model.cv = options.splitter(Y)
     return Pipeline([("columns", columns), ("labels", model)]), settings
 
 
-def _automatic(wishes: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any) -> Any:
-    usual = groups is None and wishes.folds == FitOptions.folds
+def _automatic(options: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any) -> Any:
+    usual = groups is None and options.cv == FitOptions.cv
     return AutoClassifier(
-        wishes.effort,
+        options.effort,
         categorical_features=codes or None,
-        coupling=wishes.coupling,
-        # The usual number is that of the effort.
-        cv=None if usual else wishes.splitter(Y, groups),
+        coupling=options.coupling,
+        # The usual number of folds is that of the effort.
+        cv=None if usual else options.splitter(Y, groups),
         n_jobs=-1,
-        random_state=wishes.seed,
+        random_state=options.random_state,
     )
-
-
-def take(inputs: Any, rows: NDArray[np.intp]) -> Any:
-    """Rows of a data frame or of a matrix."""
-    return inputs.iloc[rows] if hasattr(inputs, "iloc") else inputs[rows]

@@ -1,0 +1,388 @@
+"""Options, files, errors and output that the commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+from rich.markup import escape
+from sklearn.exceptions import ConvergenceWarning
+
+from dm2l._utils.files import printable
+from dm2l.io._columns import ColumnRequestError
+from dm2l.io._csv_file import TEXT, check_encoding, check_separator
+from dm2l.io._parquet_file import PARQUET
+from dm2l.io._unpacking import suffix_of
+from dm2l.io._xlsx_file import EXCEL
+from dm2l.labels import ConstantLabelWarning
+from dm2l.model_selection import get_scorer_names
+from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
+from dm2l.tables._kinds import KINDS
+from dm2l.tables._model import read_for
+from dm2l.tables._output import plain_values
+from dm2l.tables._reading import MATRIX_FORMATS
+
+Command = Callable[..., Any]
+
+# ------------------------------------------------------------------------------------- options
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
+
+table_argument = click.argument("path", metavar="TABLE", type=FILE)
+model_argument = click.argument("model_path", metavar="MODEL", type=FILE)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+safe_csv_option = click.option(
+    "--safe-csv",
+    is_flag=True,
+    help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+)
+force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of folds, masks and samples."
+)
+labels_option = click.option(
+    "--labels",
+    multiple=True,
+    metavar="NAMES",
+    help="Label columns: names separated by commas, a pattern such as 'tox_*', a prefix such as "
+    "tox_, or how many of the last columns. Files that name their labels (.arff, .npz, ...) need "
+    "none.",
+)
+keep_option = click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="A column of TABLE to copy as it is, such as its key.",
+)
+
+
+def file_option(*names: str, metavar: str, help: str, required: bool = False) -> Command:
+    """An option for a file to write."""
+    new = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*names, required=required, type=new, metavar=metavar, help=help)
+
+
+def output_option(metavar: str, help: str) -> Command:
+    """``-o``, which every command that writes a file has."""
+    return file_option("-o", "--output", metavar=metavar, help=help, required=True)
+
+
+def port_option(default: int) -> Command:
+    """``--port`` of commands that serve."""
+    numbers, help = click.IntRange(0, 65535), "0 takes one that is free."
+    return click.option("--port", type=numbers, default=default, show_default=True, help=help)
+
+
+def effort_option(default: str) -> Command:
+    """``--effort`` of commands that fit."""
+    return click.option(
+        "--effort",
+        type=click.Choice(["quick", "normal", "best"]),
+        default=default,
+        show_default=True,
+        help="What the automatic model tries: quick has a linear and a kernel model, normal trees "
+        "as well, best more of everything. Ignored with --kernel, --lambda-d, --alpha, --scoring "
+        "and --missing-as unlabelled.",
+    )
+
+
+def _options(*options: Command) -> Command:
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _kinds(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, equals, kind = value.rpartition("=")
+        if not equals or kind not in KINDS:
+            raise click.BadParameter(f"{value!r} is not COLUMN=KIND with KIND {', '.join(KINDS)}.")
+        found[name] = kind
+    return found
+
+
+def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, list[str]]:
+    """Positive values by labels; "*" stands for all labels."""
+    found: dict[str, list[str]] = {}
+    for text in values:
+        label, _, value = text.rpartition("=")
+        found.setdefault(label or "*", []).append(value if label else text)
+    return found
+
+
+def _separator(_context: Any, _option: Any, value: str | None) -> str | None:
+    separator = "\t" if value == "\\t" else value
+    with _bad_parameter():
+        check_separator(separator)
+    return separator
+
+
+def _decimal(_context: Any, _option: Any, value: str | None) -> str | None:
+    if value is not None and len(value) != 1:
+        raise click.BadParameter(f"The decimal point must be one character; got {value!r}.")
+    return value
+
+
+def _encoding(_context: Any, _option: Any, value: str) -> str:
+    with _bad_parameter():
+        check_encoding(value)
+    return value
+
+
+@contextmanager
+def _bad_parameter() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+reading_options = _options(
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="MARK",
+        help="A further mark of a missing label, such as -1 or unknown. Blanks, ? and NA always "
+        "are.",
+    ),
+    click.option(
+        "--separator",
+        callback=_separator,
+        help="The character that separates columns of a text file; '\\t' is a tab.",
+    ),
+    click.option(
+        "--decimal",
+        callback=_decimal,
+        help="The decimal point of numbers that are text; a comma is recognised in text files with "
+        "semicolons.",
+    ),
+    click.option(
+        "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."
+    ),
+)
+word_options = _options(
+    click.option(
+        "--positive",
+        multiple=True,
+        callback=_positive,
+        metavar="[LABEL=]VALUE",
+        help="What a positive label is called, if not 1, yes, true, active, positive or +: "
+        "--positive 2 for labels that are 1 and 2, --positive dx_flea=seen for one label, or a "
+        "pattern of labels, alone. The model stores it.",
+    ),
+    click.option(
+        "--cutoff",
+        "cutoffs",
+        multiple=True,
+        metavar="'LABEL>=X'",
+        help="Labels that are numbers on a scale, by name or pattern, and which side counts as "
+        "yes: 'fold_*>=2', with >=, >, <= or <. The model stores it.",
+    ),
+)
+feature_options = _options(
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        callback=_kinds,
+        metavar="COLUMN=KIND",
+        help="The kind of a column, or of a pattern of columns such as 'fp_*', instead of a guess: "
+        f"{', '.join(KINDS)}.",
+    ),
+    click.option(
+        "--drop",
+        multiple=True,
+        metavar="COLUMN",
+        help="A column, or pattern of columns, to leave out, of the labels too.",
+    ),
+)
+search_options = _options(
+    click.option(
+        "--kernel",
+        type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
+        default="auto",
+        show_default=True,
+        help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines "
+        "linear, kernel and tree models.",
+    ),
+    click.option("--lambda-d", type=click.FloatRange(0), help="Weight of DM2L's nuclear norms."),
+    click.option("--alpha", type=click.FloatRange(0), help="Ridge."),
+    click.option(
+        "--scoring",
+        type=click.Choice(get_scorer_names()),
+        metavar="METRIC",
+        help="What the search maximises: a scorer of dm2l.model_selection. Default: "
+        "ranking_and_discrimination, or label_discrimination if rows have less than one positive "
+        "on average.",
+    ),
+    click.option(
+        "--folds",
+        "cv",
+        type=click.IntRange(2),
+        default=5,
+        show_default=True,
+        help="Folds of the search and of the calibration.",
+    ),
+    click.option(
+        "--missing-as",
+        type=click.Choice(["missing", "unlabelled", "negative"]),
+        default="missing",
+        show_default=True,
+        help="How to read a blank label: missing (unknown), unlabelled (negative or overlooked, "
+        "for tables with hardly a no), negative.",
+    ),
+    click.option(
+        "--groups",
+        metavar="COLUMN|duplicates|scaffold",
+        help="Keep related rows in the same fold, so that near-duplicates do not leak into the "
+        "estimate: rows with the same value in a column, which is then no feature, with the same "
+        "features, or with molecules of one scaffold.",
+    ),
+)
+
+
+def fit_options(options: dict[str, Any]) -> FitOptions:
+    """Take the options of a fit out of the arguments of a command."""
+    options["random_state"] = options.pop("seed")
+    names = FitOptions.__dataclass_fields__.keys() & options.keys()
+    found = FitOptions(**{name: options.pop(name) for name in names})
+    source = click.get_current_context().get_parameter_source("effort")
+    if source is ParameterSource.COMMANDLINE and not found.automatic:
+        which = "--missing-as unlabelled"
+        if not found.unlabelled:
+            which = "--kernel, --lambda-d, --alpha or --scoring"
+        warn([f"--effort is ignored with {which}, which fit one DM2L model"])
+    return found
+
+
+# --------------------------------------------------------------------------------------- files
+
+
+def open_table(
+    path: Path,
+    labels: Iterable[str],
+    kinds: dict[str, str],
+    drop: Iterable[str] = (),
+    **reading: Any,
+) -> Table:
+    """Read a table whose label columns were given with --labels."""
+    names = list(labels)
+    if not names and suffix_of(path) not in MATRIX_FORMATS:
+        raise click.UsageError(
+            f"{path.name} does not say which columns are labels: pass --labels, for example "
+            "--labels 'tox_*'."
+        )
+    as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
+    return read_table(path, names or None, as_text=as_text, drop=list(drop), **reading)
+
+
+def open_both(
+    model_path: Path, path: Path, *, labels: bool = True, **reading: Any
+) -> tuple[TableModel, Table]:
+    """Load a model and read a table for it."""
+    if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
+        raise click.UsageError(
+            f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
+            f"{click.get_current_context().info_name} {path.name} {model_path.name}."
+        )
+    model = load_bundle(model_path)
+    return model, read_for(model, path, labels=labels, **reading)
+
+
+def check_outputs(
+    inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], *, force: bool
+) -> None:
+    """Refuse, before any work, outputs that exist, would replace an input, or have no folder."""
+    seen = {name: path for name, path in inputs.items() if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        other = next((key for key, file in seen.items() if _same_file(file, path)), None)
+        if other is not None:
+            raise click.UsageError(
+                f"{other} and {name} are the same file, {path}. Name another file with {name}."
+            )
+        seen[name] = path
+        if path.exists() and not force:
+            raise click.UsageError(f"{path} exists; --force overwrites it.")
+        folder = path.resolve().parent  # of the target of a link
+        if not folder.is_dir():
+            raise click.UsageError(f"There is no folder {folder} to write {path.name} to.")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one file, through links, ``..`` and file systems that ignore case."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return str(one.resolve()).casefold() == str(other.resolve()).casefold()
+
+
+# ---------------------------------------------------------------------- lines, errors, progress
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines, with control characters spelt out: a name must not control the terminal."""
+    click.echo("\n".join(map(printable, lines)), err=err)
+
+
+def echo_json(result: Any, *, indent: int | None = 1) -> None:
+    """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
+    say(*json.dumps(plain_values(result), indent=indent, ensure_ascii=False).split("\n"))
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Print warnings on standard error."""
+    for line in lines:
+        say(f"warning: {line}", err=True)
+
+
+@contextmanager
+def data_problems() -> Iterator[None]:
+    """Exit with code 1 on errors in the data, 2 on those in the arguments; print warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (ConstantLabelWarning, ConvergenceWarning):
+            warnings.simplefilter("always", category)
+        try:
+            yield
+        except ColumnRequestError as error:
+            raise click.UsageError(_one_line(error)) from error
+        except (ValueError, OSError, ImportError) as error:
+            raise click.ClickException(_one_line(error)) from error
+        finally:
+            warn(dict.fromkeys(_one_line(warning.message) for warning in caught))
+
+
+def _one_line(message: object) -> str:
+    return printable(str(message).replace("\n", " "))
+
+
+@contextmanager
+def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
+    """Show steps as they come: a spinner in terminals and notebooks with ipywidgets, else lines."""
+    console = Console(stderr=True) if console is None else console
+    widgets = console.is_jupyter and find_spec("ipywidgets") is not None
+    if console.is_terminal or widgets:
+        with console.status("starting") as status:
+            yield lambda line: status.update(escape(printable(line)))
+    else:
+        yield _write_step
+
+
+def _write_step(line: str) -> None:
+    if sys.stderr is not None:  # as in a process without a terminal
+        sys.stderr.write(f"{printable(line)} ...\n")
+        sys.stderr.flush()
