@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +73,9 @@ def cell(path: str, seed: int, method: str) -> dict[str, Any]:
         write_table(new, X_new, Y_new)
         start = time.perf_counter()
         model = fit_table(read_table(table, "tox_*"), FitOptions(effort=method))
-        if find_spec("skops"):  # without it trees have no file
-            save_bundle(model, output)
+        save_bundle(model, output)
         seconds = time.perf_counter() - start
-        loaded = load_bundle(output) if output.exists() else model
+        loaded = load_bundle(output)
         inputs, _ = loaded.inputs(read_for(loaded, new, labels=False))
         scores = loaded.answer(inputs).scores
     mean, low, high = model.estimate.values["label_auc"]

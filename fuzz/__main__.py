@@ -20,7 +20,7 @@ from fuzz.targets import TARGETS
 
 BATCH = 10.0  # seconds
 KEPT = 50  # files of a kind, at most
-ALSO = ("pandas", "pyarrow", "skops")
+ALSO = ("pandas", "pyarrow")
 
 
 class Tally:

@@ -182,6 +182,8 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds, peak = sum(os.times()[:4]) - start, _peak() - before
+    if seconds > target.longest:
+        finding = finding or f"{seconds:.1f} seconds"
     if peak > min(target.most, BYTES):
         finding = finding or f"{peak} bytes of memory"
     return Outcome(number, path.name, result, round(seconds, 4), peak, finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from collections.abc import Callable
@@ -12,19 +13,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 from dm2l import DM2LClassifier
 from dm2l._utils.files import FAULTS
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
 from dm2l.io._xlsx_file import edit_sheet
-from dm2l.outofcore import RowBlocks, SufficientStatistics
-from dm2l.persistence import load_model, save_model
+from dm2l.outofcore import GramStatistics, RowBlocks
+from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
+from fuzz.hostile_models import attack, load, models
 from fuzz.mutations import mutate, unpacked
 from fuzz.records import change_journal
 from fuzz.workbooks import craft
@@ -41,6 +43,7 @@ class Target:
     change: Callable[[bytes, random.Random], bytes] = mutate
     documented: tuple[type[Exception], ...] = FILE
     most: int = 2**30  # bytes of memory above what was in use
+    longest: float = math.inf  # seconds of processors
 
 
 def _kept(*names: str) -> Callable[[Path], list[Path]]:
@@ -83,15 +86,15 @@ def _blocks(path: Path) -> None:
     suffix = path.suffix
     if suffix == ".npy":
         np.save(path.with_name("y.npy"), np.nan_to_num(Y))
-        blocks = RowBlocks.from_npy(path, path.with_name("y.npy"))
+        blocks = RowBlocks.open(path, path.with_name("y.npy"))
     elif suffix == ".npz":
-        blocks = RowBlocks.from_npz(path)
+        blocks = RowBlocks.open(path)
     elif suffix == ".svm":
-        blocks = RowBlocks.from_svmlight(path, n_features=D, labels=[0, 1, 2])
+        blocks = RowBlocks.open(path, [0, 1, 2], n_features=D)
     elif suffix == ".parquet":
-        blocks = RowBlocks.from_parquet(path, "t_*")
+        blocks = RowBlocks.open(path, "t_*")
     else:
-        blocks = RowBlocks.from_csv(path, "t_*", drop=["phase", "note"])
+        blocks = RowBlocks.open(path, "t_*", drop=["phase", "note"])
     for block in blocks:
         np.asarray(block.X.sum())
 
@@ -104,7 +107,7 @@ def _models(folder: Path) -> list[Path]:
     made = {
         "kernel": DM2LClassifier(kernel="rbf", calibration="isotonic", cv=2).fit(rows, Y),
         "linear": DM2LClassifier(calibration="sigmoid", random_state=np.random.RandomState(0)),
-        "parts": MaskedOneVsRestClassifier(KNeighborsClassifier(2)).fit(rows, Y),
+        "parts": MaskedOneVsRestClassifier(RandomForestClassifier(3, max_depth=3)).fit(rows, Y),
     }
     made["linear"].fit(X, Y)
     for name, model in made.items():
@@ -167,10 +170,11 @@ TARGETS = {
     "npz": Target(_kept("m.npz", "dense.npz"), _read),
     "matlab": Target(_kept("m.mat", "dense.mat"), _read),
     "blocks": Target(_kept("table.csv", "numbers.parquet", "m.svm", "dense.npz", "x.npy"), _blocks),
-    "statistics": Target(_kept("sums.npz"), SufficientStatistics.load),
+    "statistics": Target(_kept("sums.npz"), GramStatistics.load),
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),
+    "hostile": Target(models, load, attack, (ModelFileError,), most=300 * 2**20, longest=2.0),
     "fit": Target(_numbers, fit_extreme, _draw, (ValueError,)),
     "input": Target(_numbers, fit_odd, _draw, (ValueError, TypeError)),
 }

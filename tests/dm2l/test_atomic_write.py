@@ -2,7 +2,10 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -33,3 +36,35 @@ def test_a_full_disk_is_told_with_the_file(tmp_path):
     with pytest.raises(OSError, match=r"No space left on device: '.*out\.csv'"):
         write()
     assert not list(tmp_path.iterdir())
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dm2l._utils.files import atomic_write
+with atomic_write(Path(sys.argv[1])) as partial:
+    partial.write_text("half of")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
+def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path):
+    path = tmp_path / "out [1].csv"
+    for _ in range(2):
+        ended = subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode
+        assert ended == -signal.SIGKILL
+    assert not path.exists()
+    others = [
+        tmp_path / ".1-0123abcd.part.out [1].csv",  # of a process that runs
+        tmp_path / ".999999999-0123abcd.part.other.csv",  # of another file
+        tmp_path / ".mine.part.out [1].csv",
+    ]
+    for other in others:
+        other.write_text("x")
+    assert len(list(tmp_path.iterdir())) == 4
+    with atomic_write(path) as partial:
+        partial.write_text("whole")
+        with atomic_write(path) as another:  # of the same process, at the same time
+            another.write_text("whole")
+    assert sorted(tmp_path.iterdir()) == sorted([path, *others])

@@ -1,4 +1,4 @@
-"""One estimator that chooses, :class:`dm2l.AutoClassifier`, and what it is made of."""
+"""Ensemble of the library's models: :class:`dm2l.AutoClassifier`."""
 
 from dm2l._auto._classifier import AutoClassifier
 

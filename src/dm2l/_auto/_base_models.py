@@ -189,7 +189,7 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
 
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
-    context.budget.report("linear model: choosing settings")
+    context.budget.report("linear model: choosing hyperparameters")
     found = choose_ridge(sample, "linear", None)
     if context.T.shape[1] <= context.effort.labels:
         found = choose_norms(sample, found)
@@ -201,7 +201,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
     sample = context.sample()
     found = []
     for kernel, gammas in _widths(context):
-        context.budget.report(f"{kernel} kernel: choosing settings")
+        context.budget.report(f"{kernel} kernel: choosing hyperparameters")
         found.append(choose_ridge(sample, kernel, gammas))
         context.budget.check()
     found.sort(key=lambda search: -search.best_score_)
@@ -228,8 +228,8 @@ def _kernel_model(context: EnsembleContext, found: DM2LClassifierCV, exact: bool
             )
         )
         near = {"approximation": "nystroem", "n_components": max(m, 10)}
-    settings = found.best_params_ | {"kernel": found.kernel} | near
-    model = DM2LClassifier(coupling=_coupling(context), random_state=context.seed, **settings)
+    parameters = found.best_params_ | {"kernel": found.kernel} | near
+    model = DM2LClassifier(coupling=_coupling(context), random_state=context.seed, **parameters)
     words = in_words(found) + ("" if exact else f", Nystroem with {near['n_components']}")
     return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel)
 

@@ -184,20 +184,20 @@ class AutoClassifier(MissingLabelClassifier):
         if coded is not X:
             coded = check_array(coded, **finite)
         if reset:
-            holes = not sp.issparse(coded) and bool(np.isnan(coded).any())
+            gaps = not sp.issparse(coded) and bool(np.isnan(coded).any())
             names = getattr(self, "feature_names_in_", None)
-            check_magnitude(np.nan_to_num(coded) if holes else coded, names)
+            check_magnitude(np.nan_to_num(coded) if gaps else coded, names)
         return coded
 
     def _groups(self, X: Any) -> Any:
-        """One value a row that is learnt from, where ``cv`` keeps groups of them together."""
+        """Group of each training row, if ``cv`` keeps groups together."""
         groups = getattr(self.cv, "groups", None)
         if isinstance(groups, str):
             return duplicate_groups(X)
         return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
 
     def _entry_weights(self, X: Any, T: Signs, entries: EntryWeights | None) -> Floats | None:
-        """How much entries count in the stack: as told, and by the groups of their rows."""
+        """Weights of entries in the stack: those given, times those of the groups of rows."""
         weights = None if entries is None else entries.weights
         groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is None:

@@ -95,7 +95,7 @@ class TimeBudget:
     def _pace(self) -> float:
         """Seconds that an estimated second takes, by the work done so far.
 
-        The first candidate is small and tells little of the others: the plan counts for a tenth.
+        The first candidate is small and not typical of the others: the plan counts for a tenth.
         """
         known = 0.1 * self._planned
         return (self.passed + known) / (self._done + known) if known else 1.0

@@ -29,8 +29,8 @@ def cross_fitted(
     for number in range(int(fold.max()) + 1):
         here = fold == number
         rest = ~here & (fold >= 0)
-        part = None if weights is None else weights[rest]
-        stack = Stack.fit(scores[:, rest], T[rest], shares, part)
+        own = None if weights is None else weights[rest]
+        stack = Stack.fit(scores[:, rest], T[rest], shares, own)
         result[here] = stack.log_odds(scores[:, here])
     return result
 

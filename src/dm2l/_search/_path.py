@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -73,7 +73,7 @@ def score_paths(
 ) -> PathScores:
     """All alphas and lambdas on the training rows of one fold, scored on its test rows.
 
-    ``safe`` says that ``X`` is a kernel matrix that needs no check.
+    ``safe``: ``X`` is a kernel matrix that needs no check.
     """
     if entries_test is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=entries_test.rows)
@@ -94,22 +94,22 @@ def score_paths(
             safe=safe,
             alphas=alphas,
         )
-        last, judged = None, []
+        last, scored = None, []
         # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
         with ThreadPoolExecutor(1) as pool:
             later = partial(pool.submit, partial(_quietly, np.geterr()))
-            judge = later if is_non_numpy(X) else _Judged
+            submit = later if is_non_numpy(X) else _at_once
             for batch in _paths(fitting, prepared, alphas, lambdas):
-                weights = [last, *(setting.W for setting in batch)]
+                weights = [last, *(fit.W for fit in batch)]
                 fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
                 scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
-                for setting in batch:
-                    if setting.W is not last:
-                        mark, last = judge(metric, labels, next(scores)), setting.W
-                    judged.append((setting._replace(W=None), mark))  # of many, weights are much
-        for setting, mark in judged:
-            result.scores[setting.alpha, setting.place] = mark.result()
-            result.seconds[setting.alpha, setting.place] = setting.seconds
+                for fit in batch:
+                    if fit.W is not last:
+                        score, last = submit(metric, labels, next(scores)), fit.W
+                    scored.append((fit._replace(W=None), score))  # weights take memory
+        for fit, score in scored:
+            result.scores[fit.alpha, fit.place] = score.result()
+            result.seconds[fit.alpha, fit.place] = fit.seconds
     return result
 
 
@@ -146,17 +146,14 @@ def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
         return metric(*given)
 
 
-class _Judged:
-    """A score that is computed at once, with the interface of a future."""
-
-    def __init__(self, metric: Callable[..., float], *given: Any) -> None:
-        self._score = metric(*given)
-
-    def result(self) -> float:
-        return self._score
+def _at_once(metric: Callable[..., float], *given: Any) -> Future[float]:
+    """A score that is computed in this thread."""
+    score: Future[float] = Future()
+    score.set_result(metric(*given))
+    return score
 
 
-class _Setting(NamedTuple):
+class _Weights(NamedTuple):
     """Weights, the indices of their ``alpha`` and ``lambda_d``, and seconds."""
 
     alpha: int
@@ -167,7 +164,7 @@ class _Setting(NamedTuple):
 
 def _paths(
     fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
-) -> Iterator[list[_Setting]]:
+) -> Iterator[list[_Weights]]:
     """Weights of all hyperparameters, one ridge after the other, in batches."""
     if not isinstance(prepared.features, KernelOperator):
         for a, alpha in enumerate(alphas):
@@ -220,7 +217,7 @@ def _one_by_one(
     factor: KernelPreconditioner,
     alphas: dict[int, float],
     lambdas: list[float],
-) -> list[_Setting]:
+) -> list[_Weights]:
     paths = (_path(fitting, prepared, factor, a, alpha, lambdas) for a, alpha in alphas.items())
     return list(itertools.chain.from_iterable(paths))
 
@@ -231,10 +228,10 @@ def _together(
     factor: KernelPreconditioner,
     alphas: dict[int, float],
     lambdas: list[float],
-) -> list[_Setting]:
+) -> list[_Weights]:
     """The paths of several ridges in threads, which solve their systems together."""
 
-    def one(member: SharedFactor, a: int, alpha: float) -> list[_Setting]:
+    def one(member: SharedFactor, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
             # Threads do not inherit the caller's error handling.
@@ -258,7 +255,7 @@ def _path(
     a: int,
     alpha: float,
     lambdas: list[float],
-) -> Iterator[_Setting]:
+) -> Iterator[_Weights]:
     """Weights along rising ``lambda_d``, with their indices in ``lambdas``.
 
     A solution is kept, as the same object, for larger ``lambda_d`` up to which it is within the
@@ -271,7 +268,7 @@ def _path(
     with one_blas_thread():
         start = None
         if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
-            # The factor of another ridge does not give the solution, even without holes.
+            # The factor of another ridge does not give the solution, even of complete labels.
             start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
         V = conjugate_gradients(
             problem,
@@ -310,7 +307,7 @@ def _path(
             enough = -np.inf
             if solution.converged:
                 enough = _good_up_to(lambda_d, solution.objective, plain.value, fitting.tol)
-        yield _Setting(a, int(place), W, time.perf_counter() - begin)
+        yield _Weights(a, int(place), W, time.perf_counter() - begin)
         begin = time.perf_counter()
 
 

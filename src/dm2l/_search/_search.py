@@ -180,11 +180,11 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
-        """The estimator with one of the settings."""
+        """The estimator with some hyperparameters of the grid."""
         mine = self.get_params(deep=False)
         shared = mine.keys() & DM2LClassifier().get_params().keys() - {"verbose"}
-        settings = {name: mine[name] for name in shared}
-        return DM2LClassifier(**(settings | params | others))
+        given = {name: mine[name] for name in shared}
+        return DM2LClassifier(**(given | params | others))
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         return self
 
     def _search(self, X: Any, T: Signs, entries: EntryWeights | None) -> list[tuple[Rows, Rows]]:
-        """Score all settings; returns the folds."""
+        """Score the whole grid; returns the folds."""
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
@@ -341,11 +341,11 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         *,
         learnable: bool,
     ) -> None:
-        settings = []
+        grid = []
         for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
             chosen = {"lambda_d": lambda_d, "alpha": alpha}
-            settings.append(chosen if gamma is None else chosen | {"gamma": gamma})
-        table = scores.reshape(len(settings), -1)
+            grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
+        table = scores.reshape(len(grid), -1)
         defined = table[:, ~np.isnan(table).all(axis=0)]
         if not defined.size:
             if learnable:
@@ -353,31 +353,30 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                     f"scoring={self.scoring!r} is undefined on every fold: too few labels are "
                     "observed in the test rows. Use fewer folds or another metric."
                 )
-            defined = np.zeros_like(table)  # constant labels: no setting is better than another
+            defined = np.zeros_like(table)  # constant labels: all are equally good
         if np.isnan(defined).any(axis=1).all():
             raise ValueError(
-                f"scoring={self.scoring!r} gave NaN to every setting, on one fold or another."
+                f"scoring={self.scoring!r} is NaN on some fold for all hyperparameters; a metric "
+                "must be a number wherever other hyperparameters have one."
             )
         mean = defined.mean(axis=1)  # NaN, and last, where a fold that others have is undefined
         losses = np.where(np.isnan(mean), np.inf, -mean)
-        results: dict[str, Any] = {"params": settings}
-        for name in settings[0]:
-            values = [s[name] for s in settings]
+        results: dict[str, Any] = {"params": grid}
+        for name in grid[0]:
+            values = [s[name] for s in grid]
             mixed = len({type(value) for value in values}) > 1  # "scale" beside numbers
             results[f"param_{name}"] = np.array(values, dtype=object if mixed else None)
         results |= {f"split{i}_test_score": column for i, column in enumerate(table.T)}
         results |= {
             "mean_test_score": mean,
             "std_test_score": defined.std(axis=1),
-            "rank_test_score": rankdata(
-                np.where(np.isnan(mean), np.inf, -mean), method="min"
-            ).astype(np.int32),
-            "mean_fit_time": seconds.reshape(len(settings), -1).mean(axis=1),
+            "rank_test_score": rankdata(losses, method="min").astype(np.int32),
+            "mean_fit_time": seconds.reshape(len(grid), -1).mean(axis=1),
         }
         self.cv_results_ = results
         self.best_index_ = int(np.argmin(losses))
         self.best_score_ = float(mean[self.best_index_])
-        self.best_params_ = settings[self.best_index_]
+        self.best_params_ = grid[self.best_index_]
         self.lambda_d_ = self.best_params_["lambda_d"]
         self.alpha_ = self.best_params_["alpha"]
         self.gamma_ = self.best_params_.get("gamma")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import errno
+import glob
 import json
 import lzma
 import os
+import re
 import stat
 import struct
 import tokenize
@@ -142,10 +144,12 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """A path in the same folder to write to; renamed to ``path`` when all went well.
 
     A file that is there is replaced at once, or stays as it was; a symbolic link stays one. The
-    suffix of the new path is that of ``path``: some writers go by it.
+    suffix of the new path is that of ``path``: some writers go by it. Unfinished files of
+    processes that were killed while they wrote to the same path are removed.
     """
     target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".{token_hex(4)}.part.{path.name}")
+    unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
+    _remove_abandoned(unfinished)
     try:
         yield unfinished
         if target.exists():  # one that only its owner may read stays so
@@ -157,3 +161,20 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _remove_abandoned(unfinished: Path) -> None:
+    """Remove what processes that no longer run have left of the same file."""
+    if os.name != "posix":  # elsewhere there is no harmless signal to ask with
+        return
+    ending = unfinished.name.partition(".part.")[2]
+    for path in unfinished.parent.glob(f".*.part.{glob.escape(ending)}"):
+        found = re.fullmatch(r"\.(\d{1,9})-[0-9a-f]{8}\.part\..*", path.name, re.DOTALL)
+        if found is None:
+            continue
+        try:
+            os.kill(int(found[1]), 0)
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            pass  # it runs, for somebody else

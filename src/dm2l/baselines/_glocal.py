@@ -474,8 +474,8 @@ class GLOCALClassifier(IterativeBaseline):
             return np.zeros(X.shape[0], dtype=np.intp)
         if sp.issparse(X) and max(X.shape[1], X.nnz) < np.iinfo(np.int32).max:
             # k-means takes 32-bit indices only.
-            parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-            X = sp.csr_array(parts, shape=X.shape)
+            arrays = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+            X = sp.csr_array(arrays, shape=X.shape)
         means = KMeans(n_groups, n_init=1, random_state=random)
         with warnings.catch_warnings():
             # Fewer distinct rows than groups: then there are fewer groups, which is fine.

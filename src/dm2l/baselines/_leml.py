@@ -149,9 +149,9 @@ def _truncated_newton(
         if float(np.linalg.norm(longer)) > radius:
             # To the border: the positive root of ||step + t direction|| = radius.
             along, square = float(np.vdot(step, direction)), float(np.vdot(direction, direction))
-            room = radius**2 - float(np.vdot(step, step))
-            root = (along**2 + square * max(room, 0.0)) ** 0.5
-            length = room / (along + root) if along >= 0 else (root - along) / square
+            rest = radius**2 - float(np.vdot(step, step))
+            root = (along**2 + square * max(rest, 0.0)) ** 0.5
+            length = rest / (along + root) if along >= 0 else (root - along) / square
             return step + length * direction, residual - length * image
         step = longer
         residual = residual - length * image

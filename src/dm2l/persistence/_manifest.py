@@ -15,7 +15,7 @@ from dm2l import __version__
 from dm2l.persistence._archive import Archive, ModelFileError, brief
 
 FORMAT = "dm2l model"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 HASH = "manifest.sha256"
 MAX_JSON = 64 * 2**20
@@ -24,7 +24,7 @@ _PER_VALUE, _PER_OBJECT = 64, 256
 _MAX_MADE = 2**27
 
 
-def write_manifest(model: Any, slots: list[Any], members: dict[str, Any]) -> bytes:
+def write_manifest(model: Any, members: dict[str, Any]) -> bytes:
     """The text of a manifest."""
     manifest = {
         "format": FORMAT,
@@ -37,7 +37,6 @@ def write_manifest(model: Any, slots: list[Any], members: dict[str, Any]) -> byt
             "scikit-learn": sklearn.__version__,
         },
         "model": model,
-        "slots": slots,
         "members": members,
     }
     text = json.dumps(manifest, allow_nan=False).encode("ascii")
@@ -92,9 +91,13 @@ def read_manifest(archive: Archive) -> dict[str, Any]:
             f"its format, version {version}, is newer than this dm2l ({__version__}), which knows "
             f"up to version {VERSION}. It was written by dm2l {writer}: update."
         )
-    for name, kind in (("members", dict), ("slots", list)):
-        if not isinstance(manifest.get(name), kind):
-            raise ModelFileError(f"its manifest has no proper {name!r}.")
+    if version < VERSION:
+        raise ModelFileError(
+            f"it was saved by an earlier development version of dm2l (format {version}; this one "
+            f"reads format {VERSION}). Fit the model again and save it."
+        )
+    if not isinstance(manifest.get("members"), dict):
+        raise ModelFileError("its manifest has no proper 'members'.")
     if "model" not in manifest:
         raise ModelFileError("its manifest has no 'model'.")
     return manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import textwrap
@@ -23,13 +24,14 @@ from dm2l.persistence._archive import (
     replacing,
 )
 from dm2l.persistence._arrays import read_array, write_array
-from dm2l.persistence._decoding import Decoder
-from dm2l.persistence._encoding import Encoder
+from dm2l.persistence._building import Builder
 from dm2l.persistence._manifest import HASH, MANIFEST, read_manifest, write_manifest
-from dm2l.persistence._sklearn import pack_parts, unpack_parts
+from dm2l.persistence._reading import Reader
+from dm2l.persistence._schema import parse
+from dm2l.persistence._writing import Writer
 
-_PARTS = "sklearn.skops"
 _MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
+_MODEL = parse("Estimator")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -42,8 +44,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : estimator
         An estimator of dm2l, fitted or not; or an estimator of scikit-learn around one, such as a
-        pipeline, which needs skops (the extra ``io``). Functions cannot be saved, for
-        instance a callable as ``kernel``.
+        pipeline. Functions cannot be saved, for instance a callable as ``kernel``. Classes other
+        than those listed in the user guide are saved too, but load only with ``trusted``.
     path : path-like
         The file.
 
@@ -68,27 +70,29 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"model must be an estimator of dm2l or scikit-learn, got {model!r}.")
-    encoder = Encoder()
-    root = encoder.encode(model, type(model).__name__)
-    parts = pack_parts(encoder.parts) if encoder.parts else None
-    if len(encoder.arrays) + 3 > MAX_MEMBERS:
+    writer = Writer()
+    root = writer.write(model, type(model).__name__)
+    arrays = writer.arrays
+    reader = Reader(arrays.__getitem__, frozenset())
+    try:  # what would not load is not saved
+        reader.read(root, _MODEL, type(model).__name__, {})
+    except ModelFileError as error:
+        raise TypeError(f"The model cannot be saved: {error}") from error
+    write_file(path, root, arrays)
+
+
+def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a manifest and its arrays, whatever they are."""
+    if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
-            f"The model has {len(encoder.arrays)} arrays; a file has at most {MAX_MEMBERS} members."
+            f"The model has {len(arrays)} arrays; a file has at most {MAX_MEMBERS} members."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-        members = {
-            name: write_array(archive, name, array) for name, array in encoder.arrays.items()
-        }
-        if parts is not None:
-            with new_member(archive, _PARTS, len(parts)) as sink:
-                sink.write(parts)
-            members[_PARTS] = {"sha256": sink.sha256, "size": sink.size}
-        text = write_manifest(root, encoder.slots, members)
-        with new_member(archive, MANIFEST, len(text)) as sink:
-            sink.write(text)
-        digest = sink.sha256.encode("ascii")
-        with new_member(archive, HASH, len(digest)) as sink:
-            sink.write(digest)
+        members = {name: write_array(archive, name, array) for name, array in arrays.items()}
+        text = write_manifest(root, members)
+        for name, content in ((MANIFEST, text), (HASH, hashlib.sha256(text).hexdigest().encode())):
+            with new_member(archive, name, len(content)) as sink:
+                sink.write(content)
 
 
 def load_model(
@@ -100,17 +104,18 @@ def load_model(
 ) -> Any:
     """Read a model that :func:`save_model` wrote.
 
-    Nothing of the file is run, and it is no matter where it came from: sizes, names, hashes,
-    dtypes and shapes are checked before they are used, and only classes of dm2l are made. For
-    objects of scikit-learn it is skops that says which types are harmless.
+    The file may come from anywhere: it is read as data, every value is checked against a list of
+    the classes, attributes, types and shapes that models of dm2l have, and only then are objects
+    made. Nothing of the file is run.
 
     Parameters
     ----------
     path : path-like
         The file.
     trusted : iterable of str, default=()
-        Further types that the file may hold, by their full names. Trusting a type means that its
-        module is imported and an object of it is filled with what the file says.
+        Further classes and functions that the file may hold, by their full names; the error lists
+        those that are missing. Nothing about them is checked: trusting a class is as unsafe as
+        loading a pickle, so do it only for files whose author you know.
     max_bytes : int, default=4 GiB
         The largest file that is read. Memory follows the size of the file.
     like : array, default=None
@@ -158,13 +163,13 @@ def load_model(
                 raise ModelFileError(
                     f"it has {size} bytes, and at most max_bytes={max_bytes} are read."
                 )
-            return _load(Archive(file, size), names, like)
+            return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
         raise ModelFileError(f"{path} cannot be loaded: {text}") from error
 
 
-def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
+def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = read_manifest(archive)
     members = manifest["members"]
     missing = sorted(members.keys() - archive.spans.keys())
@@ -180,27 +185,27 @@ def _load(archive: Archive, trusted: list[str], target: Any) -> Any:
             )
     arrays: dict[str, NDArray[Any]] = {}
 
-    def array(name: str) -> NDArray[Any]:
+    def array(name: Any) -> NDArray[Any]:
+        if type(name) is not str or name not in members:
+            raise ModelFileError(f"its manifest names an array {brief(name)} that is not there.")
         if name not in arrays:
-            if name not in members or name == _PARTS:
-                raise ModelFileError(
-                    f"its manifest names an array {brief(name)} that is not there."
-                )
             arrays[name] = read_array(archive, name, members[name])
         return arrays[name]
 
-    parts: list[Any] = []
-    if _PARTS in members:
-        parts = unpack_parts(archive, _PARTS, members[_PARTS], trusted)
-    budget = 16 * sum(span.size for span in archive.spans.values()) + 2**26
-    decoder = Decoder(array, parts, manifest["slots"], target, budget)
+    reader = Reader(array, trusted, 16 * sum(span.size for span in archive.spans.values()) + 2**26)
     try:
-        model = decoder.decode(manifest["model"])
+        found = reader.read(manifest["model"], _MODEL, "the model", {})
     except RecursionError as error:
         raise ModelFileError("its manifest is nested too deeply.") from error
-    unused = sorted(members.keys() - arrays.keys() - {_PARTS})
+    if reader.untrusted:
+        raise ModelFileError(
+            f"it holds classes that are not trusted: {sorted(reader.untrusted)}. If you know who "
+            "wrote it, and only then, name them as trusted=."
+        )
+    unused = sorted(members.keys() - arrays.keys())
     if unused:
         raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
+    model = Builder(target).build(found)
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")
     return model

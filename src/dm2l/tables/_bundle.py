@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l._utils.extras import require
+from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
 from dm2l.io._label_reader import LabelVocabulary, positives_by_label
 from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
@@ -23,7 +26,6 @@ from dm2l.tables._kinds import KINDS, ColumnUse
 from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
 from dm2l.tables._model import TableModel
 from dm2l.tables._options import Hyperparameters
-from dm2l.tables._preparation import typed_frame
 
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
@@ -31,8 +33,14 @@ FORMAT = 1
 # Kinds of columns that are not used.
 _LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
 _USUAL: dict[str, Any] = {"positive": [], "cutoffs": [], "written": {}}
-# What parts that do not belong together raise at the first row.
-_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# Columns of both kinds are numbers, and steps may take either.
+_FORMS = {"numeric": "number", "boolean": "number"}
+_STEPS: dict[str, tuple[type, ...]] = {
+    "number": (Pipeline, str),
+    "category": (OneHotEncoder, OrdinalEncoder),
+    "text": (TfidfVectorizer,),
+    "smiles": (MorganFingerprints,),
+}
 
 
 def save_bundle(model: TableModel, path: str | Path) -> None:
@@ -136,6 +144,8 @@ def load_bundle(path: str | Path) -> TableModel:
         _check_model(model)
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}") from error
+    if any(use.kind == "smiles" for use in model.uses or ()) and not has_rdkit():
+        raise ImportError(ABSENT)
     return model
 
 
@@ -197,41 +207,49 @@ def _check_record(record: Mapping[str, Any]) -> None:
 
 
 def _check_model(model: TableModel) -> None:
-    """Refuse a model whose parts do not belong together: it is asked about a blank row."""
-    pipeline, n_labels = model.pipeline, len(model.label_names)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a row that is only a trial
-            row = _blank_row(model)
-            answer = model.answer(row)
-            known = np.full((1, n_labels), np.nan)
-            known[0, 0] = 1.0
-            X, unread = model.transform(row), model.unread(row)
-            filled = model.fill(X, unread, known).probabilities
-            n_features, taken = len(model.features), model.classifier.n_features_in_
-            names = [str(name) for name in model.classifier.label_names_]
-    except _FAULTS as error:
-        raise ModelFileError(f"its parts do not fit together ({error!r:.200}).") from error
+    """Refuse a model whose parts do not belong together."""
+    pipeline, classifier = model.pipeline, model.classifier
     proper = (
         type(pipeline) is Pipeline
         and len(pipeline.steps) == 2
-        and type(model.classifier) is (AutoClassifier if model.settings is None else DM2LClassifier)
-        and names == model.label_names
-        and n_features == taken
-        and (model.sample is None or model.sample.shape[1] == n_features)
-        and all(np.shape(part) == (1, n_labels) for part in (*answer, filled))
-        and all(np.isfinite(part).all() for part in (*answer, filled))
+        and type(classifier) is (AutoClassifier if model.settings is None else DM2LClassifier)
+        and hasattr(classifier, "label_names_")
+        and [str(name) for name in classifier.label_names_] == model.label_names
+        and _prepares(pipeline[0], model)
     )
+    if proper:
+        n_features = len(model.features)
+        proper = n_features == classifier.n_features_in_ and (
+            model.sample is None or model.sample.shape[1] == n_features
+        )
     if not proper:
         raise ModelFileError("its parts do not fit together.")
 
 
-def _blank_row(model: TableModel) -> Any:
+def _prepares(transformer: Any, model: TableModel) -> bool:
+    """Whether the transformer takes columns of the kinds that the record says."""
     if model.uses is None:
-        return sp.csr_array((1, len(model.feature_names)))
-    blank = {use.name: ["C" if use.kind == "smiles" else ""] for use in model.uses}
-    frame = require("pandas", "io").DataFrame(blank)
-    return typed_frame(frame, model.uses, "a blank row")[0]
+        taken = getattr(transformer, "n_features_in_", None)
+        return type(transformer) is MaxAbsScaler and taken == len(model.feature_names)
+    if type(transformer) is not ColumnTransformer or not hasattr(transformer, "transformers_"):
+        return False
+    kinds = {use.name: _FORMS.get(use.kind, use.kind) for use in model.uses if use.used}
+    seen: list[str] = []
+    for name, part, columns in transformer.transformers_:
+        if part == "drop":
+            continue
+        kind = name.rstrip("0123456789")
+        form = _FORMS.get(kind, kind)
+        one = form in ("text", "smiles")
+        if isinstance(columns, str) is not one or type(part) not in _STEPS.get(form, ()):
+            return False
+        if type(part) is Pipeline and type(part.steps[0][1]) is not SimpleImputer:
+            return False
+        named = [columns] if one else list(columns)
+        if any(kinds.get(column) != form for column in named):
+            return False
+        seen += named
+    return sorted(seen) == sorted(kinds) == sorted(transformer.feature_names_in_)
 
 
 def _texts(value: Any) -> bool:

@@ -200,7 +200,6 @@ def test_many_labels_leave_trees_out(data, monkeypatch):
 
 def test_a_model_comes_back_from_its_file(few_trees, tmp_path, monkeypatch):
     monkeypatch.setattr(_classifier, "NEGLIGIBLE", -1.0)  # all parts, trees among them
-    pytest.importorskip("skops", reason="skops is an extra")
     frame, Y = table(np.random.default_rng(0))
     model = AutoClassifier(random_state=0).fit(frame, Y)
     assert len(model.models_) == 6

@@ -12,8 +12,6 @@ from dm2l._utils.files import printable
 from dm2l.cli._commands import cli
 from terminal import command_runner
 
-pytest.importorskip("skops", reason="skops is an extra")
-
 ESCAPE = "\x1b[2J\x1b]0;title\x07"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]")
 LABEL = f"t_{ESCAPE}=1\u202e\x9b31m\U000e0001\nline 2\ttab"

@@ -329,7 +329,7 @@ def test_a_setting_that_a_metric_cannot_judge_is_last():
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], [np.nan, 0.5])
     np.testing.assert_array_equal(search.cv_results_["rank_test_score"], [2, 1])
     assert search.lambda_d_ == 1e4
-    with pytest.raises(ValueError, match="gave NaN to every setting"):
+    with pytest.raises(ValueError, match="NaN on some fold for all hyperparameters"):
         DM2LClassifierCV([0.0, 0.1], [1.0], cv=folds_of(Y), scoring=InTurn()).fit(X, Y)
 
 

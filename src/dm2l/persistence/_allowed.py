@@ -1,0 +1,512 @@
+"""The table of classes that a model file may hold, in the language of ``_schema``.
+
+An estimator that writes an attribute which is missing here cannot be saved: the error names it.
+Classes of scikit-learn are those that dm2l's own pipelines, AutoClassifier and one model per label
+contain. Parameters that only ``fit`` reads are a ``setting``; those that a fitted model reads have
+the values listed here, so that none runs code, opens a file, or starts a thousand threads.
+"""
+
+TABLE = """
+Labelled
+  missing_label missing_as: setting
+  threshold? calibration? coupling? cv? class_prior?: setting
+  fitted
+  include Data
+  _labels: LabelMatrix<c>
+  _learnable: b[c]
+  _keep?: b[*]
+  _constant class_prior_? class_prior_error_?: F[c]
+  _completer?: none | LabelCompleter<c> | PUCompleter<c>
+  classes_: a[*] | a[c,2]
+  label_names_: O[c]
+  _home?: str
+  n_iter_? n_evaluations_?: int
+  objective_?: float
+  objective_history_?: F[*]
+  table_?: plain
+
+Data
+  n_features_in_?: =d
+  feature_names_in_?: O[d]
+  _metadata_request?: {{none | bool | str}}
+  _sklearn_output_config?: {'default' | 'pandas'}
+
+Linear
+  include Labelled
+  fitted
+  n_features_in_: =d
+  coef_: f[c,d]
+  intercept_: f[c]
+  correlations_?: f[c,c]
+
+DM2LClassifier dm2l._classifier: Classifier Estimator
+  lambda_d alpha kernel gamma degree coef0 approximation n_components: setting
+  fit_intercept local discriminant solver max_iter tol random_state warm_start verbose: setting
+  strategy max_memory: setting
+  include Labelled
+  fitted
+  n_features_in_: =d
+  coef_?: f[c,d]
+  intercept_: f[c]
+  dual_coef_?: f[m,c]
+  X_fit_?: f[m,d] | sparse[m,d] | i8[m]
+  _kernel?: Kernel
+  _waves?: FourierMap<d>
+  _landmark_factor?: f[*,*]
+  approximation_error_?: float
+  _statistics?: plain
+
+DM2LClassifierCV dm2l._search._search: Classifier Estimator
+  lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
+  discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
+  calibration threshold missing_label missing_as class_prior random_state verbose: setting
+  n_jobs: none | -256..256
+  fitted
+  include Data
+  _home: str
+  best_estimator_?: DM2LClassifier<d>
+  best_index_ n_splits_: int
+  best_score_ alpha_ lambda_d_: float
+  best_params_ gamma_ cv_results_: plain
+
+MaskedRidgeClassifier dm2l.baselines._masked_ridge: Classifier Estimator
+  alpha fit_intercept solver: setting
+  include Linear
+
+LEMLClassifier dm2l.baselines._leml: Classifier Estimator
+  rank alpha loss missing fit_intercept max_iter tol random_state verbose: setting
+  include Linear
+
+LSMLClassifier dm2l.baselines._lsml: Classifier Estimator
+  lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
+  include Linear
+
+MLLRCClassifier dm2l.baselines._mllrc: Classifier Estimator
+  lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
+  include Linear
+
+GLOCALClassifier dm2l.baselines._glocal: Classifier Estimator
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
+  fit_intercept max_iter tol random_state verbose: setting
+  include Linear
+
+MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Estimator
+  estimator: Estimator
+  n_jobs: none | -256..256
+  verbose: setting
+  include Labelled
+  fitted
+  estimators_: [c: none | Estimator]
+  _columns: [none | i[*] | b[*]]
+
+ZeroFillClassifier dm2l.baselines._filling: Estimator
+  estimator: Estimator
+  fitted
+  include Data
+  estimator_: Estimator
+
+ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
+  lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
+  memory max_iter tol: setting
+  include Labelled
+  fitted
+  n_features_in_: =d
+  coef_: f[r,d]
+  intercept_: f[r]
+  label_vectors_: f[c,r]
+  offset_: f[c]
+  _absent_target: number
+  _dense: bool
+
+AutoClassifier dm2l._auto._classifier: Classifier Estimator
+  effort time_limit max_memory categorical_features random_state verbose: setting
+  n_jobs: none | -256..256
+  include Labelled
+  fitted
+  n_features_in_: =d
+  _columns: CategoryEncoder
+  _features?: FeatureEncoder
+  _inputs: {'features' | 'columns' | 'dense'}
+  models_: {Classifier}
+  stack_?: Stack
+  leaderboard_ label_quality_?: plain
+  estimate_?: {Interval}
+  held_out_?: F[*,c]
+  held_out_folds_?: i[*]
+
+CategoryEncoder dm2l._auto._columns
+  categories: [none | [none | str | number]]
+
+FeatureEncoder dm2l._auto._features
+  median centre scale: f[d]
+  levels: i8[d]
+  gaps: i8[*]
+  bits: bool
+
+Stack dm2l._auto._stack
+  shares: b[m]
+  common: f[m]
+  centre scale slope offset weights: f[m,c]
+  intercept: f[c]
+
+LabelMatrix dm2l.labels._matrix
+  signs: i1[*,c]
+  kind: 'multilabel' | 'binary' | 'multiclass'
+  classes: none | a[*]
+  names: none | O[c]
+  negative: -1..0
+  dtype: dtype
+  entries: none
+  missing_as: 'missing' | 'unlabelled'
+
+LabelCompleter dm2l.completion._completer
+  thresholds: F[c]
+  learnable: b[c]
+  calibrator curves: none | Calibrator<c>
+  by_probability: bool
+  training_rows: none | TrainingRows
+  correlation: none | LabelCorrelation<c>
+
+PUCompleter dm2l.pu._completer
+  include LabelCompleter
+  rate: F[c]
+
+Calibrator dm2l.completion._calibration
+  method: 'sigmoid' | 'isotonic'
+  rates: F[c]
+  fitted_labels: b[c]
+  slopes? offsets?: f8[k]
+  lengths?: i8[k]
+  scores? probabilities?: f8[n]
+
+LabelCorrelation dm2l.completion._correlation
+  covariance: DenseCovariance<c> | FactorCovariance<c>
+  combiner: Combiner<c>
+  error_rates: ErrorRateBound
+  threshold: none | number
+  cutoffs: F[c]
+  rates: f[c]
+
+DenseCovariance dm2l.completion._covariance
+  S: f[c,c]
+  precision-:
+
+FactorCovariance dm2l.completion._covariance
+  L: f[c,*]
+  psi: f[c]
+
+Combiner dm2l.completion._combine
+  labels: bool
+  fitted
+  with_labels_: bool
+  middle_: f[c]
+  centre_ scale_: f[3,c]
+  weights_: f[c,w]
+
+ErrorRateBound dm2l.completion._error_rate
+  n: i[2]
+  confidence: f[2,k]
+  count: i[2,k]
+
+TrainingRows dm2l.completion._training_rows
+  digests: u8[n]
+  starts: i8[*]
+  labels: i4[e]
+  signs: i1[e]
+  scores: F[*]
+
+Kernel dm2l._solvers.kernels._kernel
+  kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
+    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+  gamma degree coef0: number
+
+FourierMap dm2l._solvers.kernels._fourier
+  gamma error?: number
+  n_components: int
+  random_state: setting
+  fitted
+  frequencies: f[d,*]
+
+Interval dm2l.model_selection._intervals
+  mean low high: float
+
+MultilabelKFold dm2l.model_selection._splitters: Splitter
+  n_splits shuffle random_state missing_label missing_as groups: setting
+
+MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
+  n_splits test_size train_size random_state missing_label missing_as: setting
+
+MorganFingerprints dm2l.chemistry: Estimator
+  radius: 0..100
+  n_bits: 1..65536
+  fitted
+  n_features_in_: int
+
+TableColumns dm2l.tables._pipeline: Estimator
+  kinds: none | {str}
+  drop: plain
+  decimal: '.' | ','
+  raw: bool
+  fitted
+  _uses: [(str, str, str, str)]
+  transformer_: ColumnTransformer
+  n_features_in_: int
+
+Pipeline sklearn.pipeline: Estimator
+  steps: [(str, none | 'passthrough' | Estimator)]
+  memory: none
+  transform_input?: none | [str]
+  verbose: bool
+
+ColumnTransformer sklearn.compose._column_transformer: Estimator
+  transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[*])]
+  remainder: 'drop' | 'passthrough'
+  sparse_threshold: number
+  transformer_weights: none
+  n_jobs: none | -256..256
+  verbose verbose_feature_names_out: bool
+  force_int_remainder_cols?: setting
+  fitted
+  include Data
+  transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[*])]
+  sparse_output_: bool
+  output_indices_: {slice}
+  _columns: [str | [str | int] | b[*]]
+  _remainder: (str, 'drop' | 'passthrough', [str | int | bool])
+  _transformer_to_input_indices: {[int]}
+  _n_features?: int
+  _name_to_fitted_passthrough?: {Estimator}
+
+SimpleImputer sklearn.impute._base: Estimator
+  strategy: 'mean' | 'median' | 'most_frequent'
+  missing_values: float
+  fill_value: none
+  add_indicator copy keep_empty_features: bool
+  fitted
+  include Data
+  statistics_: f[d]
+  indicator_: none | MissingIndicator<d>
+  _fit_dtype _fill_dtype?: dtype
+
+MissingIndicator sklearn.impute._base
+  missing_values: float
+  features: 'missing-only' | 'all'
+  sparse: 'auto' | bool
+  error_on_new: bool
+  fitted
+  include Data
+  features_: i8[*]
+  _n_features: =d
+  _precomputed: bool
+
+StandardScaler sklearn.preprocessing._data: Estimator
+  copy with_mean with_std: bool
+  fitted
+  include Data
+  n_samples_seen_: number | a[d]
+  mean_ var_ scale_: none | f[d]
+
+MaxAbsScaler sklearn.preprocessing._data: Estimator
+  copy clip?: bool
+  fitted
+  include Data
+  n_samples_seen_: int
+  max_abs_ scale_: f[d]
+
+Encoder
+  categories: 'auto'
+  dtype: dtype
+  max_categories min_frequency: none | number
+  fitted
+  include Data
+  categories_: [d: O[*] | f[*] | i[*] | b[*]]
+  _infrequent_enabled: bool
+  _infrequent_indices? _default_to_infrequent_mappings?: [d: none | i8[*]]
+
+OneHotEncoder sklearn.preprocessing._encoders: Estimator
+  include Encoder
+  handle_unknown: 'error' | 'ignore' | 'infrequent_if_exist' | 'warn'
+  drop: none
+  feature_name_combiner: 'concat'
+  sparse_output: bool
+  fitted
+  drop_idx_ _drop_idx_after_grouping: none
+  _n_features_outs: [d: int]
+
+OrdinalEncoder sklearn.preprocessing._encoders: Estimator
+  include Encoder
+  handle_unknown: 'error' | 'use_encoded_value'
+  unknown_value: none | float
+  encoded_missing_value: float
+  fitted
+  _missing_indices: {}
+
+Text
+  input: 'content'
+  encoding: 'utf-8'
+  decode_error: 'strict' | 'ignore' | 'replace'
+  strip_accents: none | 'unicode' | 'ascii'
+  analyzer: 'word' | 'char' | 'char_wb'
+  token_pattern: '(?u)\\b\\w\\w+\\b'
+  preprocessor tokenizer vocabulary: none
+  stop_words: none | 'english'
+  lowercase binary: bool
+  ngram_range: (1..9, 1..9)
+  min_df max_df max_features: none | number
+  dtype: dtype
+  fitted
+  vocabulary_: [w: str]
+  fixed_vocabulary_?: bool
+  _stop_words_id-:
+
+CountVectorizer sklearn.feature_extraction.text: Estimator
+  include Text
+
+TfidfVectorizer sklearn.feature_extraction.text: Estimator
+  include Text
+  norm: none | 'l1' | 'l2'
+  use_idf smooth_idf sublinear_tf: bool
+  fitted
+  _tfidf: TfidfTransformer
+
+TfidfTransformer sklearn.feature_extraction.text
+  norm: none | 'l1' | 'l2'
+  use_idf smooth_idf sublinear_tf: bool
+  fitted
+  n_features_in_?: =w
+  idf_?: f[w]
+
+FunctionTransformer sklearn.preprocessing._function_transformer: Estimator
+  func inverse_func: none | function
+  validate accept_sparse check_inverse: bool
+  feature_names_out: none | 'one-to-one'
+  kw_args inv_kw_args: none
+  fitted
+  include Data
+
+Predictor
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  classes_: i[k] | f[k] | b[k]
+
+LogisticRegression sklearn.linear_model._logistic: Estimator
+  C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter random_state: setting
+  multi_class? penalty solver tol verbose warm_start: setting
+  n_jobs: none | -256..256
+  include Predictor
+  fitted
+  coef_: f[r,d]
+  intercept_: f[r]
+  n_iter_?: i4[*]
+
+Ridge sklearn.linear_model._ridge: Estimator
+  alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
+  fitted
+  n_features_in_: =d
+  feature_names_in_?: O[d]
+  coef_: f[d]
+  intercept_: number
+  n_iter_: none | i4[*]
+  solver_?: str
+
+Growing
+  ccp_alpha class_weight criterion max_depth max_features max_leaf_nodes: setting
+  min_impurity_decrease min_samples_leaf min_samples_split min_weight_fraction_leaf: setting
+  monotonic_cst random_state: setting
+  include Predictor
+  fitted
+  n_classes_: =k
+  n_outputs_: 1..1
+
+DecisionTreeClassifier sklearn.tree._classes: Estimator
+  splitter: setting
+  include Growing
+  fitted
+  max_features_: int
+  tree_: Tree<d,k>
+
+ExtraTreeClassifier sklearn.tree._classes: Estimator
+  splitter: setting
+  include Growing
+  fitted
+  max_features_: int
+  tree_: Tree<d,k>
+
+Forest
+  bootstrap max_samples n_estimators oob_score warm_start estimator_params: setting
+  n_jobs: none | -256..256
+  verbose: 0..9
+  include Growing
+  fitted
+  _n_samples? _n_samples_bootstrap?: none | int
+  _sample_weight?: none
+  oob_score_?: float
+  oob_decision_function_?: F[*,k]
+
+RandomForestClassifier sklearn.ensemble._forest: Estimator
+  estimator: DecisionTreeClassifier
+  include Forest
+  fitted
+  estimator_: DecisionTreeClassifier
+  estimators_: [DecisionTreeClassifier<d,k>]
+
+ExtraTreesClassifier sklearn.ensemble._forest: Estimator
+  estimator: ExtraTreeClassifier
+  include Forest
+  fitted
+  estimator_: ExtraTreeClassifier
+  estimators_: [ExtraTreeClassifier<d,k>]
+
+Tree sklearn.tree._tree
+  n_features: =d
+  n_classes: =k
+  fields: str
+  nodes: u1[n,*]
+  values: f8[n,1,k]
+
+HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting: Estimator
+  loss: 'log_loss'
+  class_weight early_stopping interaction_cst l2_regularization learning_rate: setting
+  max_bins max_depth max_features max_iter max_leaf_nodes min_samples_leaf: setting
+  monotonic_cst n_iter_no_change random_state scoring tol validation_fraction: setting
+  categorical_features warm_start: setting
+  verbose: int
+  include Predictor
+  fitted
+  _n_features: =d
+  n_trees_per_iteration_: =t
+  _baseline_prediction: f8[1,t]
+  _bin_mapper: _BinMapper<d>
+  _label_encoder: LabelEncoder<k>
+  _predictors: [[t: TreePredictor]]
+  _preprocessor _scorer is_categorical_ _is_categorical_remapped: none
+  _random_seed: int
+  _use_validation_data do_early_stopping_: bool
+  train_score_ validation_score_: F[*]
+  _loss- _feature_subsample_rng- _in_fit-:
+
+_BinMapper sklearn.ensemble._hist_gradient_boosting.binning
+  n_bins n_threads subsample random_state: none | int
+  is_categorical known_categories: none
+  fitted
+  bin_thresholds_: [d: F[*]]
+  is_categorical_: u1[d]
+  missing_values_bin_idx_: int
+  n_bins_non_missing_: u4[d]
+
+TreePredictor sklearn.ensemble._hist_gradient_boosting.predictor
+  fields: str
+  nodes: u1[n,*]
+  binned_left_cat_bitsets raw_left_cat_bitsets: u4[0,8]
+
+LabelEncoder sklearn.preprocessing._label
+  fitted
+  classes_: i[k] | f[k] | b[k]
+
+RandomState numpy.random.mtrand
+  key: u4[624]
+  position: 0..624
+  has_gauss: 0..1
+  gauss: number
+"""

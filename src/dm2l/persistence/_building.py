@@ -1,0 +1,293 @@
+"""Objects from checked records, and what to store of objects.
+
+Where a class has no entry here, its attributes are stored and set as they are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from dm2l._utils.arrays import asarray_like, device_name
+from dm2l.persistence._archive import ModelFileError
+from dm2l.persistence._reading import Foreign, Function, Trusted
+from dm2l.persistence._schema import Entry, Record
+
+State = dict[str, Any]
+
+
+class Builder:
+    """Makes the objects of a file, each once; ``target`` is where arrays of other libraries go."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._made: dict[int, tuple[Any, Any]] = {}
+
+    def build(self, value: Any) -> Any:
+        """The value with objects for its records."""
+        if isinstance(value, Function):
+            package = "pandas" if value.name in ("NA", "NaT") else "numpy"
+            return getattr(import_module(package), value.name)
+        if type(value) is list:
+            return [self.build(item) for item in value]
+        if type(value) is tuple:
+            return tuple(self.build(item) for item in value)
+        if type(value) is dict:
+            return {key: self.build(item) for key, item in value.items()}
+        if type(value) is np.ndarray and value.dtype == object:
+            for place, item in np.ndenumerate(value):
+                value[place] = self.build(item)
+        if not isinstance(value, (Record, Trusted, Foreign)):
+            return value
+        if id(value) not in self._made:
+            self._made[id(value)] = value, self._make(value)
+        return self._made[id(value)][1]
+
+    def _make(self, value: Record | Trusted | Foreign) -> Any:
+        if isinstance(value, Foreign):
+            return value.array if self._target is None else asarray_like(value.array, self._target)
+        if isinstance(value, Trusted):
+            return _trusted(value.name, self.build(value.parts))
+        state = {name: self.build(part) for name, part in value.state.items()}
+        cls = class_of(value.entry)
+        missing = sorted(_parameters(cls) - state.keys()) if value.entry.groups else []
+        if missing:
+            raise ModelFileError(
+                f"the parameter {missing[0]!r} of {cls.__name__} is not in it: it was saved with "
+                "another version of scikit-learn or dm2l. Fit the model again."
+            )
+        if state.get("_home", "numpy") != "numpy":
+            state["_home"] = device_name(self._target)
+        requests = state.pop("_metadata_request", None)
+        made = BUILDERS.get(value.entry.name, _plain)(cls, state)
+        if requests is not None:
+            _set_requests(made, requests)
+        return made
+
+
+def class_of(entry: Entry) -> Any:
+    """The class of an entry, imported."""
+    return getattr(import_module(entry.module), entry.name)
+
+
+@cache
+def _parameters(cls: Any) -> set[str]:
+    """Parameters that estimators of the installed version have."""
+    return set(inspect.signature(cls).parameters)
+
+
+def _plain(cls: Any, state: State) -> Any:
+    made = cls.__new__(cls)
+    made.__dict__.update(state)
+    return made
+
+
+def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
+    """What ``set_fit_request`` and its kin had asked for."""
+    routing = get_routing_for_object(value)
+    for method, wanted in requests.items():
+        for name, alias in wanted.items():
+            getattr(routing, method).add_request(param=name, alias=alias)
+    value._metadata_request = routing
+
+
+def _trusted(name: str, parts: dict[str, Any]) -> Any:
+    """An object as pickle would make it, of a class that the caller has named."""
+    made = named(name)
+    arguments = parts.get("arguments")
+    if "new" in parts:
+        made = made.__new__(made, *(arguments or ()))
+    elif arguments is not None:
+        made = made(*arguments)
+    if "items" in parts:
+        made.update(parts["items"])
+    if "state" in parts:
+        if hasattr(made, "__setstate__"):
+            made.__setstate__(parts["state"])
+        else:
+            made.__dict__.update(parts["state"])
+    return made
+
+
+def named(name: str) -> Any:
+    """A class or function by its full name."""
+    module, *rest = name.rpartition(".")
+    try:
+        return getattr(import_module(module), rest[-1])
+    except (ImportError, AttributeError) as error:
+        raise ModelFileError(f"there is no {name!r} here ({error}).") from error
+
+
+# ------------------------------------------------------------------------- what is made otherwise
+
+
+def _by_arguments(cls: Any, state: State) -> Any:
+    return cls(**state)
+
+
+def _tree(cls: Any, state: State) -> Any:
+    n_classes = np.array([state["n_classes"]], dtype=np.intp)
+    made = cls(state["n_features"], n_classes, 1)
+    nodes = state["nodes"]
+    made.__setstate__(
+        {
+            "max_depth": state["max_depth"],
+            "node_count": len(nodes),
+            "nodes": nodes,
+            "values": np.ascontiguousarray(state["values"]),
+        }
+    )
+    return made
+
+
+def _tree_state(value: Any) -> State:
+    found = value.__getstate__()
+    nodes = {"n_features": int(value.n_features), "n_classes": int(value.n_classes[0])}
+    return nodes | _node_state(found["nodes"]) | {"values": found["values"]}
+
+
+def _node_state(nodes: Any) -> State:
+    """Nodes as bytes, with zeros between their fields, which would be whatever memory held."""
+    clean = np.zeros(nodes.shape, dtype=nodes.dtype)
+    for name in nodes.dtype.names:
+        clean[name] = nodes[name]
+    return {
+        "fields": str(nodes.dtype.descr),
+        "nodes": clean.view(np.uint8).reshape(len(nodes), -1),
+    }
+
+
+def _predictor_state(value: Any) -> State:
+    return {**vars(value), **_node_state(value.nodes)}
+
+
+def _boosting(cls: Any, state: State) -> Any:
+    made = _plain(cls, state)
+    if "classes_" in state:
+        made._loss = made._get_loss(sample_weight=None)
+    return made
+
+
+def _vectoriser(cls: Any, state: State) -> Any:
+    if "vocabulary_" in state:
+        state["vocabulary_"] = {word: place for place, word in enumerate(state["vocabulary_"])}
+    return _plain(cls, state)
+
+
+def _vectoriser_state(value: Any) -> State:
+    """Words in the order of their columns."""
+    state = dict(vars(value))
+    if "vocabulary_" in state:
+        words = {int(place): word for word, place in state["vocabulary_"].items()}
+        if sorted(words) != list(range(len(state["vocabulary_"]))):
+            raise TypeError("a vocabulary that does not number its words from 0 on cannot be saved")
+        state["vocabulary_"] = [words[place] for place in range(len(words))]
+    return state
+
+
+def _calibrator_state(value: Any) -> State:
+    """Curves of all labels in a few arrays: thousands of labels are no more members."""
+    curves = [curve for curve in value._maps if curve is not None]
+    fitted = np.array([curve is not None for curve in value._maps], dtype=bool)
+    found: State = {"method": value.method, "rates": value._rates, "fitted_labels": fitted}
+    if value.method == "sigmoid":
+        found["slopes"] = np.array([curve.coef_[0, 0] for curve in curves], dtype=np.float64)
+        found["offsets"] = np.array([curve.intercept_[0] for curve in curves], dtype=np.float64)
+    else:
+        found["lengths"] = np.array([len(curve.X_thresholds_) for curve in curves], dtype=np.int64)
+        for name, part in (("scores", "X_thresholds_"), ("probabilities", "y_thresholds_")):
+            found[name] = np.concatenate([np.zeros(0), *(getattr(curve, part) for curve in curves)])
+    return found
+
+
+def _calibrator(cls: Any, state: State) -> Any:
+    if state["method"] == "sigmoid":
+        parts = zip(state["slopes"].tolist(), state["offsets"].tolist(), strict=True)
+        curves = [_sigmoid(slope, offset) for slope, offset in parts]
+    else:
+        ends = np.cumsum(state["lengths"])[:-1]
+        scores, p = (np.split(state[name], ends) for name in ("scores", "probabilities"))
+        curves = [_isotonic(*curve) for curve in zip(scores, p, strict=True) if len(curve[0])]
+    made, left = cls(state["method"]), iter(curves)
+    made._maps = [next(left) if known else None for known in state["fitted_labels"].tolist()]
+    made._rates = state["rates"]
+    return made
+
+
+def _sigmoid(slope: float, offset: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    curve = LogisticRegression(C=1e6, max_iter=1000)
+    curve.coef_, curve.intercept_ = np.array([[slope]]), np.array([offset])
+    curve.classes_, curve.n_features_in_ = np.array([0, 1]), 1
+    return curve
+
+
+def _isotonic(scores: Any, probabilities: Any) -> Any:
+    from sklearn.isotonic import IsotonicRegression
+
+    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    curve.X_thresholds_, curve.y_thresholds_ = scores.copy(), probabilities.copy()
+    curve.X_min_, curve.X_max_, curve.increasing_ = scores[0], scores[-1], True
+    curve._build_f(curve.X_thresholds_, curve.y_thresholds_)
+    return curve
+
+
+def _random_state_state(value: Any) -> State:
+    found = value.get_state(legacy=False)
+    if found["bit_generator"] != "MT19937":
+        raise TypeError(f"a RandomState on {found['bit_generator']} cannot be saved")
+    parts = {"has_gauss": int(found["has_gauss"]), "gauss": float(found["gauss"])}
+    return {"key": found["state"]["key"], "position": int(found["state"]["pos"])} | parts
+
+
+def _random_state(cls: Any, state: State) -> Any:
+    made = cls()
+    made.set_state(("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"]))
+    return made
+
+
+BUILDERS: dict[str, Callable[[Any, State], Any]] = {
+    "Calibrator": _calibrator,
+    "CountVectorizer": _vectoriser,
+    "HistGradientBoostingClassifier": _boosting,
+    "Interval": _by_arguments,
+    "LabelCompleter": _by_arguments,
+    "PUCompleter": _by_arguments,
+    "RandomState": _random_state,
+    "TfidfVectorizer": _vectoriser,
+    "Tree": _tree,
+}
+STATES: dict[str, Callable[[Any], State]] = {
+    "Calibrator": _calibrator_state,
+    "CountVectorizer": _vectoriser_state,
+    "Interval": lambda value: value._asdict(),
+    "LabelCompleter": lambda value: value.state(),
+    "PUCompleter": lambda value: value.state(),
+    "RandomState": _random_state_state,
+    "TfidfVectorizer": _vectoriser_state,
+    "Tree": _tree_state,
+    "TreePredictor": _predictor_state,
+}
+
+
+def state_of(value: Any, entry: Entry) -> State:
+    """What is stored of an object."""
+    state = STATES[entry.name](value) if entry.name in STATES else dict(vars(value))
+    requests = state.pop("_metadata_request", None)
+    if requests is not None:
+        methods = {name: getattr(part, "requests", None) for name, part in vars(requests).items()}
+        state["_metadata_request"] = {name: dict(part) for name, part in methods.items() if part}
+    held = type(value)
+    return {
+        name: part
+        for name, part in state.items()
+        # What a class works out itself, once, is not stored.
+        if name not in entry.dropped and not isinstance(getattr(held, name, None), cached_property)
+    }

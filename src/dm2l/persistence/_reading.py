@@ -1,0 +1,468 @@
+"""From the manifest to checked records: nothing is read that the table does not expect there.
+
+Every value of the manifest is read by the specification of its place, so that a file can only name
+classes, attributes and forms that the table lists. The result is data: arrays, plain values and
+records of objects, which are built when the whole file has been read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l.persistence._archive import ModelFileError, brief
+from dm2l.persistence._arrays import KINDS
+from dm2l.persistence._checks import CHECKS, check_requests
+from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
+
+Json = Any
+MAX_DEPTH = 64
+# Bytes that a value, an object and a curve of a calibrator count for.
+_VALUE, _OBJECT, _CURVE = 64, 16384, 2048
+_LONGEST_DTYPE = 40
+_PLAIN = parse("plain")
+# Of what is inside of an object that is trusted.
+_ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "O": "O"}
+
+
+@dataclass
+class Trusted:
+    """An object of a class that the caller trusts: how it is made, and what of."""
+
+    name: str
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Foreign:
+    """An array that was one of another library when it was saved."""
+
+    array: NDArray[Any]
+
+
+@dataclass
+class Function:
+    """A function of numpy."""
+
+    name: str
+
+
+class _MismatchError(Exception):
+    """A value is not of this form; perhaps of another that may stand there."""
+
+
+# Elementwise, and with nowhere to write to: no ``out`` can be given, for ``kw_args`` is None.
+FUNCTIONS = frozenset(
+    [
+        "abs",
+        "arcsinh",
+        "arctan",
+        "cbrt",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sign",
+        "sqrt",
+        "square",
+        "tanh",
+    ]
+)
+
+
+class Reader:
+    """Reads a value, with a look at everything in it.
+
+    ``array`` gives the array of a member. A few lines of JSON that name the same array again and
+    again are a way to much work: ``budget`` bounds the bytes of values and objects that are made,
+    and of arrays that are looked through.
+    """
+
+    def __init__(
+        self,
+        array: Callable[[Any], NDArray[Any]],
+        trusted: Container[str],
+        budget: float = math.inf,
+    ) -> None:
+        self._array_of = array
+        self._trusted = trusted
+        self._budget = budget
+        self._depth = self._n_trusted = 0
+        self._records: list[Record | Trusted] = []
+        self._known_finite: set[str] = set()
+        self._matrices: dict[tuple[Any, ...], Any] = {}
+        self.untrusted: set[str] = set()
+
+    def read(self, node: Json, spec: Spec, place: str, sizes: dict[str, int]) -> Any:
+        """The value at a place, which must have one of the forms of ``spec``."""
+        self.pay(_VALUE)
+        self._depth += 1
+        if self._depth > 2 * MAX_DEPTH:
+            raise ModelFileError("its manifest is nested too deeply.")
+        try:
+            kind = node.get("kind") if type(node) is dict else None
+            if kind == "trusted":
+                return self._read_trusted(node, place)
+            if kind == "same":
+                node = self._earlier(node)
+            for form in spec:
+                try:
+                    return getattr(self, f"_{form.kind}")(node, form, place, sizes)
+                except _MismatchError:
+                    pass
+        finally:
+            self._depth -= 1
+        raise ModelFileError(f"{place} is {_said(node)}, which is not allowed there.")
+
+    def pay(self, size: int) -> None:
+        """Count bytes of work."""
+        self._budget -= size
+        if self._budget < 0:
+            raise ModelFileError("its manifest makes too much of too few bytes.")
+
+    # -- plain values -----------------------------------------------------------------------------
+
+    def _scalar(self, node: Json, kinds: str, *types: type) -> Any:
+        """A plain value of these types, or one of numpy."""
+        if type(node) in types:
+            return node
+        if type(node) is dict and node.get("kind") == "scalar":
+            dtype, value = read_dtype(node.get("dtype")), node.get("value")
+            value = _read_float(value) if type(value) is dict else value
+            if dtype.kind in kinds and type(value) in (bool, int, float, str):
+                try:
+                    return dtype.type(value)
+                except (ValueError, OverflowError) as error:
+                    raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
+        raise _MismatchError
+
+    def _none(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> None:
+        if node is not None:
+            raise _MismatchError
+
+    def _bool(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        return self._scalar(node, "b", bool)
+
+    def _str(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        return self._scalar(node, "U", str)
+
+    def _int(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        return self._scalar(node, "iu", int)
+
+    def _number(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        value = self._scalar(node, "iuf", int, float)
+        if not np.isfinite(value):
+            raise _MismatchError
+        return value
+
+    def _float(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is dict and node.get("kind") == "float":
+            return _read_float(node)
+        return self._scalar(node, "iuf", int, float)
+
+    def _range(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        value, (low, high) = self._scalar(node, "iu", int), map(int, form.value.split(".."))
+        if not low <= value <= high:
+            raise _MismatchError
+        return value
+
+    def _text(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not str or node != form.value:
+            raise _MismatchError
+        return node
+
+    def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        value = self._scalar(node, "iu", int)
+        _bind(sizes, form.value, int(value), place)
+        return value
+
+    def _dtype(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not dict or node.get("kind") != "dtype":
+            raise _MismatchError
+        dtype = read_dtype(node.get("name"))
+        return dtype.type if node.get("type") is True else dtype
+
+    def _slice(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> slice:
+        ends = node.get("ends") if type(node) is dict and node.get("kind") == "slice" else None
+        if type(ends) is not list or [type(end) for end in ends] != [int, int]:
+            raise _MismatchError
+        return slice(*ends)
+
+    def _function(
+        self, node: Json, form: Alternative, place: str, sizes: dict[str, int]
+    ) -> Function:
+        name = node.get("name") if type(node) is dict and node.get("kind") == "function" else None
+        if type(name) is not str or name not in FUNCTIONS:
+            raise _MismatchError
+        return Function(name)
+
+    def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        """Whatever holds no object; inside of what is trusted, anything."""
+        inner = _ANYTHING if form.value else _PLAIN
+        if node is None or type(node) in (bool, int, float, str):
+            return node
+        if type(node) is list:
+            return [self.read(item, inner, place, sizes) for item in node]
+        kind = node.get("kind") if type(node) is dict else None
+        if kind == "tuple":
+            return tuple(self.read(item, inner, place, sizes) for item in _items(node, place))
+        if kind == "dict":
+            return {key: self.read(v, inner, place, sizes) for key, v in _pairs(node, place)}
+        if kind == "pandas" and node.get("name") in ("NA", "NaT"):
+            return Function(node["name"])
+        if kind == "objects":
+            return self._objects(node, place, inner)
+        forms: dict[Any, Any] = {
+            "array": self._any_array,
+            "sparse": self._any_sparse,
+            "dtype": self._dtype,
+            "slice": self._slice,
+            "float": self._float,
+        }
+        if type(kind) is str and kind in forms:
+            return forms[kind](node, form, place, sizes)
+        return self._scalar(node, "biufU")
+
+    # -- containers -------------------------------------------------------------------------------
+
+    def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
+        if type(node) is not list:
+            raise _MismatchError
+        if form.sizes:
+            _bind(sizes, form.sizes[0], len(node), place)
+        (item,) = form.parts
+        return [self.read(v, item, f"{place}[{i}]", sizes) for i, v in enumerate(node)]
+
+    def _tuple(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not dict or node.get("kind") != "tuple":
+            raise _MismatchError
+        items = _items(node, place)
+        if len(items) != len(form.parts):
+            raise _MismatchError
+        parts = zip(items, form.parts, strict=True)
+        return tuple(
+            self.read(v, part, f"{place}[{i}]", sizes) for i, (v, part) in enumerate(parts)
+        )
+
+    def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not dict or node.get("kind") != "dict":
+            raise _MismatchError
+        items = _pairs(node, place)
+        if items and not form.parts:
+            raise _MismatchError
+        item = form.parts[0] if form.parts else _PLAIN
+        return {key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items}
+
+    # -- arrays -----------------------------------------------------------------------------------
+
+    def _any_array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not dict or node.get("kind") != "array":
+            raise _MismatchError
+        array = self._array_of(node.get("member"))
+        return Foreign(array) if "library" in node else array
+
+    def _array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        letter, exact = form.value[0], len(form.value) > 1
+        kind = node.get("kind") if type(node) is dict else None
+        if letter in "Oa" and kind == "objects":
+            value: Any = self._objects(node, place, _PLAIN)
+        else:
+            value = self._any_array(node, form, place, sizes)
+        array = value.array if type(value) is Foreign else value
+        fits = (
+            array.dtype.str[1:] == form.value
+            if exact
+            else array.dtype.kind in _KINDS.get(letter, "biufUO")
+        )
+        if not fits or not array.dtype.isnative or array.ndim != len(form.sizes):
+            raise _MismatchError
+        for name, size in zip(form.sizes, array.shape, strict=True):
+            _bind(sizes, name, size, place)
+        if letter == "f" and node["member"] not in self._known_finite:
+            self.pay(array.nbytes)
+            self._known_finite.add(node["member"])
+            if not np.isfinite(array).all():
+                raise ModelFileError(f"{place} holds numbers that are not finite.")
+        return value
+
+    def _objects(self, node: Json, place: str, inner: Spec) -> NDArray[np.object_]:
+        items, shape = node.get("items"), node.get("shape")
+        if type(items) is not list or type(shape) is not list or len(shape) > 32:
+            raise ModelFileError(f"{place} is malformed.")
+        sizes = all(type(n) is int and 0 <= n < 2**31 for n in shape)
+        if not sizes or math.prod(shape) != len(items):
+            raise ModelFileError(f"{place} has {len(items)} values for the shape {brief(shape)}.")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            array[i] = self.read(item, inner, place, {})
+        return array.reshape(shape)
+
+    def _any_sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is not dict or node.get("kind") != "sparse":
+            raise _MismatchError
+        parts = [node.get(name) for name in ("data", "indices", "indptr")]
+        names = [part.get("member") if type(part) is dict else None for part in parts]
+        layout, container, shape = (node.get(k) for k in ("format", "container", "shape"))
+        if layout not in ("csr", "csc") or type(shape) is not list:
+            raise ModelFileError(f"{place} has the format {brief(layout)}.")
+        key = (*map(str, names), layout, str(container), str(shape)[:100])
+        if key not in self._matrices:
+            arrays = [self._array_of(name) for name in names]
+            self.pay(sum(array.nbytes for array in arrays))
+            try:
+                data, indices, indptr = arrays
+                matrix = sparse_from_parts(data, indices, indptr, shape, layout=layout)
+            except (ValueError, OverflowError) as error:
+                raise ModelFileError(
+                    f"it holds a sparse matrix that is not valid: {error}."
+                ) from error
+            if container == "matrix":
+                matrix = (sp.csr_matrix if layout == "csr" else sp.csc_matrix)(matrix)
+            self._matrices[key] = matrix
+        return self._matrices[key]
+
+    def _sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        value = self._any_sparse(node, form, place, sizes)
+        for name, size in zip(form.sizes, value.shape, strict=True):
+            _bind(sizes, name, size, place)
+        return value
+
+    # -- objects ----------------------------------------------------------------------------------
+
+    def _earlier(self, node: Json) -> Any:
+        """A record that was read before; an object cannot contain itself."""
+        index = node.get("object")
+        if type(index) is not int or not 0 <= index < len(self._records):
+            raise ModelFileError(f"its manifest points to the object {brief(index)}.")
+        return self._records[index]
+
+    def _object(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        if type(node) is Trusted:
+            return node
+        if type(node) is Record:
+            record = node
+        elif type(node) is dict and node.get("kind") == "object":
+            record = self._read_record(node, form, place)
+        else:
+            raise _MismatchError
+        if not _is_one(record.entry, form):
+            raise _MismatchError
+        for name in form.sizes:
+            if name not in record.sizes:
+                raise ModelFileError(f"{place} is a {record.entry.name} that is not fitted.")
+            _bind(sizes, name, record.sizes[name], place)
+        return record
+
+    def _read_record(self, node: Json, form: Alternative, place: str) -> Record:
+        name, nodes = node.get("class"), node.get("state")
+        entry = entries().get(name) if type(name) is str else None
+        if entry is None:
+            raise ModelFileError(f"it holds an object of the unknown class {brief(name)}.")
+        if not _is_one(entry, form):
+            raise _MismatchError
+        if type(nodes) is not dict:
+            raise ModelFileError(f"{place}, a {name}, is malformed.")
+        self.pay(_OBJECT)
+        specs = entry.attributes
+        unknown = sorted(nodes.keys() - specs.keys())
+        if unknown:
+            raise ModelFileError(
+                f"a {name} cannot have an attribute {brief(unknown[0])}. If dm2l wrote it, it "
+                "was another version: fit the model again."
+            )
+        record, before = Record(entry, {}, {}), self._n_trusted
+        for key, part in nodes.items():
+            record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
+        lacks = entry.lacks(set(nodes))
+        if lacks:
+            raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
+        if name == "Calibrator":
+            self.pay(_CURVE * record.sizes["c"])
+        wrong = check_requests(record.state.get("_metadata_request"))
+        if wrong:
+            raise ModelFileError(f"{place}, a {name}, {wrong}.")
+        if name in CHECKS and self._n_trusted == before:
+            wrong = CHECKS[name](record)
+            if wrong:
+                raise ModelFileError(f"{place}, a {name}, {wrong}.")
+        self._records.append(record)
+        return record
+
+    def _read_trusted(self, node: Json, place: str) -> Trusted:
+        """An object of a class that is not in the table: nothing of it is checked."""
+        name = node.get("name")
+        if type(name) is not str or not _NAME.fullmatch(name):
+            raise ModelFileError(f"{place} is of a class named {brief(name)}.")
+        if name not in self._trusted:
+            self.untrusted.add(name)
+        self._n_trusted += 1
+        value = Trusted(name)
+        for key in ("new", "arguments", "state", "items"):
+            if key in node:
+                value.parts[key] = self.read(node[key], _ANYTHING, f"{place}.{key}", {})
+        self._records.append(value)
+        return value
+
+
+def _is_one(entry: Entry, form: Alternative) -> bool:
+    return form.value in (entry.name, "Anything") or form.value in entry.groups
+
+
+def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
+    wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
+    if name != "*" and wanted != size:
+        raise ModelFileError(f"{place} has size {size}, where the rest of the model has {wanted}.")
+
+
+def read_dtype(name: Any) -> np.dtype[Any]:
+    # numpy reads long names as lists of dtypes, one by one.
+    if type(name) is not str or len(name) > _LONGEST_DTYPE:
+        raise ModelFileError(f"its manifest has the dtype {brief(name)}.")
+    try:
+        dtype = np.dtype(name)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"its manifest has the dtype {name!r}.") from error
+    if dtype.kind not in KINDS or dtype.str != name:
+        raise ModelFileError(f"its manifest has the dtype {name!r}, which is not allowed.")
+    return dtype
+
+
+def _read_float(node: dict[str, Any]) -> float:
+    found = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(str(node.get("value"))[:9])
+    if found is None:
+        raise ModelFileError(f"its manifest has a malformed number {brief(node)}.")
+    return found
+
+
+def _items(node: dict[str, Any], place: str) -> list[Any]:
+    if type(node.get("items")) is not list:
+        raise ModelFileError(f"{place} is malformed.")
+    return node["items"]
+
+
+def _pairs(node: dict[str, Any], place: str) -> Any:
+    if type(node.get("items")) is not dict:
+        raise ModelFileError(f"{place} is malformed.")
+    return node["items"].items()
+
+
+def _said(node: Any) -> str:
+    """What a value is, for messages."""
+    if isinstance(node, Record):
+        return f"a {node.entry.name}"
+    if isinstance(node, dict) and node.get("kind") == "object":
+        return f"a {brief(node.get('class'))}"
+    kind = node.get("kind") if isinstance(node, dict) else None
+    return f"of kind {brief(kind)}" if isinstance(node, dict) else brief(node)
