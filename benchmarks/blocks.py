@@ -36,7 +36,7 @@ from record import write
 
 from dm2l import DM2LClassifier
 from dm2l._utils.threads import blas_thread_count, one_blas_thread
-from dm2l.outofcore import RowBlocks, SufficientStatistics, _grams
+from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams
 
 D, C, RHO = 200, 20, 0.3
 GROUP = 50_000  # rows of a row group
@@ -76,7 +76,7 @@ def make_file(path: Path, rows: int) -> None:
 
 
 def source(path: Path) -> RowBlocks:
-    return RowBlocks.from_parquet(path, labels="y*")
+    return RowBlocks.open(path, labels="y*")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -172,10 +172,10 @@ def tune() -> None:
         T = np.where(np.isnan(Y), 0, 2 * Y - 1).astype(np.int8)
         line = []
         for width in (1, 2, 3, 4):
-            _grams.SHARING = ((0, width),)
+            _label_grams.SHARING = ((0, width),)
             best = np.inf
             for _ in range(3):
-                statistics = SufficientStatistics(D, C)
+                statistics = GramStatistics(D, C)
                 start = time.perf_counter()
                 statistics.add(X, T)
                 best = min(best, time.perf_counter() - start)

@@ -208,7 +208,7 @@ def wide(case: str, name: str, seed: int, quick: bool) -> dict[str, Any]:
     if name.startswith("DM2L dense"):
         model, Y = DM2LClassifier(), simulate_uniform(Y, VISIBLE, random_state=seed)
     else:
-        model, Y = ExtremeDM2LClassifier(missing_as="unlabelled", memory=4e9), sp.csr_array(Y)
+        model, Y = ExtremeDM2LClassifier(missing_as="unlabelled", max_memory=4e9), sp.csr_array(Y)
     before = peak()
     start = time.perf_counter()
     model.fit(X, Y)

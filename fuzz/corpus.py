@@ -16,7 +16,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from dm2l.outofcore import SufficientStatistics
+from dm2l.outofcore import GramStatistics
 from dm2l.review import Journal
 from dm2l.tables import read_table
 
@@ -88,7 +88,7 @@ def records(folder: Path) -> None:
     with Journal(journal, read_table(folder / "table.csv", "t_*")) as opened:
         for i in range(2, N, 3):
             opened.add(i + 1, "t_a", ("yes", "no", "skip")[i // 3 % 3], 0.25)
-    SufficientStatistics(D, C).add(X, SIGNS).save(folder / "sums.npz")
+    GramStatistics(D, C).add(X, SIGNS).save(folder / "sums.npz")
 
 
 def main() -> None:

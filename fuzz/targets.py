@@ -19,7 +19,7 @@ from dm2l._utils.files import FAULTS
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
 from dm2l.io._xlsx_file import edit_sheet
-from dm2l.outofcore import RowBlocks, SufficientStatistics
+from dm2l.outofcore import GramStatistics, RowBlocks
 from dm2l.persistence import load_model, save_model
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
@@ -83,15 +83,15 @@ def _blocks(path: Path) -> None:
     suffix = path.suffix
     if suffix == ".npy":
         np.save(path.with_name("y.npy"), np.nan_to_num(Y))
-        blocks = RowBlocks.from_npy(path, path.with_name("y.npy"))
+        blocks = RowBlocks.open(path, path.with_name("y.npy"))
     elif suffix == ".npz":
-        blocks = RowBlocks.from_npz(path)
+        blocks = RowBlocks.open(path)
     elif suffix == ".svm":
-        blocks = RowBlocks.from_svmlight(path, n_features=D, labels=[0, 1, 2])
+        blocks = RowBlocks.open(path, [0, 1, 2], n_features=D)
     elif suffix == ".parquet":
-        blocks = RowBlocks.from_parquet(path, "t_*")
+        blocks = RowBlocks.open(path, "t_*")
     else:
-        blocks = RowBlocks.from_csv(path, "t_*", drop=["phase", "note"])
+        blocks = RowBlocks.open(path, "t_*", drop=["phase", "note"])
     for block in blocks:
         np.asarray(block.X.sum())
 
@@ -167,7 +167,7 @@ TARGETS = {
     "npz": Target(_kept("m.npz", "dense.npz"), _read),
     "matlab": Target(_kept("m.mat", "dense.mat"), _read),
     "blocks": Target(_kept("table.csv", "numbers.parquet", "m.svm", "dense.npz", "x.npy"), _blocks),
-    "statistics": Target(_kept("sums.npz"), SufficientStatistics.load),
+    "statistics": Target(_kept("sums.npz"), GramStatistics.load),
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),

@@ -24,7 +24,7 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
-    from dm2l.outofcore import RowBlocks, SufficientStatistics
+    from dm2l.outofcore import GramStatistics, RowBlocks
     from dm2l.outofcore._stream import Stream
 
 __all__ = ["DM2LClassifier"]
@@ -162,7 +162,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         Iterations taken.
     n_evaluations_ : int
         Evaluations of the objective.
-    statistics_ : SufficientStatistics
+    statistics_ : GramStatistics
         What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
     n_features_in_ : int
         Number of features seen.
@@ -351,10 +351,10 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose
+        from dm2l.outofcore._strategy import choose_strategy
 
-        n_labels = labels.n_labels
-        return choose(X.shape[0], X.shape[1], n_labels, at_hand=True, memory=self.max_memory)
+        n, d = X.shape
+        return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
@@ -362,7 +362,8 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source, way_for
+        from dm2l.outofcore._source_fit import collect, fit_source
+        from dm2l.outofcore._strategy import source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()
@@ -370,7 +371,9 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
         config, last = self._block_config(source.labels), self._last()
-        strategy = way_for(config, source, self.strategy, self.max_memory, self._needs_rows())
+        strategy = source_strategy(
+            config, source, self.strategy, self.max_memory, self._needs_rows()
+        )
         if strategy != "memory":
             result = fit_source(config, source, first, strategy, last)
             self._set_label_attributes(source.labels)
@@ -527,8 +530,7 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         Returns
         -------
         self
-            The estimator, as if it had never seen these rows; where they were so large that
-            rounding shows, with a :class:`dm2l.outofcore.RoundingWarning`.
+            The estimator, as if it had never seen these rows, up to rounding.
 
         Examples
         --------
@@ -549,12 +551,12 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
-    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
+    def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to statistics that were gathered before, here or elsewhere.
 
         Parameters
         ----------
-        statistics : SufficientStatistics
+        statistics : GramStatistics
             Of the rows to fit to, for instance the sum of several days less one. They are copied.
 
         Returns
@@ -568,18 +570,18 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         >>> from dm2l import DM2LClassifier
         >>> from dm2l.outofcore import RowBlocks
         >>> from dm2l.datasets import make_missing_multilabel
-        >>> from dm2l.outofcore import SufficientStatistics
+        >>> from dm2l.outofcore import GramStatistics
         >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
-        >>> gathered = SufficientStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> gathered = GramStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
         >>> model = DM2LClassifier().fit_statistics(gathered)
         >>> model.coef_.shape == (Y.shape[1], X.shape[1])
         True
         """
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
 
         self._check_parameters()
-        if not isinstance(statistics, SufficientStatistics):
-            raise TypeError(f"Expected SufficientStatistics, got {type(statistics).__name__}.")
+        if not isinstance(statistics, GramStatistics):
+            raise TypeError(f"Expected GramStatistics, got {type(statistics).__name__}.")
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             known = LabelMatrix.of_signs(np.zeros((0, statistics.n_labels), dtype=np.int8))
@@ -593,28 +595,28 @@ class DM2LClassifier(PositiveUnlabelledClassifier):
         return self._keep_without_rows(result, stacklevel=3)
 
     @property
-    def statistics_(self) -> SufficientStatistics:
+    def statistics_(self) -> GramStatistics:
         """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
 
         if not self._has_statistics:
             raise AttributeError(
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return SufficientStatistics.from_state(self._statistics).copy()
+        return GramStatistics.from_state(self._statistics).copy()
 
     @property
     def _has_statistics(self) -> bool:
         return getattr(self, "_statistics", None) is not None
 
-    def _resumed(self, statistics: SufficientStatistics | None = None) -> Stream:
+    def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, with its own statistics or others."""
-        from dm2l.outofcore import SufficientStatistics
+        from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._stream import Stream
 
         if statistics is None:
-            statistics = SufficientStatistics.from_state(self._statistics)
+            statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
         return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
 

@@ -41,10 +41,6 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits : int, default=2048
         Columns; neighbourhoods are hashed into them.
 
-    See Also
-    --------
-    dm2l._solvers.kernels.tanimoto_kernel : The similarity of two fingerprints.
-
     Examples
     --------
     >>> from dm2l.chemistry import MorganFingerprints

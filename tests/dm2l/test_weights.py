@@ -35,7 +35,7 @@ from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights
 from dm2l.model_selection import MultilabelKFold, get_scorer
-from dm2l.outofcore import RowBlocks, SufficientStatistics
+from dm2l.outofcore import GramStatistics, RowBlocks
 from dm2l.simulate import simulate_missing_positives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -372,8 +372,8 @@ def test_a_weight_adds_up_like_a_row_and_is_unlearnt_like_one():
 def test_statistics_of_weights_are_those_of_repeated_rows():
     X, T = oracle.draw_problem(0, 30, 3, 2)
     times = np.random.default_rng(9).integers(1, 4, 30)
-    found = SufficientStatistics(3, 2).add(X, T, weights=times.astype(float))
-    expected = SufficientStatistics(3, 2).add(X.repeat(times, 0), T.repeat(times, 0))
+    found = GramStatistics(3, 2).add(X, T, weights=times.astype(float))
+    expected = GramStatistics(3, 2).add(X.repeat(times, 0), T.repeat(times, 0))
     expected.move(found.offset)
     for name in ("H", "G", "covered", "weights"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name))

@@ -216,7 +216,7 @@ def predict_command(
 
 
 def _values(yes: str, no: str) -> tuple[Any, Any]:
-    """LabelVocabulary of a label as values: numbers and booleans where the table had such."""
+    """Words of a label as values: numbers and booleans where the table had such."""
     if (yes, no) == ("True", "False"):
         return True, False
     a, b = as_number(yes), as_number(no)

@@ -1,6 +1,5 @@
 """Thousands of labels: sparse ``Y`` from end to end, a low-rank head, lists instead of matrices."""
 
 from dm2l.extreme._classifier import ExtremeDM2LClassifier
-from dm2l.extreme._memory import memory_needed
 
-__all__ = ["ExtremeDM2LClassifier", "memory_needed"]
+__all__ = ["ExtremeDM2LClassifier"]

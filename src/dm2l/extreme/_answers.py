@@ -1,4 +1,4 @@
-"""Answers for very many labels: the best of each row, and labels with their holes filled."""
+"""Predictions for very many labels: the best of each row, and imputed labels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from dm2l.labels._sparse import SparseLabelMatrix
 
+# Share of the memory limit that blocks of temporaries may take.
+SHARE = 1 / 4
+
 
 class TopK(NamedTuple):
-    """The best labels of each row, best first: what the metrics at ``k`` take as scores."""
+    """The best labels of each row, best first; metrics at ``k`` take it as scores."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
@@ -36,9 +39,9 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
 
 
 def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
-    """Observed positives, and predicted ones where nothing was observed; the latter 1 in CSR."""
+    """Observed positives, and predicted ones of missing entries, as 1 in CSR."""
     positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.missing_as == "negative":  # there are no holes
+    if labels.missing_as == "negative":  # nothing is missing
         return positive
     taken = predicted.multiply((labels.signed != 0).astype(np.int64))
     filled = sp.csr_array(predicted - taken + positive)
@@ -49,10 +52,24 @@ def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
 def fill_values(
     labels: SparseLabelMatrix, values: NDArray[np.float64], negative: float
 ) -> NDArray[np.float64]:
-    """Dense values, with 1 and ``negative`` where something was observed."""
+    """Dense values, with 1 and ``negative`` at observed entries."""
     signed = labels.signed
     if labels.missing_as == "negative":
         values = np.full(values.shape, negative)
     rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
     values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
     return values
+
+
+def wrong_entries(labels: SparseLabelMatrix, predicted: Any) -> NDArray[np.float64]:
+    """Observed entries of each row that sparse predictions have wrong."""
+    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
+    if labels.missing_as == "missing":
+        predicted = predicted.multiply((labels.signed != 0).astype(np.int64))
+    both = predicted.multiply(positive)
+    return np.asarray(positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1))
+
+
+def block_length(max_memory: float, width: int, most: int) -> int:
+    """Rows of a temporary with ``width`` numbers each that fit in its share of the limit."""
+    return int(min(most, max(1, SHARE * max_memory / (8 * max(width, 1)))))

@@ -16,31 +16,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._solvers.features import Features, check_ridge, default_ridge
-from dm2l._solvers.kernels._linear import LinearMap
-from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.problem import Preconditioner, Solution
-from dm2l._utils.arrays import check_finite, checked_numbers
+from dm2l._solvers.features import check_ridge
+from dm2l._solvers.problem import Solution
+from dm2l._utils.arrays import checked_numbers
 from dm2l._utils.parameters import check_choice, check_counts, check_numbers
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
 from dm2l.completion._calibration import plain_probability
 from dm2l.completion._completer import LabelCompleter
-from dm2l.extreme._answers import TopK, fill_positives, fill_values, top_k
-from dm2l.extreme._groups import STACK, SharedRows
-from dm2l.extreme._memory import block_length, check_memory
-from dm2l.extreme._problem import (
-    LowRankProblem,
-    StoredTargets,
-    entry_scores,
-    label_basis,
-    ridge_start,
+from dm2l.extreme._answers import (
+    TopK,
+    block_length,
+    fill_positives,
+    fill_values,
+    top_k,
+    wrong_entries,
 )
+from dm2l.extreme._head import Head, absent_target, fit_head
+from dm2l.extreme._problem import check_memory
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
-from dm2l.metrics import propensities
-from dm2l.metrics._propensities import check_propensities
 
 Array = NDArray[np.float64]
 
@@ -60,10 +55,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label space
     that ridge regression predicts best (reduced-rank regression). See :doc:`/extreme`.
 
-    There is no ``coupling``. It learns from the yes and the no of known labels; where labels are
-    this many, positives alone are known or nothing is a hole, nearly always, and what labels have
-    in common is in ``B`` already. Signed labels with holes, up to some thousands, are coupled by
-    :class:`dm2l.baselines.MaskedRidgeClassifier`.
+    There is no ``coupling``, which learns from known positives and negatives: with so many labels
+    mostly positives are known, or every entry is, and ``B`` holds label correlations already. For
+    up to some thousand labels with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier`
+    has it.
 
     Parameters
     ----------
@@ -74,32 +69,32 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     rank : int, default=100
         Columns of the head. With as many as there are labels there is no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        What nothing stored means in a sparse ``Y``. "missing": nobody looked; the entry does not
-        count (:math:`t_0 = 0`). "negative": somebody looked; it is a no (:math:`t_0 = -1`).
-        "unlabelled": a no with doubts, because positives were forgotten, those of rare labels more
-        often: absent entries weigh ``absent_weight``, and a positive of label ``j`` weighs
-        ``1 / propensities[j]``. None: ``Y`` is signed, and absence is "missing".
+        How entries that a sparse ``Y`` does not store are read. "missing": unknown; the entry does
+        not count (:math:`t_0 = 0`). "negative": observed negatives (:math:`t_0 = -1`).
+        "unlabelled": negative, or a positive that was overlooked, which is likelier for rare
+        labels: such entries weigh ``absent_weight``, and a positive of label ``j`` weighs
+        ``1 / propensities[j]``. None: ``Y`` is signed, and entries that are not stored are missing.
     absent_weight : float, default=1.0
-        Weight of an absent entry where absence means "unlabelled"; above 0 and at most 1.
+        Weight of an unlabelled entry; above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
-        Chance that a positive was marked; None: :func:`dm2l.metrics.propensities` of ``Y``. Only
-        for "unlabelled".
+        Probability that a positive is labelled; None: :func:`dm2l.metrics.propensities` of ``Y``.
+        Only for "unlabelled".
     min_rows : int, default=2
-        Labels with fewer observed positives have no local term: they have no rows to share.
+        Labels with fewer observed positives have no local norm.
     discriminant : bool, default=True
         False drops the global norm.
     fit_intercept : bool, default=True
         Whether there is an intercept ``b``, which is not penalised.
-    memory : float, default=2e9
-        Bytes that a fit may take besides ``X`` and ``Y``, and an answer besides the arrays that it
-        returns. A fit that needs more is refused before it starts; blocks of rows and labels are
-        cut accordingly.
+    max_memory : float, default=2e9
+        Bytes that a fit may take besides ``X`` and ``Y``, and a prediction besides the arrays that
+        it returns. A fit that needs more is refused before it starts; blocks of rows and labels
+        are cut accordingly.
     max_iter : int, default=200
-        Most iterations.
+        Largest number of iterations.
     tol : float, default=1e-4
         How far above its minimum the objective may end, relative and estimated.
     missing_label : scalar, default=nan
-        Mark of a hole in a dense ``Y``.
+        Value that marks a missing label in a dense ``Y``.
 
     Attributes
     ----------
@@ -122,16 +117,18 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    The label contract is that of the other estimators, except that answers to a sparse ``Y`` are
-    sparse (:meth:`predict`, :meth:`complete`), that :meth:`score` is precision at 1, that
-    ``label_mask`` does not go with ``missing_as="unlabelled"``, and that there is neither
-    ``calibration`` nor ``threshold``.
+    Labels are read as by the other estimators, except that :meth:`predict` and :meth:`complete`
+    answer a sparse ``Y`` with sparse arrays, that ``label_mask`` does not go with
+    ``missing_as="unlabelled"``, and that there is neither ``calibration`` nor ``threshold``.
+    :meth:`score` is one minus the Hamming loss as everywhere, which says little if positives are
+    few: precision at 1 is ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import scipy.sparse as sp
     >>> from dm2l.extreme import ExtremeDM2LClassifier
+    >>> from dm2l.metrics import precision_at_k
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 5))
     >>> Y = sp.csr_array((X @ rng.normal(size=(5, 20)) > 1).astype(int))
@@ -139,7 +136,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     >>> best = model.predict_top_k(X, k=3)
     >>> best.indices.shape
     (200, 3)
-    >>> model.score(X, Y) > 0.8  # precision at 1
+    >>> precision_at_k(Y, best, k=1, missing_as="negative") > 0.8
     True
     """
 
@@ -153,7 +150,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     min_rows: int = 2
     discriminant: bool = True
     fit_intercept: bool = True
-    memory: float = 2e9
+    max_memory: float = 2e9
     max_iter: int = 200
     tol: float = 1e-4
     missing_label: Any = np.nan
@@ -162,7 +159,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         super()._check_parameters()
         check_ridge(self.alpha)
         check_numbers(self, "lambda_d", "tol")
-        check_numbers(self, "absent_weight", "memory", positive=True)
+        check_numbers(self, "absent_weight", "max_memory", positive=True)
         check_counts(self, "rank", "min_rows", "max_iter")
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
@@ -180,7 +177,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with holes.
+        """Fit to labels with missing entries.
 
         Parameters
         ----------
@@ -195,8 +192,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
         label_weight : None
-            Refused: a number for every entry is what this estimator does without. Positives have
-            weights through ``propensities``.
+            Refused: the estimator holds no array of all entries. Positives have weights through
+            ``propensities``.
 
         Returns
         -------
@@ -208,8 +205,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             parse_labels(y)
         if label_weight is not None:
             raise ValueError(
-                "ExtremeDM2LClassifier weighs rows only: a weight for every entry is an array that "
-                "it does without. Use sample_weight, or propensities for positives."
+                "ExtremeDM2LClassifier weighs rows only, because it holds no array of all entries. "
+                "Use sample_weight, or propensities for positives."
             )
         X = self._check_X(X, reset=True).astype(np.float64, copy=False)
         form, labels = self._read_labels(y, label_mask)
@@ -226,19 +223,21 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         self._completer = LabelCompleter(np.zeros(n_labels), np.ones(n_labels, dtype=bool))
         n, d = X.shape
         sizes = {"n_rows": n, "n_features": d, "n_labels": n_labels, "n_stored": labels.signed.nnz}
-        check_memory(int(self.rank), float(self.memory), dense=not sp.issparse(X), **sizes)
+        check_memory(int(self.rank), float(self.max_memory), dense=not sp.issparse(X), **sizes)
         learnable = self._set_constants(labels)
         if learnable.any():
             with checked_numbers(X):
-                self._learn_labels(X, labels, learnable, rows)
+                head = fit_head(self, X, labels, learnable, rows)
         else:
-            self.coef_, self.intercept_ = np.zeros((1, X.shape[1])), np.zeros(1)
-            self.label_vectors_ = np.zeros((n_labels, 1))
-            self._set_solution(Solution(None, 0.0, n_iter=1, converged=True, history=[0.0]))
+            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+            coef, vectors = np.zeros((1, X.shape[1])), np.zeros((n_labels, 1))
+            head = Head(solution, coef, np.zeros(1), vectors)
+        self._set_solution(head.solution)
+        self.coef_, self.intercept_, self.label_vectors_ = head[1:]
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """The form of the labels, and the labels, which stay sparse if they are."""
+        """Form of the labels, and the labels, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
@@ -253,13 +252,12 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         )
 
     def _set_constants(self, labels: SparseLabelMatrix) -> NDArray[np.bool_]:
-        """Offsets, and which labels have both classes."""
+        """Set the scores of constant labels; returns which labels have both classes."""
         positive, negative = labels.positives() > 0, labels.negatives() > 0
         learnable = np.asarray(positive & negative)
-        self._absent_target = 0.0 if labels.missing_as == "missing" else -1.0
         constant = positive.astype(np.float64) - negative.astype(np.float64)
-        self.offset_ = np.where(learnable, self._absent_target, constant)
-        # Labels that cannot be learnt have a column of scores like the others.
+        self.offset_ = np.where(learnable, absent_target(labels), constant)
+        # Constant labels have a column of scores like the others.
         self._learnable, self._constant = np.ones(len(learnable), dtype=bool), self.offset_
         if not learnable.all() and self._labels.kind == "multilabel":
             shown = ", ".join(map(str, self.label_names_[~learnable][:5]))
@@ -272,75 +270,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             )
         return learnable
 
-    def _learn_labels(
-        self, X: Any, labels: SparseLabelMatrix, learnable: NDArray[np.bool_], rows: Array | None
-    ) -> None:
-        chosen = np.flatnonzero(learnable)
-        signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
-        targets = self._targets(labels, signed, chosen)
-        if labels.missing_as == "missing":  # rows with nothing observed cannot matter
-            kept = np.flatnonzero(np.diff(signed.indptr))
-            if len(kept) < signed.shape[0]:
-                X, signed = X[kept], sp.csr_array(signed[kept])
-                rows = rows if rows is None else rows[kept]
-                targets = StoredTargets(sp.csr_array(targets.stored[kept]), targets.weights, 0.0)
-        targets = replace(targets, rows=rows)
-        intercept = bool(self.fit_intercept)
-        feature_map = LinearMap(True, intercept)
-        Phi = feature_map.fit(X)
-        features = Features(Phi, intercept, feature_map.square, blas_thread_count())
-        features = features.centre() if Phi is X else features
-        alpha = default_ridge(X, rows) if isinstance(self.alpha, str) else float(self.alpha)
-        problem = LowRankProblem(features, targets, alpha)
-        preconditioner = Preconditioner(problem)
-        block = block_length(self.memory, 2 * features.size, 4096)
-        B = label_basis(features, targets.pulls, preconditioner, int(self.rank), block=block)
-        size = block_length(self.memory, 4, STACK)
-        groups = SharedRows.gather(signed > 0, B.shape[1], int(self.min_rows), size=size, rows=rows)
-        problem.attach(B, groups, self.lambda_d, discriminant=bool(self.discriminant))
-        solution = self._solve(problem, preconditioner)
-        self._set_solution(solution)
-        W = problem.to_original(solution.W)
-        coef, self.intercept_ = feature_map.on_inputs(W, intercept)
-        check_finite(coef, "Weights")
-        self.coef_ = np.ascontiguousarray(np.asarray(coef).T)
-        self.label_vectors_ = np.zeros((len(learnable), B.shape[1]))
-        self.label_vectors_[chosen] = B
-
-    def _targets(
-        self, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
-    ) -> StoredTargets:
-        stored = signed.copy()
-        stored.data = signed.data - self._absent_target
-        weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
-        if labels.missing_as == "unlabelled":
-            absent = float(self.absent_weight)
-            positive = signed.data > 0
-            given, c = self.propensities, labels.signed.shape[1]
-            p = propensities(labels.signed) if given is None else check_propensities(given, c)
-            weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
-        # An observed no among doubtful ones has a target of 0 like them, and its full weight.
-        return StoredTargets(stored, weights, absent)
-
-    def _solve(self, problem: LowRankProblem, preconditioner: Preconditioner) -> Solution:
-        with one_blas_thread():
-            if not problem.lambda_d:
-                V = ridge_start(problem, preconditioner, 1e-8)
-                W = preconditioner.to_weights(V)
-                value = problem.exact(W)
-                return Solution(W, value, n_iter=1, converged=True, history=[value])
-            V = ridge_start(problem, preconditioner, 0.1)
-            return solve_lbfgs(
-                problem, preconditioner, V, tol=float(self.tol), max_iter=int(self.max_iter)
-            )
-
     def _set_solution(self, solution: Solution) -> None:
         if not solution.converged:
             warnings.warn(
                 f"The solver stopped after max_iter={self.max_iter} iterations before the "
                 f"objective settled to tol={self.tol}. Raise max_iter, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.n_iter_ = solution.n_iter
         self.objective_ = solution.objective
@@ -353,9 +289,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """Scores of all labels, a block of rows at a time."""
+        """Scores of all labels, by blocks of rows."""
         G = self._head(X)
-        step = block_length(self.memory, 4 * len(self.offset_), max(1, len(G)))
+        step = block_length(self.max_memory, 4 * len(self.offset_), max(1, len(G)))
         for start in range(0, len(G), step):
             rows = slice(start, min(start + step, len(G)))
             S = G[rows] @ self.label_vectors_.T
@@ -387,13 +323,14 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _score_labels(self, X: Any) -> Array:
-        """Scores of all labels, those that could not be learnt among them."""
+        """Scores of all labels, constant ones included."""
         n, c = _num_samples(X), len(self.offset_)
-        if 8 * n * c > self.memory:
+        if 8 * n * c > self.max_memory:
             raise ValueError(
                 f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, but "
-                f"memory={self.memory:.3g} allows less. Use predict_top_k, which never holds them "
-                f"all; or pass {int(self.memory // (8 * c))} rows at a time, or raise memory."
+                f"max_memory={self.max_memory:.3g} allows less. Use predict_top_k, which never "
+                f"holds them all; or pass {int(self.max_memory // (8 * c))} rows at a time, or "
+                "raise max_memory."
             )
         scores = np.empty((n, c))
         for rows, S in self._score_blocks(X):
@@ -409,7 +346,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; few enough rows that all probabilities stay within ``memory``.
+            Inputs; few enough rows that all probabilities stay within ``max_memory``.
 
         Returns
         -------
@@ -422,10 +359,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self._follow(plain_probability(self._score_labels(X)), X)
 
     def predict(self, X: Any) -> Any:
-        """Predict every label; nothing is ever missing.
+        """Predict every label: 1 if its score exceeds 0.
 
-        A label is predicted when its score exceeds 0. Where most positives were hidden few do:
-        :meth:`predict_top_k` is then the question to ask.
+        If most positives were unlabelled, few scores do; use :meth:`predict_top_k`.
 
         Parameters
         ----------
@@ -457,18 +393,18 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         max_error_rate: Any = None,
         return_summary: bool = False,
     ) -> Any:
-        """Fill the holes of ``Y``; an observed entry is never touched.
+        """Impute the missing labels of ``Y``; observed entries stay.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs of the rows of ``Y``.
         Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
-            Labels with holes, read like those of ``fit``. An "unlabelled" absence is a hole.
+            Labels with missing entries, read as in ``fit``. Unlabelled entries are missing.
         label_mask, method
             As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
         max_error_rate, return_summary
-            Refused: promises rest on ``coupling``, which this estimator does not have.
+            Refused: error-rate control needs ``coupling``, which this estimator does not have.
 
         Returns
         -------
@@ -479,7 +415,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
             raise ValueError(
-                "ExtremeDM2LClassifier couples no labels, so that it has no max_error_rate and no "
+                "ExtremeDM2LClassifier has no coupling, and so neither max_error_rate nor "
                 "return_summary."
             )
         if not sp.issparse(Y):
@@ -491,37 +427,36 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         n, c = _num_samples(X), len(self.offset_)
         if Y.shape != (n, c):
             raise ValueError(f"Y has shape {Y.shape}; {n} rows of X and {c} labels need {(n, c)}.")
+        if method not in ("predict", "predict_proba", "decision_function"):
+            raise ValueError(
+                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
+            )
         # Positives only are not ambiguous to a model that learnt from signed labels.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         options = {"missing_as": "missing"} if alone else {}
         labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
         if method == "predict":
             return fill_positives(labels, self._positives(X))
-        if method not in ("predict_proba", "decision_function"):
-            raise ValueError(
-                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
-            )
-        return fill_values(
-            labels, getattr(self, method)(X), -1.0 if method == "decision_function" else 0.0
-        )
+        negative = -1.0 if method == "decision_function" else 0.0
+        return fill_values(labels, getattr(self, method)(X), negative)
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not available: it would need models of folds."""
         raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
-        """Precision at 1: the share of rows whose best label is right.
+        """Share of the observed labels that are predicted correctly.
 
-        Hamming loss, which other estimators of the library have here, is that of predicting
-        nothing once labels are thousands. Other metrics are in :mod:`dm2l.metrics` and take what
-        :meth:`predict_top_k` returns. For a 1-D ``y`` this is the accuracy.
+        One minus the Hamming loss over the observed entries, as for the other estimators; for a
+        1-D ``y`` the accuracy. If few labels of a row are positive, metrics in :mod:`dm2l.metrics`
+        of what :meth:`predict_top_k` returns say more, such as ``precision_at_k``.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : sparse matrix or array-like of shape (n_samples, n_labels)
-            Labels; read like those of ``fit``, with "unlabelled" counted as negative.
+            Labels, read as in ``fit``; unlabelled entries count as negative.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         label_mask : array-like or sparse matrix of bool, default=None
@@ -536,19 +471,14 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self._labels.kind != "multilabel":
             return super().score(X, y, sample_weight, label_mask)
         labels = self._read_labels(y, label_mask)[1]
-        signed = labels.signed
-        check_consistent_length(np.empty(_num_samples(X)), signed)
-        if labels.missing_as != "missing":
-            rows = np.arange(signed.shape[0])
-            right = labels.at(self.predict_top_k(X, 1).indices)[:, 0] > 0
-        else:
-            # Of the judged labels alone, which are the stored ones.
-            counts = np.diff(signed.indptr)
-            at = np.repeat(np.arange(len(counts)), counts)
-            values = entry_scores(self._head(X), self.label_vectors_, at, signed.indices)
-            values += self.offset_[signed.indices]
-            order = np.lexsort((signed.indices, -values, at))
-            rows = np.flatnonzero(counts)
-            right = signed.data[order][signed.indptr[rows]] > 0
-        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(np.average(right, weights=weights))
+        n = _num_samples(X)
+        check_consistent_length(np.empty(n), labels.signed)
+        observed, wrong = labels.n_observed(), wrong_entries(labels, self._positives(X))
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = checked_weights("sample_weight", sample_weight, (n,))
+        if not weights @ observed:
+            raise ValueError("Weights are zero wherever something was observed.")
+        return float(1.0 - weights @ wrong / (weights @ observed))

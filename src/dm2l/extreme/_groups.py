@@ -23,9 +23,9 @@ SMALL = 8
 
 
 class _Stack(NamedTuple):
-    """Groups of similar size: places of their rows among the covered ones, and the way back.
+    """Groups of similar size: places of their rows among the covered ones, and the sparse inverse.
 
-    ``heights`` are numbers of rows; ``weights`` are what these weigh, for the curvature.
+    ``heights`` are numbers of rows, ``weights`` sums of their weights, for the curvature.
     """
 
     places: NDArray[np.intp]

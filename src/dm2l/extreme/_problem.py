@@ -27,18 +27,26 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear._norms import nuclear_norm, subgradient
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._solvers.problem import Preconditioner
+from dm2l.extreme._answers import SHARE
 from dm2l.extreme._groups import SharedRows
 
 Array = NDArray[np.float64]
 
-# Stored entries whose scores are worked out at a time, times the rank.
+# Stored entries whose scores are computed at a time, times the rank.
 CHUNK = 2**22
+# Pairs of steps and gradients that the solver remembers, and what else it holds of that size.
+REMEMBERED = 2 * 20 + 10
+# Arrays of n x r numbers alive at the peak of an evaluation, and of d x d numbers before.
+SCORES = 8
+SQUARES = 4
+# Bytes of a stored label: twice as CSR with index and value, its row, weights and score.
+STORED = 120
 
 
 def entry_scores(
     G: Array, B: Array, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]
 ) -> Array:
-    """Entries of ``G B'``, those asked for only."""
+    """Some entries of ``G B'``."""
     found = np.empty(len(rows))
     step = max(1, CHUNK // B.shape[1])
     for start in range(0, len(rows), step):
@@ -49,11 +57,11 @@ def entry_scores(
 
 @dataclass(frozen=True)
 class StoredTargets:
-    """Stored labels as what the loss wants of them.
+    """Targets and weights of the stored labels.
 
-    ``stored`` (CSR) holds the targets ``y`` above what absence means, ``weights`` the ``v`` of its
-    entries in order; ``absent`` is the weight ``w`` of an entry that is not stored: its target is
-    0. Both are those of rows with weight one; ``rows`` has others, None: there are none.
+    ``stored`` (CSR) holds the targets ``y`` less what absence means, ``weights`` the ``v`` of its
+    entries; ``absent`` is the weight ``w`` of an entry that is not stored, with the target 0.
+    ``rows`` are weights of the rows, which multiply both, or None.
     """
 
     stored: Any
@@ -72,7 +80,7 @@ class StoredTargets:
 
     @property
     def n(self) -> float:
-        """What rows weigh."""
+        """Sum of the weights of the rows."""
         return float(self.stored.shape[0] if self.rows is None else self.rows.sum())
 
     @property
@@ -94,9 +102,9 @@ class StoredTargets:
 
 
 class LowRankProblem:
-    """``J(W) + alpha/2 ||W||^2`` of a low-rank head: what the solvers ask of a problem.
+    """``J(W) + alpha/2 ||W||^2`` of a low-rank head.
 
-    Loss and ridge are known from the start; :meth:`attach` brings the head, which comes from them.
+    The head comes from the problem without norms, so :meth:`attach` sets it later.
     """
 
     xp: Any = numpy_namespace
@@ -122,7 +130,7 @@ class LowRankProblem:
     def attach(
         self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
     ) -> None:
-        """Take a head ``B`` (c, r), and the rows that share a label."""
+        """Set the head ``B`` (c, r) and the rows that share a label."""
         self.B, self.groups = B, groups
         self.n_labels = B.shape[1]
         self.lambda_d = float(lambda_d) if groups.stacks else 0.0
@@ -189,13 +197,13 @@ class LowRankProblem:
         return ObjectiveValue(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
-        """Covered rows, and a zero row that stacks are filled up with."""
+        """Covered rows, and a zero row that pads stacks."""
         padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
         padded[:-1] = self._scaled(G[self.groups.covered])
         return padded
 
     def _scaled(self, rows: Array) -> Array:
-        """Covered rows as they count in norms: one that is there twice counts ``2^(1/2)`` times."""
+        """Covered rows times the roots of their weights, as they count in norms."""
         return rows if self._roots is None else self._roots[self.groups.covered] * rows
 
     def exact(self, W: Array) -> float:
@@ -221,7 +229,7 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     """Solution without nuclear norms, in the variables of the preconditioner.
 
     By conjugate gradients on all columns at once: unlike those of labels, columns of a head depend
-    on each other where entries have different weights. Where they have not, the start is the end.
+    on each other where entries have different weights. With equal weights the start is exact.
     """
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
@@ -258,7 +266,7 @@ def label_basis(
         block = c
         values, Vt = scipy.linalg.svd(predictable(0), full_matrices=False)[1:]
         kept = values[:rank] > features.size * np.finfo(np.float64).eps * values[0]
-        kept[0] = True  # features that predict nothing get a direction all the same
+        kept[0] = True  # one direction even if features predict nothing
         return np.ascontiguousarray(Vt[:rank][kept].T)
     square = np.zeros((features.size, features.size))
     for start in range(0, c, block):
@@ -291,3 +299,42 @@ def _pull(features: Features, stored: Any) -> Array:
     if features.mean is not None and sp.issparse(features.Phi):  # its means are still in it
         product -= features.mean[:, None] * sums
     return np.concatenate([product, sums])
+
+
+def bytes_needed(
+    n_rows: int, n_features: int, n_labels: int, n_stored: int, rank: int, *, dense: bool = True
+) -> float:
+    """Bytes that a fit needs besides ``X`` and blocks, about; no term is ``n_rows * n_labels``."""
+    # The side on which the features are squared.
+    m = min(n_rows, n_features)
+    rank = min(rank, m + 1, n_labels)
+    numbers = (
+        SQUARES * m**2
+        + (n_rows * m if dense or n_features > n_rows else 0)
+        + SCORES * n_rows * rank
+        + REMEMBERED * m * rank
+        + 2 * n_features * rank
+        + 2 * n_labels * rank
+        + 4 * n_labels
+    )
+    return 8.0 * numbers + STORED * n_stored
+
+
+def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
+    """Refuse a fit that needs too much memory, and name a rank that fits."""
+    limit = (1 - SHARE) * max_memory
+    needed = bytes_needed(rank=rank, **sizes)
+    if needed <= limit:
+        return
+    low, high = 0, rank
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = bytes_needed(rank=middle, **sizes) <= limit
+        low, high = (middle, high) if fits else (low, middle)
+    advice = f"rank={low} would fit" if low else "no rank fits: take fewer rows or features"
+    raise ValueError(
+        f"This fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory={max_memory:.3g} "
+        f"allows less: {sizes['n_rows']} rows, {sizes['n_features']} features, "
+        f"{sizes['n_labels']} labels, {sizes['n_stored']} stored, rank={rank}. Raise max_memory, "
+        f"or lower rank; {advice}."
+    )

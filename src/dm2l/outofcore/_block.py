@@ -16,43 +16,30 @@ from dm2l._utils.parameters import check_count
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._form import LabelForm
 
-# Numbers of a block unless told otherwise: 32 MB of float32. Memory in pieces beyond that is
-# handed back to the system and has to be got anew for every block.
+# Numbers of a block by default: 32 MB of float32. Larger blocks of memory go back to the system and
+# have to be allocated anew for every block.
 NUMBERS = 8_000_000
 
 
 class Block(NamedTuple):
-    """Rows and the signs of their labels."""
+    """Rows, the signs of their labels, and weights of the rows or None."""
 
     X: Any
     T: Signs
-
-
-class WeightedBlock(NamedTuple):
-    """Rows, the signs of their labels, and what they weigh."""
-
-    X: Any
-    T: Signs
-    weights: NDArray[np.float64]
-
-
-AnyBlock = Block | WeightedBlock
+    weights: NDArray[np.float64] | None = None
 
 
 @contextmanager
 def naming_block(place: int) -> Iterator[None]:
-    """Say of which block an error is."""
+    """Name the block in errors."""
     try:
         yield
     except ValueError as error:
         raise ValueError(f"Block {place}: {error}") from error
 
 
-def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> AnyBlock:
-    """Check rows and labels of a block, given as ``(X, Y, label_mask, sample_weight)``.
-
-    The last two may be None, or not there.
-    """
+def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
+    """Check ``(X, Y, label_mask, sample_weight)`` of a block; the last two are optional."""
     X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_non_numpy(X):
         raise TypeError("Row blocks are numpy arrays or sparse matrices; move X to the host.")
@@ -65,18 +52,13 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
     if sample_weight is None:
         return Block(X, T)
     rows = checked_weights("sample_weight", sample_weight, (len(T),), allow_zero=True)
-    return WeightedBlock(X, np.where(rows[:, None] > 0, T, 0).astype(np.int8), rows)
-
-
-def default_rows(n_features: int) -> int:
-    """Rows of a block of :data:`NUMBERS` numbers."""
-    return max(1000, NUMBERS // max(1, n_features))
+    return Block(X, np.where(rows[:, None] > 0, T, 0).astype(np.int8), rows)
 
 
 def block_rows(rows: Any, n_features: int) -> int:
-    """Rows of a block as they were asked for, or as many as usual."""
+    """Rows of a block: ``rows``, or by default as many as have :data:`NUMBERS` numbers."""
     if rows is None:
-        return default_rows(n_features)
+        return max(1000, NUMBERS // max(1, n_features))
     check_count("rows", rows)
     return int(rows)
 
@@ -89,7 +71,7 @@ def indexable(part: Any) -> Any:
 
 
 def slices(*parts: Any, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
-    """Reader of arrays."""
+    """A function that gives arrays block by block."""
 
     def read() -> Iterator[Sequence[Any]]:
         n = parts[0].shape[0]
@@ -102,7 +84,7 @@ def slices(*parts: Any, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
 
 
 def first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
-    """Blocks until there are so many rows, the last one cut."""
+    """Blocks up to a number of rows; the last one is cut."""
     for parts in blocks:
         n = parts[0].shape[0]
         if n >= rows:
@@ -110,6 +92,16 @@ def first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[
             return
         yield parts
         rows -= n
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Arrays or sparse matrices below each other."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sp.issparse(part) for part in parts):
+        rows = [part if sp.issparse(part) else sp.csr_matrix(part) for part in parts]
+        return sp.vstack(rows, format="csr")
+    return np.concatenate(parts)
 
 
 def _cut(part: Any, rows: slice) -> Any:

@@ -1,4 +1,4 @@
-"""How blocks are read: each reader is called for a pass and gives (X, Y, ...) block by block."""
+"""Readers of row blocks from files: a call begins a pass and gives ``(X, Y)`` block by block."""
 
 from __future__ import annotations
 
@@ -14,22 +14,52 @@ from dm2l._utils.extras import require
 from dm2l._utils.files import DataFileError
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
-from dm2l.io._csv_file import CsvFile
+from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._label_reader import LabelReader
+from dm2l.io._npz_file import map_array, map_member
 from dm2l.io._parquet_file import open_parquet, translate_arrow_errors
 from dm2l.io._svmlight_file import open_rows
+from dm2l.io._unpacking import suffix_of
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
 TILE = 1024
+SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 
 
-def paths(path: Any) -> list[Path]:
-    """One file or several."""
+def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, Any] | None:
+    """Rows and labels of npy or npz files, mapped into memory; None for other formats."""
+    suffix = suffix_of(path) if isinstance(path, (str, os.PathLike)) else ""
+    if suffix not in (".npy", ".npz"):
+        return None
+    if options:
+        raise TypeError(f"{suffix} files take no {', '.join(options)}.")
+    if suffix == ".npz":
+        X, Y = map_member(path, "X"), map_member(path, "Y")
+    elif labels is None:
+        raise ValueError("labels= must name the .npy file of the labels.")
+    else:
+        X, Y = map_array(path), map_array(labels)
+    if X.ndim != 2:
+        raise ValueError(f"The rows must be an array of two dimensions, got {X.ndim}.")
+    return X, Y
+
+
+def table_reader(path: Any, labels: Any, **options: Any) -> Any:
+    """The reader of one or several files, by the suffix of the first."""
     several = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not several:
         raise ValueError("There is no file to read.")
-    return [Path(one) for one in several]
+    files = [Path(one) for one in several]
+    suffix = suffix_of(files[0])
+    if suffix in TEXT:
+        return CsvReader(files, labels, **options)
+    if suffix == ".parquet":
+        return ParquetReader(files, labels, **options)
+    if suffix in SVMLIGHT:
+        return SvmlightReader(files, labels, **options)
+    known = ", ".join((".parquet", *TEXT, *SVMLIGHT, ".npy", ".npz"))
+    raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
 
 
 class _Columns:
@@ -50,7 +80,9 @@ class _Columns:
 class ParquetReader:
     """Blocks of Parquet files."""
 
-    def __init__(self, files: list[Path], labels: Any, drop: Any, rows: int | None) -> None:
+    def __init__(
+        self, files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
+    ) -> None:
         self._arrow = require("pyarrow", "io")
         self._files = files
         columns: _Columns | None = None
@@ -86,7 +118,7 @@ class ParquetReader:
         for path in self._files:
             with open_parquet(path, pre_buffer=False) as file:
                 for groups, rows in self._portions(file.metadata):
-                    # A portion at a time: a reader keeps what it has read until it ends.
+                    # A portion at a time: pyarrow frees memory only when an iteration ends.
                     batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted)
                     while True:
                         with translate_arrow_errors(path):
@@ -129,7 +161,7 @@ def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 class LabelTable:
-    """Label columns with their names: as much of a data frame as reading labels takes."""
+    """Label columns with names: the part of a data frame that reading labels needs."""
 
     def __init__(self, values: NDArray[Any], names: list[str]) -> None:
         self.values = values
@@ -143,13 +175,13 @@ class LabelTable:
 
 
 class LabelColumn:
-    """One of them."""
+    """A column of a :class:`LabelTable`."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
 
     def isna(self) -> NDArray[np.bool_]:
-        """Where nothing was observed."""
+        """Where a label is missing."""
         return np.isnan(self._values)
 
     def to_numpy(self) -> NDArray[Any]:
@@ -160,18 +192,20 @@ class LabelColumn:
 class CsvReader:
     """Blocks of CSV files."""
 
+    n_rows = None
+
     def __init__(
         self,
         files: list[Path],
         labels: Any,
-        drop: Any,
-        rows: int | None,
+        drop: Any = (),
+        rows: int | None = None,
         separator: str | None = None,
         missing: Any = None,
         positive: Any = None,
         cutoffs: str | Iterable[str] = (),
     ) -> None:
-        # Kept, for the first pass counts the cells of rows and later ones need not.
+        # Files stay: only the first pass has to count the cells of rows.
         options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
         self._files = [CsvFile(path, **options) for path in files]
         names = self._files[0].names
@@ -209,24 +243,27 @@ class CsvReader:
 class SvmlightReader:
     """Blocks of multi-label svmlight files."""
 
+    n_rows, feature_names = None, None
+
     def __init__(
         self,
         files: list[Path],
-        n_features: int,
-        labels: Sequence[float],
-        rows: int,
-        zero_based: bool,
-        missing_as: str,
+        labels: Sequence[float] | None,
+        n_features: int = 0,
+        rows: int | None = None,
+        zero_based: bool = False,
+        missing_as: str = "negative",
     ) -> None:
         if missing_as not in ("negative", "missing"):
             raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
         self._files = files
         check_count("n_features", n_features)
         self._n_features = int(n_features)
-        self._place = {float(label): j for j, label in enumerate(labels)}
-        if not self._place or len(self._place) < len(labels):
-            raise ValueError(f"labels must name each label once, got {list(labels)!r}.")
-        self._rows = block_rows(rows, n_features)
+        numbers = [] if labels is None else list(labels)
+        self._place = {float(label): j for j, label in enumerate(numbers)}
+        if not self._place or len(self._place) < len(numbers):
+            raise ValueError(f"labels must name each label once, got {numbers!r}.")
+        self._rows = block_rows(10_000 if rows is None else rows, n_features)
         self._zero_based = bool(zero_based)
         self._absent = 0.0 if missing_as == "negative" else np.nan
 

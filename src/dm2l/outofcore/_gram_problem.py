@@ -1,4 +1,4 @@
-"""The problem where rows are not at hand: all it knows of the scores are Gram matrices."""
+"""The objective from Gram matrices of the scores, without the rows."""
 
 from __future__ import annotations
 
@@ -14,28 +14,24 @@ from dm2l._solvers.nuclear._norms import SmoothNorm
 from dm2l._solvers.nuclear._products import NormValue
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._utils.threads import WORTH_SHARING, run_all
-from dm2l.outofcore._tally import moved
+from dm2l.outofcore._statistics import moved
 
 Array = NDArray[np.float64]
 
 
-class Scores(NamedTuple):
-    """What is known of the scores at some weights.
-
-    ``grams`` stacks ``F_k'F_k`` of every group, and ``F_C'F_C`` last; ``kept`` is whatever the
-    sums want to have again when the gradient is asked for.
-    """
+class ScoreGrams(NamedTuple):
+    """Loss at some weights, ``F_k'F_k`` of every group with ``F_C'F_C`` last, and intermediates."""
 
     loss: float
     grams: Array
     kept: Any
 
 
-class Sums(ABC):
-    """Sums over all rows: from statistics that hold them, or from passes over the rows.
+class RowSums(ABC):
+    """Sums over all rows, from statistics or from passes over the rows.
 
-    Weights have a row for each feature and, if there is one, a last row for the intercept. Rows are
-    held less an offset.
+    Weights have a row for each feature and, with an intercept, a last row for it. Rows are held
+    less an offset.
     """
 
     intercept: bool
@@ -58,15 +54,15 @@ class Sums(ABC):
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
     def to_original(self, W: Array) -> Array:
-        """Weights for the features as they were given."""
+        """Weights for the given features."""
         return self._shifted(W, -self.offset)
 
     def from_original(self, W: Array) -> Array:
-        """Weights for the features as they are held here."""
+        """Weights for the features less the offset."""
         return self._shifted(W, self.offset)
 
     def _shifted(self, W: Array, offset: Array) -> Array:
-        """Weights with the intercept, if there is one, moved by ``offset``."""
+        """Weights with the intercept moved by ``offset``."""
         if not self.intercept:
             return W
         return np.vstack([W[:-1], W[-1:] + (offset @ W[:-1])[None, :]])
@@ -80,31 +76,31 @@ class Sums(ABC):
         """``Phi'(O * Phi W)``."""
 
     @abstractmethod
-    def scores(self, W: Array, norms: bool) -> Scores:
-        """Loss and, if wanted, Gram matrices of the scores."""
+    def scores(self, W: Array, norms: bool) -> ScoreGrams:
+        """Loss and, with ``norms``, Gram matrices of the scores."""
 
     @abstractmethod
-    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
+    def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
         """Gradient of the loss plus ``sum_k Phi_k'F_k A_k`` for the factors ``A_k``."""
 
     @abstractmethod
     def ridge(self, alpha: float) -> Array | None:
-        """The solution without norms, where it takes no pass over the rows."""
+        """The solution without norms, if it takes no pass over the rows."""
 
 
 class GramProblem:
     """``J(W) + alpha/2 ||W||^2`` from sums over rows.
 
     ``||F_k||_*`` is the trace of a root of ``F_k'F_k``, a matrix of the size of the labels, and its
-    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. With rows at hand :class:`dm2l._solvers.Problem` is
-    faster, for it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
+    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. :class:`dm2l._solvers.Problem`, which has the rows, is
+    faster, because it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
     """
 
     xp: Any = numpy_namespace
 
     def __init__(
         self,
-        sums: Sums,
+        sums: RowSums,
         lambda_d: float,
         alpha: float,
         *,
@@ -155,7 +151,7 @@ class GramProblem:
         return ObjectiveValue(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> NormValue:
-        """Norms of all groups, shared out to threads; ``gradient`` is a list of stacks."""
+        """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
         parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
         tasks = [
             partial(
@@ -173,7 +169,7 @@ class GramProblem:
         return NormValue(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
-        """The exact objective: as exact as square roots of eigenvalues are."""
+        """The exact objective, as far as square roots of eigenvalues are."""
         at = self.sums.scores(W, norms=self.lambda_d > 0)
         value = at.loss + 0.5 * float(np.sum(self.penalty * W * W))
         if self.lambda_d:

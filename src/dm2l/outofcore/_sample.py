@@ -1,4 +1,4 @@
-"""Rows that a stream keeps, few and fair: they couple labels when the others are gone."""
+"""A fair sample of the rows of a stream, from which label correlations are estimated."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from dm2l._utils.arrays import take_rows
 from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.completion._training_rows import row_digests, row_keys
 from dm2l.labels._entries import Signs
+from dm2l.outofcore._block import stacked
 
 # A covariance between labels needs no more rows, and takes a second or so with as many.
-MOST = 20_000
-# Bytes of the rows; with each of its labels counts what is made of it while labels are coupled.
-MEMORY = 2**27
+MAX_ROWS = 20_000
+# Bytes of the rows, with temporaries of coupling, which are proportional to the labels.
+MAX_BYTES = 2**27
 _LABEL = 32
 # Arrays of a file that hold it.
 MEMBERS = tuple(
     f"sample_{name}"
     for name in ("limits", "X", "data", "indices", "indptr", "shape", "T", "ranks", "weights")
 )
-_NOTHING = 1e-9  # a weight that rounding may leave of a row that was taken away
+_NOTHING = 1e-9  # weight that rounding may leave of a subtracted row
 
 
 class _Rows(NamedTuple):
@@ -50,16 +51,13 @@ class RowSample:
     makes it a sample with chances in proportion to weights (priority sampling).
     """
 
-    def __init__(self, most: int = MOST, below: float = np.inf) -> None:
+    def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
         self.most = int(most)
         self.below = float(below) if most else 0.0
         self._parts: list[_Rows] = []
 
     def expect(self, rows: int) -> None:
-        """Let in only so many as are sure to be enough where there are at least so many rows.
-
-        It would take seven deviations for chance to leave too few, and these are fair too.
-        """
+        """Lower the largest rank for at least ``rows`` rows: seven deviations above ``most``."""
         if rows > 2 * self.most:
             spare = self.most + 7.0 * self.most**0.5
             self.below = min(self.below, spare / rows)
@@ -85,7 +83,7 @@ class RowSample:
         return self
 
     def scale(self, forgetting: float) -> None:
-        """Let every row so far weigh so many times as much."""
+        """Multiply the weight of every row by ``forgetting``."""
         self.below /= forgetting
         self._parts = [
             part._replace(ranks=part.ranks / forgetting, weights=part.weights * forgetting)
@@ -93,10 +91,9 @@ class RowSample:
         ]
 
     def combine(self, other: RowSample, sign: int) -> bool:
-        """Add or take away the rows of another sample; False where some were never here.
+        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown.
 
-        These are then known by nothing, and the sample, which may hold them in another guise, is
-        given up.
+        The sample might hold that row in another form.
         """
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
@@ -120,7 +117,7 @@ class RowSample:
         return sum(len(part.T) for part in self._parts)
 
     def _settle(self) -> None:
-        """One part, equal rows together, and no more than there is room for, by rank."""
+        """Join equal rows and keep those of the smallest ranks, within the limits."""
         if not self._size():
             self._parts = []
             return
@@ -130,12 +127,12 @@ class RowSample:
         first = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]).any(axis=1)))
         ranks = np.minimum.reduceat(joined.ranks[order], first)
         weights = np.add.reduceat(joined.weights[order], first)
-        # A rank without end is that of a row which was taken away and had not been there.
+        # An infinite rank is that of a subtracted row which is not in the sample.
         left = np.flatnonzero((weights > _NOTHING) | np.isinf(ranks))
         left = left[np.argsort(ranks[left], kind="stable")]
         ranks, chosen = ranks[left], order[first[left]]
         sizes = np.cumsum(_bytes(joined, chosen))
-        room = min(int(np.searchsorted(sizes, MEMORY, side="right")), self.most)
+        room = min(int(np.searchsorted(sizes, MAX_BYTES, side="right")), self.most)
         if room < len(ranks):
             self.below = min(self.below, float(ranks[room]))
         inside = (ranks < self.below) | np.isinf(ranks)
@@ -144,10 +141,10 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Inputs and signs, each row as often as it weighs; None where there are none.
+        """Inputs and signs, each row as often as it weighs; None if there are no rows.
 
-        What is not a whole number is rounded up or down by chance, which again goes by the row.
-        They are fewer where ``width`` numbers, to be made of each, would take too much memory.
+        Fractions are rounded up or down by chance, which depends on the row alone. ``width``
+        numbers that are computed for each row lower the number of rows.
         """
         self._settle()
         if not self._parts:
@@ -157,8 +154,8 @@ class RowSample:
         chance = np.minimum(1.0, self.below * u / np.maximum(part.ranks, 1e-300))
         weights = part.weights * (chance.max() / chance)
         size = np.maximum(_bytes(part, np.arange(len(u))), 8.0 * width)
-        share = min(1.0, self.most / weights.sum(), MEMORY / (weights @ size))
-        # Not the rank, which is small for all that got in.
+        share = min(1.0, self.most / weights.sum(), MAX_BYTES / (weights @ size))
+        # Not the rank, which is small for all rows of the sample.
         luck = (part.ids.sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) / 2.0**64
         times = np.floor(weights * share + luck).astype(np.intp)
         if (times == 1).all():
@@ -169,7 +166,7 @@ class RowSample:
     # -- storing --------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Plain arrays that say all."""
+        """The sample as plain arrays."""
         self._settle()
         state: dict[str, Any] = {"sample_limits": np.array([self.most, self.below])}
         if self._parts:
@@ -184,7 +181,7 @@ class RowSample:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The sample that :meth:`state` was called on; none where there is no such thing."""
+        """The sample of a :meth:`state`; an empty one if the state has none."""
         most, below = state.get("sample_limits", (0, 0.0))
         self = cls(int(most), float(below))
         if "sample_T" in state:
@@ -215,17 +212,14 @@ class RowSample:
 def _joined(parts: list[_Rows]) -> _Rows:
     if len(parts) == 1:
         return parts[0]
-    inputs = [part.X for part in parts]
-    if any(sp.issparse(X) for X in inputs):
-        X: Any = sp.vstack([sp.csr_matrix(X) for X in inputs], format="csr")
-    else:
-        X = np.concatenate(inputs)
     others = zip(*(part[1:] for part in parts), strict=True)
-    return _Rows(X, *(np.concatenate(arrays) for arrays in others))
+    return _Rows(
+        stacked([part.X for part in parts]), *(np.concatenate(arrays) for arrays in others)
+    )
 
 
 def _bytes(part: _Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """What each row counts for."""
+    """Bytes of each row."""
     X = part.X
     of_row = 12.0 * np.diff(X.indptr)[rows] if sp.issparse(X) else 8.0 * X.shape[1]
     return np.full(len(rows), of_row + float(_LABEL * part.T.shape[1]))

@@ -1,8 +1,9 @@
-"""A source of row blocks that can be gone through again and again."""
+"""Sources of row blocks that can be gone through again and again, here or on a cluster."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,7 +19,7 @@ from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.labels._parsing import observed_classes
 from dm2l.outofcore._block import (
-    AnyBlock,
+    Block,
     block_rows,
     first_rows,
     indexable,
@@ -32,30 +33,32 @@ Read = Callable[[], Iterable[Sequence[Any]]]
 
 
 class RowBlocks:
-    """Rows with their labels, a block at a time, as often as they are wanted.
+    """Rows with their labels, read a block at a time in as many passes as a fit needs.
 
-    Every pass reads the data anew, so that only a block or two are in memory. Labels are checked
-    block by block under the one label contract, and every pass has to give what the first gave.
+    Every pass reads the data anew, so that only one or two blocks are in memory. Labels are
+    checked block by block, and every pass has to give as many blocks and rows as the first one.
 
     Parameters
     ----------
     read : callable
-        Called at the beginning of every pass; gives ``(X, Y)`` or ``(X, Y, label_mask)`` for each
-        block, in the same order every time.
+        Called at the beginning of every pass. Returns an iterable of ``(X, Y)``, ``(X, Y,
+        label_mask)`` or ``(X, Y, label_mask, sample_weight)``, the last two of which may be None,
+        in the same order every time. A generator function will do; a generator itself will not,
+        because it ends after one pass.
     missing_label : scalar, default=nan
-        Mark of a label that was not observed.
+        Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
-        What nothing stored means in a sparse ``Y`` of positives only.
+        How entries that a sparse ``Y`` of positives only does not store are read.
     classes : array-like, default=None
         All classes, for a 1-D ``y``.
     n_rows : int, default=None
-        Number of rows, where it is known beforehand.
+        Number of rows, if it is known beforehand.
     ahead : bool, default=True
-        Whether a thread reads and checks the next block while the last one is worked on.
+        Whether a thread reads and checks the next block while the last one is processed.
 
     See Also
     --------
-    dm2l.DM2LClassifier.fit : Takes one in place of ``X`` and ``Y``.
+    dm2l.DM2LClassifier.fit : Takes row blocks in place of ``X`` and ``Y``.
 
     Examples
     --------
@@ -65,7 +68,7 @@ class RowBlocks:
     ...     for seed in range(3):
     ...         rng = np.random.default_rng(seed)
     ...         yield rng.standard_normal((4, 2)), rng.choice([0, 1, np.nan], size=(4, 5))
-    >>> blocks = RowBlocks.from_callable(days)
+    >>> blocks = RowBlocks(days)
     >>> [block.T.shape for block in blocks]
     [(4, 5), (4, 5), (4, 5)]
     >>> blocks.n_rows, blocks.n_features, blocks.n_labels
@@ -82,6 +85,11 @@ class RowBlocks:
         n_rows: int | None = None,
         ahead: bool = True,
     ) -> None:
+        if not callable(read):
+            raise TypeError(
+                f"A function that begins a new iteration is needed, got {type(read).__name__}; "
+                "wrap it: RowBlocks(lambda: ...)."
+            )
         self._read = read
         self.missing_label = missing_label
         self.missing_as = missing_as
@@ -91,33 +99,6 @@ class RowBlocks:
         self._first: tuple[int, np.dtype[Any], bool] | None = None
         self._passed: tuple[int, int] | None = None  # blocks and rows of a whole pass
         self.feature_names: NDArray[np.object_] | None = None
-
-    # -- where rows come from -------------------------------------------------------------------
-
-    @classmethod
-    def from_callable(cls, read: Read, **options: Any) -> Self:
-        """Blocks from a function that begins a new iteration every time it is called.
-
-        Parameters
-        ----------
-        read : callable
-            Gives an iterable of ``(X, Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask,
-            sample_weight)``, the last two of which may be None; a generator function will do. A
-            generator itself will not: it ends after one pass.
-        **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
-        """
-        if not callable(read):
-            raise TypeError(
-                f"A function that begins a new iteration is needed, got {type(read).__name__}; "
-                "wrap what you have: from_callable(lambda: ...)."
-            )
-        return cls(read, **options)
 
     @classmethod
     def from_arrays(
@@ -130,7 +111,7 @@ class RowBlocks:
         rows: int | None = None,
         **options: Any,
     ) -> Self:
-        """Blocks of arrays or sparse matrices.
+        """Cut arrays, data frames or sparse matrices into blocks.
 
         Parameters
         ----------
@@ -145,7 +126,7 @@ class RowBlocks:
         rows : int, default=None
             Rows of a block; None makes one block of all.
         **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
+            Parameters of :class:`dm2l.outofcore.RowBlocks`.
 
         Returns
         -------
@@ -173,192 +154,72 @@ class RowBlocks:
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod
-    def from_npy(
-        cls, x_path: Path, y_path: Path, *, rows: int | None = None, **options: Any
+    def open(
+        cls,
+        path: Path | Sequence[Path],
+        labels: Any = None,
+        *,
+        rows: int | None = None,
+        missing_label: Any = np.nan,
+        classes: Any = None,
+        ahead: bool = True,
+        **options: Any,
     ) -> Self:
-        """Blocks of two ``.npy`` files, which are mapped into memory.
+        """Read files block by block, in the format of their suffix.
+
+        ``.parquet``
+            Tables of numbers and booleans; null and NaN are missing labels. Needs pyarrow (the
+            extra ``io``). A row group is in memory as a whole.
+        ``.csv``, ``.tsv``, ``.tab``, ``.txt``
+            Tables in UTF-8, unpacked on the way (``.csv.gz``). Rows with more or fewer cells than
+            the header are refused. Needs pandas (the extra ``io``).
+        ``.svm``, ``.svmlight``, ``.libsvm``
+            Multi-label svmlight files, with lines such as ``2,5 1:0.3 7:1``; rows are CSR.
+        ``.npy``
+            Rows and ``labels`` in two files, mapped into memory.
+        ``.npz``
+            The arrays ``X`` and ``Y`` of an uncompressed file, mapped into memory.
 
         Parameters
         ----------
-        x_path, y_path : path-like
-            Files of arrays of shape (n, d) and (n, c).
+        path : path-like or list of path-like
+            The file; of tables and svmlight also several, with the same columns.
+        labels : int, str, sequence or path-like, default=None
+            Label columns of tables, as in :func:`dm2l.io.read_csv`; the numbers of the labels in
+            svmlight files, in the order of the columns of ``Y``; the second ``.npy`` file.
         rows : int, default=None
-            Rows of a block; None: as many as make some 30 megabytes.
+            Rows of a block; None: some 30 megabytes, and 10,000 rows of svmlight files.
+        missing_label, classes, ahead
+            Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
+            Tables: ``drop``; CSV: also ``missing``, ``positive``, ``cutoffs`` and ``separator``,
+            all as in :func:`dm2l.io.read_csv`. svmlight: ``n_features``, which is required,
+            ``zero_based`` and ``missing_as``, as in :func:`dm2l.io.read_svmlight`.
 
         Returns
         -------
         RowBlocks
             The source.
         """
-        from dm2l.io._npz_file import map_array
+        from dm2l.outofcore._block_readers import mapped_arrays, table_reader
 
-        X, Y = (map_array(path) for path in (x_path, y_path))
-        return cls._mapped(X, Y, rows, options)
-
-    @classmethod
-    def from_npz(
-        cls, path: Path, x: str = "X", y: str = "Y", *, rows: int | None = None, **options: Any
-    ) -> Self:
-        """Blocks of two arrays of an uncompressed ``.npz`` file, which are mapped into memory.
-
-        Parameters
-        ----------
-        path : path-like
-            A file of :func:`numpy.savez`; what :func:`numpy.savez_compressed` wrote cannot be
-            mapped.
-        x, y : str, default="X", "Y"
-            Names of the arrays.
-        rows : int, default=None
-            Rows of a block; None: as many as make some 30 megabytes.
-        **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
-        """
-        from dm2l.io._npz_file import map_member
-
-        X, Y = (map_member(path, name) for name in (x, y))
-        return cls._mapped(X, Y, rows, options)
-
-    @classmethod
-    def _mapped(cls, X: Any, Y: Any, rows: int | None, options: dict[str, Any]) -> Self:
-        if X.ndim != 2:
-            raise ValueError(f"The rows must be an array of two dimensions, got {X.ndim}.")
-        rows = block_rows(rows, X.shape[1])
-        return cls.from_arrays(X, Y, rows=rows, **({"ahead": True} | options))
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: Path | Sequence[Path],
-        labels: int | str | Sequence[str],
-        *,
-        drop: str | Sequence[str] = (),
-        rows: int | None = None,
-        **options: Any,
-    ) -> Self:
-        """Blocks of Parquet files of the same columns, one file after the other.
-
-        Parameters
-        ----------
-        path : path-like or list of path-like
-            The files.
-        labels, drop
-            As of :func:`dm2l.io.read_csv`, but columns that are not dropped hold numbers or
-            booleans; null and NaN mean that a label was not observed.
-        rows : int, default=None
-            About how many rows a block has; None: as many as make some 30 megabytes. Row groups of
-            the file should not be much larger, for one is kept in memory as a whole.
-        **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source; needs pyarrow (the extra ``io``).
-        """
-        from dm2l.outofcore._block_readers import ParquetReader, paths
-
-        reader = ParquetReader(paths(path), labels, drop, rows)
-        source = cls(reader, **({"n_rows": reader.n_rows} | options))
-        source.feature_names = np.array(reader.feature_names, dtype=object)
+        settings = {"missing_label": missing_label, "classes": classes, "ahead": ahead}
+        if arrays := mapped_arrays(path, labels, **options):
+            chunk = block_rows(rows, arrays[0].shape[1])
+            return cls.from_arrays(*arrays, rows=chunk, **settings)
+        reader = table_reader(path, labels, rows=rows, **options)
+        source = cls(reader, n_rows=reader.n_rows, **settings)
+        if reader.feature_names:
+            source.feature_names = np.array(reader.feature_names, dtype=object)
         return source
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: Path | Sequence[Path],
-        labels: int | str | Sequence[str],
-        *,
-        drop: str | Sequence[str] = (),
-        missing: Any = None,
-        positive: Any = None,
-        cutoffs: str | Sequence[str] = (),
-        rows: int | None = None,
-        separator: str | None = None,
-        **options: Any,
-    ) -> Self:
-        """Blocks of CSV files with the same header, one file after the other.
-
-        Rows with more or fewer cells than the header are refused. The first pass counts them, which
-        takes half as long as reading does, and twice as long for rows with quotes.
-
-        Parameters
-        ----------
-        path : path-like or list of path-like
-            The files, in UTF-8; packed ones, as in ``.csv.gz``, are unpacked on the way.
-        labels, drop, missing, positive, cutoffs, separator
-            As of :func:`dm2l.io.read_csv`.
-        rows : int, default=None
-            Rows of a block; None: as many as make some 30 megabytes.
-        **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source; needs pandas (the extra ``io``).
-        """
-        from dm2l.outofcore._block_readers import CsvReader, paths
-
-        reader = CsvReader(paths(path), labels, drop, rows, separator, missing, positive, cutoffs)
-        source = cls(reader, **options)
-        source.feature_names = np.array(reader.feature_names, dtype=object)
-        return source
-
-    @classmethod
-    def from_svmlight(
-        cls,
-        path: Path | Sequence[Path],
-        n_features: int,
-        labels: Sequence[float],
-        *,
-        rows: int = 10_000,
-        zero_based: bool = False,
-        missing_as: str = "negative",
-        **options: Any,
-    ) -> Self:
-        """Blocks of multi-label svmlight files: lines such as ``2,5 1:0.3 7:1``.
-
-        Parameters
-        ----------
-        path : path-like or list of path-like
-            The files.
-        n_features : int
-            Number of features: a block need not show the last.
-        labels : sequence of float
-            Numbers of the labels, in the order of the columns.
-        rows : int, default=10000
-            Rows of a block.
-        zero_based : bool, default=False
-            Whether the first feature has the index 0.
-        missing_as : {"negative", "missing"}, default="negative"
-            What it means that a label is not listed: the format lists positives only.
-        **options
-            Of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source, with rows in CSR.
-        """
-        from dm2l.outofcore._block_readers import SvmlightReader, paths
-
-        reader = SvmlightReader(paths(path), n_features, labels, rows, zero_based, missing_as)
-        return cls(reader, **options)
 
     def head(self, rows: int) -> RowBlocks:
-        """The first rows only.
+        """Select the first rows.
 
         Parameters
         ----------
         rows : int
-            How many.
+            Number of rows.
 
         Returns
         -------
@@ -380,7 +241,7 @@ class RowBlocks:
         return first
 
     def check_marks(self, missing_label: Any, missing_as: Any) -> None:
-        """Refuse marks that were given elsewhere and that the blocks, which read labels, lack."""
+        """Refuse an estimator's marks of missing labels that differ from those of the blocks."""
         marks = {"missing_label": (missing_label, np.nan), "missing_as": (missing_as, None)}
         for name, (mark, usual) in marks.items():
             mine = getattr(self, name)
@@ -392,11 +253,11 @@ class RowBlocks:
 
     # -- passes ---------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[AnyBlock]:
+    def __iter__(self) -> Iterator[Block]:
         if not self._ahead:
             yield from self._checked()
             return
-        # One thread, one block: what is read ahead is in memory too.
+        # One thread reads one block ahead, which is in memory too.
         with closing(self._checked()) as blocks, ThreadPoolExecutor(1, "dm2l-blocks") as thread:
             following = thread.submit(next, blocks, None)
             while (block := following.result()) is not None:
@@ -404,7 +265,7 @@ class RowBlocks:
                 yield block
                 del block
 
-    def _checked(self) -> Generator[AnyBlock]:
+    def _checked(self) -> Generator[Block]:
         count = total = 0
         for parts in self._read():
             block = self._check(parts, count)
@@ -414,7 +275,7 @@ class RowBlocks:
         self._finish_pass(count, total)
 
     def _finish_pass(self, count: int, total: int) -> None:
-        """Hold a whole pass, of so many blocks and rows, to those before."""
+        """Check that a pass gave as many blocks and rows as those before."""
         if not total:
             again = (
                 " An earlier pass had some: a generator that was used up cannot be gone through "
@@ -430,7 +291,7 @@ class RowBlocks:
             )
         self._passed = before
 
-    def _check(self, parts: Sequence[Any], place: int) -> AnyBlock:
+    def _check(self, parts: Sequence[Any], place: int) -> Block:
         names = _get_feature_names(parts[0])
         with naming_block(place):
             block = read_block(parts, self._form, self._first[0] if self._first else None)
@@ -440,9 +301,9 @@ class RowBlocks:
                 self.feature_names = names
         return block
 
-    # -- what they are like ---------------------------------------------------------------------
+    # -- properties -----------------------------------------------------------------------------
 
-    def first(self) -> AnyBlock:
+    def first(self) -> Block:
         """The first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
             for block in blocks:
@@ -458,7 +319,7 @@ class RowBlocks:
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None where no pass has told yet."""
+        """Number of rows; None if it is unknown before the first pass."""
         return self._known_rows if self._passed is None else self._passed[1]
 
     @property
@@ -468,12 +329,12 @@ class RowBlocks:
 
     @property
     def sparse(self) -> bool:
-        """Whether rows come as sparse matrices."""
+        """Whether rows are sparse matrices."""
         return self._peek()[2]
 
     @property
     def labels(self) -> LabelMatrix:
-        """Form of the labels, without rows; complete after the first pass."""
+        """Classes, names and coding of the labels, without rows; complete after the first pass."""
         self._peek()
         return self._form.labels
 
@@ -486,3 +347,23 @@ class RowBlocks:
 def _same(one: Any, other: Any) -> bool:
     both_nan = one != one and other != other
     return bool(both_nan or one is other or one == other)
+
+
+class RemoteBlocks(RowBlocks, ABC):
+    """Row blocks that are elsewhere: functions go to them, and small results come back."""
+
+    @abstractmethod
+    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Sum of ``function(block)`` over all blocks, element by element of the tuple."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The blocks with a function applied to each: an object with :meth:`reduce`."""
+
+    @abstractmethod
+    def counts(self) -> tuple[Any, Any, int]:
+        """Observed positives and negatives of every label, and rows with an observed entry."""
+
+    @abstractmethod
+    def result_limit(self) -> float:
+        """Largest size in bytes of the result of a block; infinite if it is unknown."""

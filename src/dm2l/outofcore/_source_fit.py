@@ -1,4 +1,4 @@
-"""Fits to a source of row blocks, or to arrays as if they were one."""
+"""Fits to row blocks by statistics or by passes, and to arrays in the same way."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._fitting import SolverConfig, SolverResult, WarmStart
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
-from dm2l._utils.memory import available_memory
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.outofcore._block import AnyBlock, WeightedBlock, default_rows
-from dm2l.outofcore._remote import RemoteBlocks
-from dm2l.outofcore._source import RowBlocks
-from dm2l.outofcore._statistics import SufficientStatistics
-from dm2l.outofcore._strategy import MEMORY, MODEST, STRATEGIES, choose
+from dm2l.outofcore._block import Block, block_rows, stacked
+from dm2l.outofcore._row_sums import PassSums, sum_over_blocks
+from dm2l.outofcore._source import RemoteBlocks, RowBlocks
+from dm2l.outofcore._statistics import GramStatistics, RowStatistics
+from dm2l.outofcore._strategy import refuse
 from dm2l.outofcore._stream import Stream, announce, fit_sums, sample_size, seen_rows
-from dm2l.outofcore._sums import PassSums, sum_over_blocks
-from dm2l.outofcore._tally import Tally
 
-# Rows that landmarks of a Nystroem approximation are chosen from, for each landmark.
-SAMPLE = 4
+# Candidate rows for each landmark of a Nystroem approximation.
+CANDIDATES = 4
 
 
 def fit_source(
-    fitting: SolverConfig, source: RowBlocks, first: AnyBlock, strategy: str, last: WarmStart | None
+    fitting: SolverConfig, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
-    """Fit by statistics or by passes; the labels of a source are known after the first."""
+    """Fit to row blocks by statistics or by passes."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
 
 
@@ -44,13 +40,13 @@ def fit_arrays(
     last: WarmStart | None,
     weights: NDArray[np.float64] | None = None,
 ) -> SolverResult:
-    """Fit to rows that are in memory, of these weights, as if they were not."""
+    """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
         raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
-    _refuse(fitting.needs_rows)
-    rows = default_rows(X.shape[1])
-    parts = (X, T) if weights is None else (X, T, weights)
-    blocks = [tuple(part[i : i + rows] for part in parts) for i in range(0, len(T), rows)]
+    refuse(fitting.needs_rows)
+    rows = block_rows(None, X.shape[1])
+    slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
+    blocks = [Block(X[i], T[i], None if weights is None else weights[i]) for i in slices]
     sample = X if fitting.linear else seen_rows(X, T)
     return _fit_blocks(fitting, blocks, sample, strategy, last)
 
@@ -63,52 +59,26 @@ def _fit_blocks(
     last: WarmStart | None,
     source: RowBlocks | None = None,
 ) -> SolverResult:
-    """``sample`` is what the features are made from."""
+    """Fit to blocks; ``sample`` are rows that the features are made from."""
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]
-    kind = SufficientStatistics if strategy == "statistics" else Tally
-    most = sample_size(fitting)
-    tally = _tallied(blocks, partial(_tally_of, feature_map, kind, most), source)
+    kind = GramStatistics if strategy == "statistics" else RowStatistics
+    add_block = partial(_add_block, feature_map, kind, sample_size(fitting))
+    statistics = _gather(blocks, add_block, source)
     if source is not None:
-        announce(replace(source.labels, signs=tally.seen), stacklevel=7)
-    if isinstance(tally, SufficientStatistics):
-        return Stream(fitting, feature_map, tally).fit(example, last)
-    chosen = _mapped(blocks, feature_map, tally.learnable)
+        announce(replace(source.labels, signs=statistics.seen), stacklevel=7)
+    if isinstance(statistics, GramStatistics):
+        return Stream(fitting, feature_map, statistics).fit(example, last)
+    chosen = _mapped(blocks, feature_map, statistics.learnable)
     intercept = bool(fitting.fit_intercept)
     reducer = sum_over_blocks if isinstance(chosen, _Mapped) else _reduced
-    sums = partial(PassSums, chosen, tally, intercept, reducer)
-    return fit_sums(fitting, tally, sums, feature_map, example, last)
+    sums = partial(PassSums, chosen, statistics, intercept, reducer)
+    return fit_sums(fitting, statistics, sums, feature_map, example, last)
 
 
-def way_for(
-    fitting: SolverConfig, source: RowBlocks, strategy: str, memory: float | None, reason: str
-) -> str:
-    """The strategy, or the cheapest that fits; ``reason`` says why it has to be memory."""
-    if strategy == "memory" or (strategy == "auto" and reason):
-        return "memory"
-    if strategy != "auto":
-        _refuse(reason)
-        return strategy
-    d = source.n_features if fitting.approximation is None else fitting.n_components
-    ways = STRATEGIES
-    if isinstance(source, RemoteBlocks):  # they stay where they are
-        ways = STRATEGIES[1:]
-        memory = (
-            min(source.result_memory(), MEMORY * available_memory(MODEST))
-            if memory is None
-            else memory
-        )
-    return choose(source.n_rows, d, source.n_labels, memory=memory, ways=ways)
-
-
-def _refuse(reason: str) -> None:
-    if reason:
-        raise ValueError(f"This model cannot be fitted block by block: {reason}.")
-
-
-def _sample(fitting: SolverConfig, source: RowBlocks, first: AnyBlock) -> Any:
-    """Rows that the features are made from: of the first block, or of more for landmarks."""
-    wanted = SAMPLE * fitting.n_components if fitting.approximation == "nystroem" else 0
+def _sample(fitting: SolverConfig, source: RowBlocks, first: Block) -> Any:
+    """Rows that the features are made from: the first block, or more for landmarks."""
+    wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
     if len(first.T) >= wanted:
         return seen_rows(first.X, first.T)
     found: list[Any] = []
@@ -119,43 +89,36 @@ def _sample(fitting: SolverConfig, source: RowBlocks, first: AnyBlock) -> Any:
         wanted -= found[-1].shape[0]
         if wanted <= 0:
             break
-    return _stacked(found)
+    return stacked(found)
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
     """All rows of a source, in memory, and their weights if they have any."""
     blocks = list(source)
-    T = np.concatenate([block.T for block in blocks])
+    X, T = stacked([block.X for block in blocks]), np.concatenate([block.T for block in blocks])
     announce(replace(source.labels, signs=T), stacklevel=6)
+    if all(block.weights is None for block in blocks):
+        return X, T, None
     weights = [
-        block.weights if isinstance(block, WeightedBlock) else np.ones(len(block.T))
-        for block in blocks
+        np.ones(len(block.T)) if block.weights is None else block.weights for block in blocks
     ]
-    some = any(isinstance(block, WeightedBlock) for block in blocks)
-    entries = EntryWeights.of(T, weights=np.concatenate(weights)[:, None]) if some else None
-    return _stacked([block.X for block in blocks]), T, entries
-
-
-def _stacked(parts: list[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    return X, T, EntryWeights.of(T, weights=np.concatenate(weights)[:, None])
 
 
 class _Mapped:
-    """Blocks that are changed as they come."""
+    """Blocks that a function changes one by one."""
 
     def __init__(self, blocks: Iterable[Any], change: Callable[[Any], Any]) -> None:
         self._blocks, self._change = blocks, change
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[Block]:
         return map(self._change, self._blocks)
 
 
 def _mapped(
     blocks: Iterable[Any], feature_map: FeatureMap, labels: NDArray[np.bool_] | None = None
 ) -> Any:
-    """Blocks with their features in place of the inputs, and some of the labels."""
+    """Blocks with features in place of inputs, and with some of the labels."""
     chosen = None if labels is None or labels.all() else labels
     change = partial(_features_of, feature_map, chosen)
     if not isinstance(blocks, RemoteBlocks):
@@ -163,68 +126,65 @@ def _mapped(
     return blocks if feature_map.plain and chosen is None else blocks.map(change)
 
 
-def _features_of(
-    feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    X, T, *weights = block
+def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: Block) -> Block:
+    X, T, weights = block
     T = T if labels is None else T[:, labels]
     if not len(T) and not feature_map.plain:
-        return np.empty((0, feature_map.n_coefficients)), T, *weights
-    return feature_map.transform(X), T, *weights
+        return Block(np.empty((0, feature_map.n_coefficients)), T, weights)
+    return Block(feature_map.transform(X), T, weights)
 
 
-def _tallied(blocks: Any, tally_of: Callable[..., tuple[Tally]], source: RowBlocks | None) -> Tally:
-    """Counts or statistics of all blocks, with the rows of labels that can be learnt.
+def _gather(
+    blocks: Any, add_block: Callable[..., tuple[RowStatistics]], source: RowBlocks | None
+) -> RowStatistics:
+    """Statistics of the rows with a learnable label.
 
-    Which labels these are, blocks that are elsewhere are told beforehand. One after the other they
-    find out, and where a pass could not wait for it there is another.
+    Remote blocks are counted beforehand, so that every worker knows these labels. Blocks here show
+    it one after the other; if too many rows waited for it, a second pass goes through them.
     """
     if isinstance(source, RemoteBlocks):
         positives, negatives, rows = source.counts()
         learnable = (positives > 0) & (negatives > 0)
-        (tally,) = source.reduce(partial(tally_of, learnable=learnable, of_rows=rows))
-        tally.positives[:], tally.negatives[:] = positives, negatives
-        return tally
-    counted = _gathered(blocks, tally_of)
-    if not counted.overcounted:
+        (statistics,) = source.reduce(partial(add_block, learnable=learnable, n_rows=rows))
+        statistics.positives[:], statistics.negatives[:] = positives, negatives
+        return statistics
+    counted = _gather_here(blocks, add_block)
+    if not counted.has_unlearnable_rows:
         return counted
-    tally = _gathered(blocks, partial(tally_of, learnable=counted.learnable))
-    tally.positives, tally.negatives = counted.positives, counted.negatives
-    return tally
+    statistics = _gather_here(blocks, partial(add_block, learnable=counted.learnable))
+    statistics.positives, statistics.negatives = counted.positives, counted.negatives
+    return statistics
 
 
-def _gathered(blocks: Any, tally_of: Callable[..., tuple[Tally]]) -> Tally:
-    """Counts or statistics of blocks, one after the other."""
-    tally: Tally | None = None
+def _gather_here(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
+    statistics: RowStatistics | None = None
     for block in blocks:
-        (tally,) = tally_of(block, tally=tally)
-    assert tally is not None
-    return tally
+        (statistics,) = add_block(block, statistics=statistics)
+    assert statistics is not None
+    return statistics
 
 
-def _tally_of(
+def _add_block(
     feature_map: FeatureMap,
-    kind: type[Tally],
-    most: int,
-    block: tuple[Any, ...],
+    kind: type[RowStatistics],
+    sample: int,
+    block: Block,
     *,
-    tally: Tally | None = None,
+    statistics: RowStatistics | None = None,
     learnable: NDArray[np.bool_] | None = None,
-    of_rows: int = 0,
-) -> tuple[Tally]:
-    """Counts or statistics of a block, added to those of others.
+    n_rows: int = 0,
+) -> tuple[RowStatistics]:
+    """Statistics of a block, added to those of others.
 
-    Rows that are sampled from blocks elsewhere travel, so these get to know how many there are.
+    Sampled rows of remote blocks travel; with ``n_rows``, their number, fewer do.
     """
-    X, T, *weights = block
-    Phi = _features_of(feature_map, None, block)[0]
-    if tally is None:
-        tally = kind(Phi.shape[1], T.shape[1], most)
-        tally.sample.expect(of_rows)
-    says = weights[0] if weights else None
-    return (tally.add(Phi, T, learnable, inputs=X, weights=says),)
+    Phi = _features_of(feature_map, None, block).X
+    if statistics is None:
+        statistics = kind(Phi.shape[1], block.T.shape[1], sample)
+        statistics.sample.expect(n_rows)
+    return (statistics.add(Phi, block.T, learnable, inputs=block.X, weights=block.weights),)
 
 
 def _reduced(function: Callable[[Any], Any], blocks: Any) -> Any:
-    """The reducer of blocks that are elsewhere."""
+    """The reducer of remote blocks."""
     return blocks.reduce(function)

@@ -1,50 +1,324 @@
-"""Sufficient statistics of the objective."""
+"""Gram statistics: everything that the objective needs to know of rows, as sums over the rows."""
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
+from copy import deepcopy
+from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l._utils.arrays import scale_rows
 from dm2l._utils.files import FAULTS, atomic_write
+from dm2l._utils.threads import blas_thread_count, run_all
 from dm2l.labels._entries import Signs
-from dm2l.outofcore._grams import Array, Cover, add_label_grams
-from dm2l.outofcore._sample import MEMBERS, MOST, RowSample
-from dm2l.outofcore._tally import Tally
+from dm2l.outofcore._label_grams import Array, LearnableRows, add_label_grams, square
+from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 
+# Rows that are prepared together, so that they stay in the cache.
+CHUNK = 1024
+_EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 1
-_COVERS = tuple(
+_PATTERNS = tuple(
     f"{rows}_{part}"
     for rows in ("rows", "positive_rows")
     for part in ("gram", "counted", "patterns", "pending")
 )
-_MEMBERS = ("facts", "positives", "negatives", "offset", "peaks", "H", "G", *_COVERS, *MEMBERS)
+_MEMBERS = ("facts", "positives", "negatives", "offset", "H", "G", *_PATTERNS, *MEMBERS)
 
 
-class SufficientStatistics(Tally):
-    """All that the objective needs to know of the rows: ``H_j``, ``G_k`` and ``G_C``.
+class _Buffer:
+    """Memory for the features of a block, kept between blocks but not in copies and pickles.
+
+    To allocate such memory anew costs as much as to fill it.
+    """
+
+    def __init__(self) -> None:
+        self._array: Array = np.empty((0, 0))
+
+    def rows(self, n: int, width: int) -> Array:
+        """An array of so many rows, with arbitrary content."""
+        if n > len(self._array):
+            self._array = np.empty((n, width))
+        return self._array[:n]
+
+    def __reduce__(self) -> tuple[type[_Buffer], tuple[()]]:
+        return _Buffer, ()
+
+
+class RowStatistics:
+    """Counts of labels and the Gram matrix of the rows: what passes over rows need beforehand.
+
+    Features are held less ``offset``, the means of the first dense block, and with a column of
+    ones: Gram matrices of columns far from zero would lose digits, and with the ones they can be
+    moved to any other offset. ``positives`` and ``negatives`` count observed entries without
+    weights; ``weights`` (2, n_labels) are their sums of weights, without forgetting.
+    """
+
+    def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
+        self.n_features = int(n_features)
+        self.n_labels = int(n_labels)
+        self.sample = RowSample(sample)
+        self.positives = np.zeros(self.n_labels, dtype=np.int64)
+        self.negatives = np.zeros(self.n_labels, dtype=np.int64)
+        self.weights: Array = np.zeros((2, self.n_labels))
+        self.offset: Array = np.zeros(self.n_features)
+        self._begun = False
+        self.rows = LearnableRows(self.n_features + 1, self.n_labels)
+        self._buffer = _Buffer()
+
+    # -- gathering ------------------------------------------------------------------------------
+
+    def add(
+        self,
+        X: Any,
+        T: Signs,
+        learnable: NDArray[np.bool_] | None = None,
+        inputs: Any = None,
+        weights: Array | None = None,
+    ) -> Self:
+        """Add a block of rows."""
+        X, T = self._check(X, T)
+        self.sample.add(X if inputs is None else inputs, T, weights)
+        if learnable is not None:
+            T = T * learnable
+        seen = np.flatnonzero((T != 0).any(axis=1))
+        if not len(seen):
+            return self
+        Phi = self._features(X, seen)
+        T = T if len(seen) == len(T) else T[seen]
+        counts = np.stack([(T > 0).sum(axis=0), (T < 0).sum(axis=0)])
+        self.positives += counts[0]
+        self.negatives += counts[1]
+        if weights is not None:
+            # Gram matrices of rows times the roots of their weights: all sums are then weighted.
+            Phi = scale_rows(Phi, np.sqrt(weights[seen]))
+            counts = np.stack([weights[seen] @ (T > 0), weights[seen] @ (T < 0)])
+        self.weights += counts
+        learnable = self.learnable if learnable is None else learnable
+        total = self._add_labels(Phi, T, learnable)
+        self.rows.add(Phi, T != 0, learnable, total)
+        return self
+
+    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
+        """Add the Gram matrices of single labels; returns ``Phi'Phi``."""
+        return square(Phi)
+
+    def _check(self, X: Any, T: Any) -> tuple[Any, Signs]:
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        T = np.asarray(T)
+        expected = (X.shape[0], self.n_labels)
+        if X.ndim != 2 or X.shape[1] != self.n_features or T.shape != expected:
+            raise ValueError(
+                f"X has shape {X.shape} and T {T.shape}; these statistics are of "
+                f"{self.n_features} features and {self.n_labels} labels."
+            )
+        if T.dtype != np.int8 or (len(T) and (T.min() < -1 or T.max() > 1)):
+            raise ValueError(
+                "T holds signs: int8 of -1, 0 (missing) and +1. dm2l.labels.signs makes them from "
+                "labels of any form."
+            )
+        return X, T
+
+    def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
+        """Some rows less the offset, with a column of ones, in float64."""
+        if sp.issparse(X):
+            X = X[rows].astype(np.float64)
+            _refuse_infinite(X.data)
+            if not self.offset.any():
+                self._begun = True
+                ones = sp.csr_array(np.ones((X.shape[0], 1)))
+                return sp.csr_array(sp.hstack([X, ones], format="csr"))
+            X, rows = X.toarray(), np.arange(len(rows))  # a block among dense ones
+        offset = self.offset
+        if not self._begun:
+            offset = np.asarray(np.mean(X[rows], axis=0, dtype=np.float64))
+        n = len(rows)
+        Phi = self._buffer.rows(n, self.n_features + 1)
+
+        def fill(start: int) -> None:
+            part = slice(start, min(n, start + CHUNK))
+            np.subtract(np.take(X, rows[part], axis=0), offset, out=Phi[part, :-1])
+            Phi[part, -1] = 1.0
+            _refuse_infinite(Phi[part])
+
+        run_all([partial(fill, start) for start in range(0, n, CHUNK)], self._workers)
+        self.offset, self._begun = offset, True
+        return Phi
+
+    @property
+    def _workers(self) -> int:
+        return blas_thread_count()
+
+    # -- arithmetic -----------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return deepcopy(self)
+
+    def scale(self, forgetting: float) -> Self:
+        """Multiply the weight of all rows by ``forgetting``, and their norms by its root."""
+        if not isinstance(forgetting, Real) or not 0 < float(forgetting) <= 1:
+            raise ValueError(f"forgetting must be a number > 0 and <= 1, got {forgetting!r}.")
+        for gram in self._grams():
+            gram *= float(forgetting)
+        self.sample.scale(float(forgetting))
+        return self
+
+    def __iadd__(self, other: Self) -> Self:
+        return self._combine(other, 1)
+
+    def __isub__(self, other: Self) -> Self:
+        return self._combine(other, -1)
+
+    def __add__(self, other: Self) -> Self:
+        return self.copy()._combine(other, 1)
+
+    def __sub__(self, other: Self) -> Self:
+        return self.copy()._combine(other, -1)
+
+    def _combine(self, other: Self, sign: int) -> Self:
+        if type(other) is not type(self):
+            raise TypeError(f"Only {type(self).__name__} can be added, got {type(other).__name__}.")
+        shapes = [(part.n_features, part.n_labels) for part in (self, other)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"Statistics of {shapes[0][0]} features and {shapes[0][1]} labels cannot be "
+                f"combined with those of {shapes[1][0]} and {shapes[1][1]}."
+            )
+        if sign < 0:
+            self._check_part(other)
+        if not self._begun:
+            self.offset, self._begun = other.offset.copy(), other._begun
+        elif other._begun and not np.array_equal(self.offset, other.offset):
+            other = other.copy()
+            other.move(self.offset)
+        if sign < 0:
+            self._check_squares(other)
+        self.positives += sign * other.positives
+        self.negatives += sign * other.negatives
+        self.weights += sign * other.weights
+        self._combine_grams(other, sign)
+        if not self.sample.combine(other.sample, sign):
+            warnings.warn(
+                "Subtracted rows differ in some digit from those added, so that the sample of rows "
+                "kept for coupling may still hold them. It is discarded: complete goes by features "
+                "until statistics are gathered anew.",
+                stacklevel=3,
+            )
+        return self
+
+    def _squares(self) -> Array:
+        """Sums of squares of the columns, over all rows; the last is the number of rows."""
+        return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
+
+    def _check_squares(self, other: Self) -> None:
+        """Refuse rows that cannot have been added, or without which only rounding is left."""
+        before = self._squares()
+        left = before - other._squares()
+        excess = -left - 1e-9 * before  # far more than rounding
+        if (excess > 0).any():
+            column = int(np.argmax(excess))
+            name = "the number of rows" if column == self.n_features else f"feature {column}"
+            raise ValueError(
+                f"The sum of squares of {name} would be negative: the block is not part of these "
+                "statistics."
+            )
+        kept = np.maximum(left[:-1], 0.0)
+        kept += kept.sum() / max(float(left[-1]), 1.0)  # about what a ridge adds
+        # A single row may lie at the offset and has no squares then.
+        if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
+            raise ValueError(
+                "These rows are so large that without them nothing but rounding would be left. "
+                "Gather statistics anew from the other rows."
+            )
+
+    def _combine_grams(self, other: Self, sign: int) -> None:
+        self.rows.combine(other.rows, sign, self.learnable)
+
+    def _check_part(self, other: Self) -> None:
+        for name in ("positives", "negatives"):
+            excess = getattr(other, name) - getattr(self, name)
+            if (excess > 0).any():
+                label = int(np.argmax(excess))
+                raise ValueError(
+                    f"{getattr(other, name)[label]} {name} of label {label} cannot be taken away "
+                    f"from {getattr(self, name)[label]}: the block is not part of these statistics."
+                )
+
+    def move(self, offset: Array) -> None:
+        """Change the offset that is subtracted from the rows."""
+        shift = self.offset - offset
+        for grams in self._grams():
+            for gram in grams if grams.ndim == 3 else grams[None]:  # one copy at a time
+                gram[...] = moved(gram, shift)
+        self.offset = np.array(offset, dtype=np.float64)
+
+    def _grams(self) -> list[Array]:
+        """Every Gram matrix, or stack of them."""
+        return self.rows.each()
+
+    # -- results -------------------------------------------------------------------------------
+
+    @property
+    def learnable(self) -> NDArray[np.bool_]:
+        """Labels with both classes observed."""
+        return np.asarray((self.positives > 0) & (self.negatives > 0))
+
+    @property
+    def seen(self) -> Signs:
+        """Two rows of signs with the observed classes of every label."""
+        return np.array([self.positives > 0, -1 * (self.negatives > 0)], dtype=np.int8)
+
+    @property
+    def has_unlearnable_rows(self) -> bool:
+        """Whether rows without any learnable label were included."""
+        return bool((self.rows.counted & ~self.learnable).any())
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of all rows."""
+        return float(self.rows.gram[-1, -1])
+
+    def means(self) -> Array:
+        """Means of the features."""
+        return np.asarray(self.offset + self.rows.gram[-1, :-1] / self.weight)
+
+    def variances(self) -> Array:
+        """Variances of the features."""
+        apart = self.rows.gram[-1, :-1] / self.weight
+        squares = np.diagonal(self.rows.gram)[:-1] / self.weight
+        return np.maximum(squares - apart**2, 0.0)
+
+
+class GramStatistics(RowStatistics):
+    """Sufficient statistics of the objective: the Gram matrices ``H_j``, ``G_k`` and ``G_C``.
 
     They take ``2 n_labels (n_features + 1)^2`` numbers, however many rows there were. A fit to
-    them (:meth:`dm2l.DM2LClassifier.fit_statistics`) is the fit to those rows. They add up, and a
-    part can be subtracted again: un-learnt.
+    them (:meth:`dm2l.DM2LClassifier.fit_statistics`) is the fit to those rows. Statistics can be
+    added and subtracted; subtracting those of some rows un-learns these rows.
 
-    Two cautions. Gram matrices square the condition of the features, so of sixteen digits about
-    ``log10`` of the condition number of ``Phi'Phi + alpha I`` are lost. And subtracting the rows
-    that held the last negatives of a label makes it constant: rows that only this label covers
-    cannot then be told from the others any more, and its group stays in the objective.
+    Gram matrices square the condition number of the features: of sixteen digits, ``log10`` of the
+    condition number of ``Phi'Phi + alpha I`` are lost, and subtracting rows that are a million
+    times larger than the others loses the digits of these. A label that loses its last negatives
+    by subtraction is constant, but its group stays in the objective, because rows that only this
+    label covers cannot be separated from the others.
 
     Parameters
     ----------
     n_features, n_labels : int
         Columns of ``X`` and of ``T``.
     sample : int, default=20000
-        Rows that are kept as they are, for ``coupling``; 0 keeps none, and models fitted to these
-        statistics fill holes by features alone.
+        Rows that are kept as they are, for ``coupling``; with 0, models fitted to these statistics
+        impute missing labels by features alone.
 
     Attributes
     ----------
@@ -52,19 +326,21 @@ class SufficientStatistics(Tally):
         Gram matrices of the rows on which each label is observed; the last column is that of ones.
     G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
         Gram matrices of its observed positives.
-    positives, negatives, offset, peaks, sample
-        As of :class:`Tally`.
+    positives, negatives : ndarray of shape (n_labels,)
+        Numbers of observed entries.
+    offset : ndarray of shape (n_features,)
+        What is subtracted from the rows: the means of the first dense block.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.outofcore import SufficientStatistics
+    >>> from dm2l.outofcore import GramStatistics
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 3))
     >>> T = rng.integers(-1, 2, size=(100, 2)).astype(np.int8)
-    >>> whole = SufficientStatistics(3, 2).add(X, T)
-    >>> first = SufficientStatistics(3, 2).add(X[:40], T[:40])
-    >>> rest = SufficientStatistics(3, 2).add(X[40:], T[40:])
+    >>> whole = GramStatistics(3, 2).add(X, T)
+    >>> first = GramStatistics(3, 2).add(X[:40], T[:40])
+    >>> rest = GramStatistics(3, 2).add(X[40:], T[40:])
     >>> sum_of_both = first + rest
     >>> sum_of_both.move(whole.offset)
     >>> np.allclose(sum_of_both.H, whole.H)
@@ -73,16 +349,16 @@ class SufficientStatistics(Tally):
     True
     """
 
-    def __init__(self, n_features: int, n_labels: int, sample: int = MOST) -> None:
+    def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
         super().__init__(n_features, n_labels, sample)
         size = self.n_features + 1
         self.H = np.zeros((self.n_labels, size, size))
         self.G = np.zeros((self.n_labels, size, size))
-        self._positive_rows = Cover(size, self.n_labels)
+        self._positive_rows = LearnableRows(size, self.n_labels)
 
     @classmethod
-    def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MOST) -> Self:
-        """Statistics of all rows of a source of blocks, in one pass.
+    def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MAX_ROWS) -> Self:
+        """Gather the statistics of all rows of a source of blocks, in one pass.
 
         Parameters
         ----------
@@ -93,8 +369,8 @@ class SufficientStatistics(Tally):
 
         Returns
         -------
-        SufficientStatistics
-            Of these rows.
+        GramStatistics
+            The statistics.
         """
         statistics: Self | None = None
         for X, T, *weights in blocks:
@@ -121,29 +397,30 @@ class SufficientStatistics(Tally):
 
     @property
     def covered(self) -> Array:
-        """``G_C``: of the rows that are an observed positive of a label that can be learnt."""
+        """``G_C``, of the rows with an observed positive of a learnable label."""
         return self._positive_rows.gram
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Labels whose positives form a group: those that can be learnt, and those that could.
+        """Labels with a local norm: learnable ones, and others whose positives are in ``G_C``.
 
-        The latter lost a class to subtraction, or gave up waiting for one; their rows are in
-        ``G_C``, which is bounded by the local norms only if theirs are among them.
+        The latter lost a class to subtraction, or never showed one; without their local norms the
+        objective would not be bounded.
         """
         left = self._positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
     @property
-    def overcounted(self) -> bool:
-        """Whether rows were counted in of which no label can be learnt: too many kinds waited."""
-        return super().overcounted or bool((self._positive_rows.counted & ~self.learnable).any())
+    def has_unlearnable_rows(self) -> bool:
+        """Whether rows without any learnable label were included."""
+        counted = self._positive_rows.counted & ~self.learnable
+        return super().has_unlearnable_rows or bool(counted.any())
 
     # -- files ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Arrays and numbers that say all; the arrays are not copied."""
-        names = ("n_features", "n_labels", "positives", "negatives", "offset", "peaks", "H", "G")
+        """The statistics as arrays and numbers, which are not copied."""
+        names = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
         state = {"begun": self._begun} | {name: getattr(self, name) for name in names}
         for name, cover in (("rows", self.rows), ("positive_rows", self._positive_rows)):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in cover.pending]
@@ -157,9 +434,9 @@ class SufficientStatistics(Tally):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The statistics that :meth:`state` was called on; the arrays are not copied."""
+        """The statistics of a :meth:`state`, whose arrays are not copied."""
         self = cls.__new__(cls)
-        self._room = np.empty((0, 0))
+        self._buffer = _Buffer()
         self.n_features, self.n_labels = int(state["n_features"]), int(state["n_labels"])
         self._begun = bool(state["begun"])
         for name in ("positives", "negatives", "offset", "H", "G"):
@@ -167,7 +444,7 @@ class SufficientStatistics(Tally):
         self.weights = np.stack([self.G[:, -1, -1], (self.H - self.G)[:, -1, -1]])
         covers = []
         for name in ("rows", "positive_rows"):
-            cover = Cover.__new__(Cover)
+            cover = LearnableRows.__new__(LearnableRows)
             cover.gram, cover.counted = state[f"{name}_gram"], state[f"{name}_counted"]
             patterns, pending = state[f"{name}_patterns"], state[f"{name}_pending"]
             cover.pending = {
@@ -177,8 +454,6 @@ class SufficientStatistics(Tally):
             covers.append(cover)
         self.rows, self._positive_rows = covers
         self.sample = RowSample.from_state(state)
-        self.peaks = state.get("peaks", np.zeros(self.n_features + 1))  # not in older files
-        self._note_peaks()
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -196,12 +471,12 @@ class SufficientStatistics(Tally):
         >>> import tempfile
         >>> from pathlib import Path
         >>> import numpy as np
-        >>> from dm2l.outofcore import SufficientStatistics
-        >>> statistics = SufficientStatistics(2, 1).add(np.eye(2), np.array([[1], [-1]], np.int8))
+        >>> from dm2l.outofcore import GramStatistics
+        >>> statistics = GramStatistics(2, 1).add(np.eye(2), np.array([[1], [-1]], np.int8))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "monday.npz")
         ...     statistics.save(path)
-        ...     again = SufficientStatistics.load(path)
+        ...     again = GramStatistics.load(path)
         >>> np.array_equal(again.H, statistics.H)
         True
         """
@@ -218,7 +493,7 @@ class SufficientStatistics(Tally):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Parameters
         ----------
@@ -227,8 +502,8 @@ class SufficientStatistics(Tally):
 
         Returns
         -------
-        SufficientStatistics
-            The same numbers, to the last digit.
+        GramStatistics
+            The statistics, identical to the last digit.
         """
         from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
 
@@ -247,7 +522,7 @@ class SufficientStatistics(Tally):
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
         shapes = {"H": (c, size, size), "G": (c, size, size), "offset": (size - 1,)}
-        shapes |= {"positives": (c,), "negatives": (c,), "peaks": (size,)}
+        shapes |= {"positives": (c,), "negatives": (c,)}
         arrays = [(name, getattr(self, name), shape) for name, shape in shapes.items()]
         for cover in (self.rows, self._positive_rows):
             arrays += [("a Gram matrix", gram, (size, size)) for gram in cover.each()]
@@ -268,7 +543,7 @@ def _symmetric(name: str) -> bool:
 
 
 def _whole(triangle: Array, size: int) -> Array:
-    """Symmetric matrices of their upper triangles."""
+    """Symmetric matrices from their upper triangles."""
     if triangle.shape[-1:] != (size * (size + 1) // 2,):  # before anything of this size is made
         raise ValueError(f"a triangle of {size} rows has shape {triangle.shape}")
     upper = np.triu_indices(size)
@@ -276,3 +551,19 @@ def _whole(triangle: Array, size: int) -> Array:
     whole[..., upper[0], upper[1]] = triangle
     whole[..., upper[1], upper[0]] = triangle
     return whole
+
+
+def _refuse_infinite(X: Array) -> None:
+    # The sum tells whether to look closer, which takes longer.
+    if not np.isfinite(X.sum()) and not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity; impute or drop such values.")
+
+
+def moved(gram: Array, shift: Array) -> Array:
+    """Gram matrix (with a border of ones) of rows that have moved by ``shift``."""
+    result = gram.copy()
+    cross = np.outer(shift, gram[-1, :-1])
+    result[:-1, :-1] += cross + cross.T + gram[-1, -1] * np.outer(shift, shift)
+    result[-1, :-1] += gram[-1, -1] * shift
+    result[:-1, -1] = result[-1, :-1]
+    return result

@@ -1,4 +1,4 @@
-"""Statistics that grow block by block, and fits to sums over rows, wherever these are."""
+"""Fits to sums over rows, and to statistics that grow block by block."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ from dm2l._utils.arrays import float64
 from dm2l._utils.threads import blas_thread_count, blas_threads
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.outofcore._gram_problem import GramProblem, Sums
-from dm2l.outofcore._sample import MOST
-from dm2l.outofcore._statistics import SufficientStatistics
-from dm2l.outofcore._sums import StatisticsSums
-from dm2l.outofcore._tally import Tally
+from dm2l.outofcore._gram_problem import GramProblem, RowSums
+from dm2l.outofcore._row_sums import StatisticsSums
+from dm2l.outofcore._sample import MAX_ROWS
+from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 
 def fit_sums(
     fitting: SolverConfig,
-    tally: Tally,
-    make: Callable[[], Sums],
+    statistics: RowStatistics,
+    make: Callable[[], RowSums],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit the labels of which both classes were observed; the others are constant.
+    """Fit the labels with both classes observed; the others are constant.
 
-    ``make`` gives the sums, and is called if there is something to learn; ``X`` are inputs that
-    the model follows in dtype.
+    ``make`` gives the sums, if there is a label to learn; the model has the dtype of ``X``.
     """
-    constant = (tally.positives > 0) * 1.0 - (tally.negatives > 0) * 1.0
-    selection = LearnableMask(tally.learnable, constant, np.ones(0, dtype=bool))
+    constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
+    selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
         return fitting.nothing(X, selection)
     sums = make()
@@ -48,7 +46,7 @@ def fit_sums(
         problem = GramProblem(
             sums,
             fitting.lambda_d,
-            fitting.ridge_of(tally.variances()),
+            fitting.ridge_of(statistics.variances()),
             local=fitting.local,
             discriminant=fitting.discriminant,
             workers=blas_thread_count(),
@@ -61,7 +59,7 @@ def fit_sums(
         fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
         if fitting.coupling != "residual":
             return fit
-        rows = tally.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
+        rows = statistics.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
         return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
 
 
@@ -72,7 +70,7 @@ def _coupled(
     fit: SolverResult,
     rows: Any,
 ) -> SolverResult:
-    """A fit with what a sample of its rows says about labels: by scores without the row itself."""
+    """A fit with leave-one-out scores of a sample of its rows."""
     X, T = rows
     learnable, constant, _ = fit.mask
     selection = LearnableMask(learnable, constant, (T[:, learnable] != 0).any(axis=1))
@@ -102,18 +100,18 @@ def _by_passes(problem: GramProblem) -> Any:
 
 
 def sample_size(fitting: SolverConfig) -> int:
-    """Rows that a fit wants to be kept."""
-    return MOST if fitting.coupling == "residual" else 0
+    """Rows of the sample that a fit needs."""
+    return MAX_ROWS if fitting.coupling == "residual" else 0
 
 
 def seen_rows(X: Any, T: Signs) -> Any:
-    """Rows with something observed, or all where there are none."""
+    """Rows with an observed entry; all rows if there are none."""
     seen = (T != 0).any(axis=1)
     return X if seen.all() or not seen.any() else X[seen]
 
 
 def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
-    """Refuse labels of which nothing was observed, and warn about constant ones."""
+    """Refuse labels without any observed entry, and warn about constant ones."""
     if not labels.signs.any():
         raise ValueError(
             "Y has nothing observed in any block. At least one label of one row is needed; check "
@@ -123,10 +121,10 @@ def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
 
 
 class Stream:
-    """Rows that came block after block: their features, and sufficient statistics of them."""
+    """Features and Gram statistics of rows that come block by block."""
 
     def __init__(
-        self, fitting: SolverConfig, feature_map: FeatureMap, statistics: SufficientStatistics
+        self, fitting: SolverConfig, feature_map: FeatureMap, statistics: GramStatistics
     ) -> None:
         self._fitting = fitting
         self._map = feature_map
@@ -137,7 +135,7 @@ class Stream:
         """A stream whose features are those of a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
-        return cls(fitting, feature_map, SufficientStatistics(size, T.shape[1], sample))
+        return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
 
     @classmethod
     def resumed(
@@ -145,7 +143,7 @@ class Stream:
         fitting: SolverConfig,
         weights: Weights,
         n_features: int,
-        statistics: SufficientStatistics,
+        statistics: GramStatistics,
     ) -> Self:
         """The stream that a fitted estimator keeps."""
         feature_map = fitting.stored_map(weights, n_features)
@@ -160,18 +158,18 @@ class Stream:
 
     @property
     def negatives(self) -> int:
-        """Negatives that were observed."""
+        """Number of observed negatives."""
         return int(self._statistics.negatives.sum())
 
     def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
-        """Add a block; ``forgetting`` is what the rows before it weigh from now on."""
+        """Add a block; ``forgetting`` multiplies the weight of the rows before it."""
         Phi = self._map.transform(X)
         self._statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
     def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
-        """Take a block away again."""
+        """Subtract a block."""
         whole = self._statistics
-        part = SufficientStatistics(whole.n_features, whole.n_labels, whole.sample.most)
+        part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         self._statistics -= part.add(self._map.transform(X), T, inputs=X, weights=weights)
 
     def state(self) -> dict[str, Any]:

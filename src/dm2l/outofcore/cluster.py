@@ -1,9 +1,8 @@
-"""Rows on a cluster: the block functions of a fit run where the rows are, through dask.
+"""Rows on a dask cluster: the functions of a fit run on the workers that hold the rows.
 
 A pass over the rows is a map and a sum. :class:`DaskBlocks` sends the function of a pass, with the
 weights in it, to the workers of a dask client, lets them add up their results in a tree of fixed
-shape, and fetches the sum. Scheduling, transfers and the repair of what a lost worker held are
-dask's.
+shape, and fetches the sum. dask schedules, transfers, and replaces what a lost worker held.
 """
 
 from __future__ import annotations
@@ -22,30 +21,19 @@ from distributed import futures_of, get_client
 
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._form import LabelForm
-from dm2l.outofcore._block import AnyBlock, naming_block, read_block
-from dm2l.outofcore._remote import RemoteBlocks, label_counts
+from dm2l.outofcore._block import Block, naming_block, read_block
+from dm2l.outofcore._source import RemoteBlocks
 
-__all__ = ["DaskBlocks", "Traffic"]
+__all__ = ["DaskBlocks"]
 
 # Results that one task adds up.
 FAN_IN = 8
-# The weights are part of a graph, and large where there are many labels: no reason for a warning.
+# The weights are part of a graph, and large with many labels: not worth a warning.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
 
 class Traffic(NamedTuple):
-    """Bytes that passes over the rows moved.
-
-    Attributes
-    ----------
-    passes : int
-        Passes so far.
-    out : int
-        Bytes of the functions that were sent, each to every worker.
-    back : int
-        Bytes of the results of blocks and of their partial sums; what is added up on the worker
-        that made it does not travel, so this is an upper bound.
-    """
+    """Passes so far, bytes of their functions, and an upper bound on the bytes of results."""
 
     passes: int = 0
     out: int = 0
@@ -55,18 +43,18 @@ class Traffic(NamedTuple):
 class DaskBlocks(RemoteBlocks):
     """Row blocks from dask arrays or data frames, which stay on the workers.
 
-    Each chunk of rows, or partition, is a block. It is read and checked once, by the worker that
-    has it, and kept there; ``keep=False`` reads it anew in every pass, for rows beyond the memory
-    of the cluster. :meth:`dm2l.DM2LClassifier.fit` takes such blocks in place of ``X`` and ``Y``
-    and goes by statistics or by passes; the model is the one of a fit in a single process. A
-    worker that is lost during a fit costs the time to make its blocks again from where they came.
+    Each chunk of rows, or partition, is a block. The worker that has it reads and checks it once
+    and keeps it; ``keep=False`` reads it anew in every pass, for rows beyond the memory of the
+    cluster. :meth:`dm2l.DM2LClassifier.fit` takes such blocks in place of ``X`` and ``Y`` and goes
+    by statistics or by passes; the model is the one of a fit in a single process. If a worker is
+    lost during a fit, its blocks are made again from where they came.
 
     Parameters
     ----------
     X : dask array or dask data frame of shape (n, d)
         Rows.
     Y : dask array or dask data frame of shape (n, c) or (n,)
-        Labels, with holes; of as many partitions as ``X`` where they are data frames.
+        Labels; of as many partitions as ``X`` where they are data frames.
     label_mask : dask array or data frame of bool of the shape of ``Y``, default=None
         True where a label may be used.
     client : dask.distributed.Client, default=None
@@ -78,8 +66,8 @@ class DaskBlocks(RemoteBlocks):
 
     Attributes
     ----------
-    traffic : Traffic
-        What the passes moved so far.
+    traffic : tuple
+        ``passes`` so far, bytes ``out`` to the workers and bytes ``back``.
 
     Examples
     --------
@@ -155,12 +143,12 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> tuple[Any, Any, int]:
-        """Positives, negatives and rows that have any; known since the blocks were checked."""
+        """Positives, negatives and rows with an observed entry, counted when blocks are checked."""
         self._tasks()
         return self._counts
 
-    def result_memory(self) -> float:
-        """Bytes that the result of a block may take: a worker has to hold a few, and their sum."""
+    def result_limit(self) -> float:
+        """Bytes that the result of a block may take: a worker holds several, and their sum."""
         limits = [worker["memory_limit"] for worker in self._workers()]
         return min((limit for limit in limits if limit), default=np.inf) / (FAN_IN + 3)
 
@@ -195,7 +183,7 @@ class DaskBlocks(RemoteBlocks):
 
 
 class _Mapped:
-    """Blocks that were changed, and stay where they are."""
+    """Changed blocks that stay on the workers."""
 
     def __init__(self, source: DaskBlocks, tasks: list[Any]) -> None:
         self._source, self._tasks = source, tasks
@@ -256,7 +244,7 @@ def _by_rows(part: Any, X: Any) -> Any:
 # -- tasks --------------------------------------------------------------------------------------
 
 
-def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[AnyBlock, LabelForm]:
+def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[Block, LabelForm]:
     form = copy(form)
     with naming_block(place):
         return read_block(parts, form, n_features), form
@@ -268,12 +256,14 @@ def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
         yield client.gather(client.compute(tasks))
 
 
-def _summary(checked: tuple[AnyBlock, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
+def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
     block, form = checked
-    return form, len(block.T), *label_counts(block)
+    T = block.T
+    observed = int((T != 0).any(axis=1).sum())
+    return form, len(T), (T > 0).sum(axis=0), (T < 0).sum(axis=0), observed
 
 
-def _block(checked: tuple[AnyBlock, LabelForm]) -> AnyBlock:
+def _block(checked: tuple[Block, LabelForm]) -> Block:
     return checked[0]
 
 

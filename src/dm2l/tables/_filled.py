@@ -55,7 +55,7 @@ def write_completion(
     output : str or Path
         A file of the same form, or ``.xlsx`` for text; ``.npz`` for matrices of numbers.
     missing : sequence of str, default=()
-        MissingMarkers of missing labels with which the table was read.
+        Marks of missing labels with which the table was read.
     details : str or Path, default=None
         A CSV, TSV or Parquet file for row, label, answer, probability, look.
     safe_csv : bool, default=False

@@ -243,7 +243,7 @@ def fit_table(
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
     missing : sequence, default=()
-        MissingMarkers of missing labels with which the table was read; the model stores them.
+        Marks of missing labels with which the table was read; the model stores them.
     groups : str or array-like of shape (n_rows,), default=None
         Rows that folds keep together, so that copies do not leak into the estimate: a column, which
         is then no feature; "duplicates", rows whose features are the same; "scaffold", molecules of

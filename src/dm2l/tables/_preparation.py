@@ -32,7 +32,7 @@ from dm2l.tables._kinds import (
 )
 from dm2l.tables._reading import Table
 
-# LabelVocabulary and values kept of a column; d x d matrices of the linear model stay affordable.
+# Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
 _FORMS = {

@@ -220,7 +220,7 @@ def values_and_learning(
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(coupling, T, F)
-    p, gains = row_values(classifier, X, Y, part)
+    p, gains = row_values(classifier, X, Y, part, (T, F))
     # How far a probability moves with its score, and the variance that scores of unseen rows
     # explain: one more answer does not help a label that cannot be learnt.
     slope = 2 * p * (1 - p)
@@ -244,13 +244,21 @@ def values_and_learning(
 
 
 def row_values(
-    classifier: Any, X: Any, Y: NDArray[np.float64], part: float
+    classifier: Any,
+    X: Any,
+    Y: NDArray[np.float64],
+    part: float,
+    scored: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Probabilities, and mistakes about other labels of its row that each answer prevents."""
+    """Probabilities, and mistakes about other labels of its row that each answer prevents.
+
+    ``scored`` are signs and scores of the rows, where they are known already.
+    """
     p = impute(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
-    gains = row_gains(classifier._completer.correlation, *_scored(classifier, X, Y), p)
+    scored = _scored(classifier, X, Y) if scored is None else scored
+    gains = row_gains(classifier._completer.correlation, *scored, p)
     return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
 
 

@@ -18,12 +18,12 @@ from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features, default_ridge
 from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
-from dm2l.extreme import ExtremeDM2LClassifier, memory_needed
+from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.extreme._answers import TopK, top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
-from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis
+from dm2l.extreme._problem import LowRankProblem, StoredTargets, bytes_needed, label_basis
 from dm2l.labels import SparseLabelMatrix
-from dm2l.metrics import precision_at_k, propensities
+from dm2l.metrics import hamming_loss, precision_at_k, propensities
 
 
 @pytest.fixture
@@ -284,12 +284,12 @@ def test_blocks_do_not_change_the_answer(data):
     scores = model.decision_function(X)
     best = model.predict_top_k(X, 4)
     assert isinstance(best, TopK)
-    model.set_params(memory=8 * 15 * 60)  # a few rows at a time
+    model.set_params(max_memory=8 * 15 * 60)  # a few rows at a time
     again = model.predict_top_k(X, 4)
     np.testing.assert_array_equal(best.indices, again.indices)
     np.testing.assert_array_equal(best.indices, top_k(scores, 4).indices)
     np.testing.assert_array_equal(model.predict(X).toarray(), scores > 0)
-    tight = ExtremeDM2LClassifier(rank=4, missing_as="negative", memory=3e5)
+    tight = ExtremeDM2LClassifier(rank=4, missing_as="negative", max_memory=3e5)
     np.testing.assert_allclose(
         tight.fit(X, sp.csr_array(Y)).decision_function(X), scores, atol=1e-6
     )
@@ -304,7 +304,7 @@ def test_a_hundred_thousand_labels_stay_within_memory(rng):
     Y = sp.csr_array(stored, shape=(n, c))
     Y.data[:] = 1
     for absent in ("negative", "unlabelled"):
-        model = ExtremeDM2LClassifier(rank=30, missing_as=absent, memory=memory)
+        model = ExtremeDM2LClassifier(rank=30, missing_as=absent, max_memory=memory)
         tracemalloc.start()
         with pytest.warns(ConstantLabelWarning):
             model.fit(X, Y)
@@ -325,15 +325,15 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
     X, Y = rng.normal(size=(400, 20)), (rng.random((400, 5000)) < 0.01).astype(int)
     Y[0] = 1
     Y = sp.csr_array(Y)
-    model = ExtremeDM2LClassifier(rank=21, missing_as="negative", memory=7e6)
+    model = ExtremeDM2LClassifier(rank=21, missing_as="negative", max_memory=7e6)
     with pytest.raises(ValueError, match=r"rank=21\..*rank=") as caught:
         model.fit(X, Y)
     rank = int(str(caught.value).rsplit("rank=", 1)[1].split()[0])
     assert 1 <= rank < 21
     assert clone(model).set_params(rank=rank).fit(X, Y).label_vectors_.shape == (5000, rank)
     with pytest.raises(ValueError, match="no rank fits"):
-        clone(model).set_params(memory=1e5).fit(X, Y)
-    assert memory_needed(400, 20, 5000, Y.nnz, 21) > 0.75 * 7e6
+        clone(model).set_params(max_memory=1e5).fit(X, Y)
+    assert bytes_needed(400, 20, 5000, Y.nnz, 21) > 0.75 * 7e6
 
 
 # -- the contract -------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_explicit_zeros_and_other_lengths_are_refused():
         ("absent_weight", 0),
         ("absent_weight", 1.5),
         ("min_rows", 1.5),
-        ("memory", math.inf),
+        ("max_memory", math.inf),
         ("max_iter", 0),
         ("tol", math.nan),
         ("propensities", [0.5]),
@@ -491,18 +491,25 @@ def test_names_of_label_columns_are_kept(data):
     assert model.label_names_.tolist() == list(frame.columns)
 
 
-def test_score_is_precision_at_one_over_judged_labels(data, rng):
+def test_score_is_one_minus_hamming_loss_over_observed_entries(data, rng):
     X, Y = data
     model = ExtremeDM2LClassifier(rank=4, missing_as="unlabelled").fit(X, sp.csr_array(Y))
-    scores = model.decision_function(X)
-    assert model.score(X, sp.csr_array(Y)) == pytest.approx(precision_at_k(Y, scores))
+    predicted = model.decision_function(X) > 0
+    right = predicted == (Y == 1)
+    assert predicted.any()
+    assert model.score(X, sp.csr_array(Y)) == pytest.approx(right.mean())
+    weights = rng.random(len(Y))
+    expected = np.average(right.mean(axis=1), weights=weights)
+    assert model.score(X, sp.csr_array(Y), weights) == pytest.approx(expected)
     observed = rng.random(Y.shape) < 0.3
     observed[4] = False
     holes = np.where(observed, Y, np.nan)
-    assert model.score(X, holes) == pytest.approx(precision_at_k(holes, scores, estimate=False))
+    assert model.score(X, holes) == pytest.approx(right[observed].mean())
     judged = ExtremeDM2LClassifier(rank=4).fit(X, holes)
-    expected = precision_at_k(holes, judged.decision_function(X), estimate=False)
+    expected = 1 - hamming_loss(holes, judged.decision_function(X) > 0, estimate=False)
     assert judged.score(X, signed(Y, observed)) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="nothing observed"):
+        judged.score(X, signed(Y, np.zeros_like(observed)))
 
 
 def test_a_grid_search_takes_sparse_labels(data):

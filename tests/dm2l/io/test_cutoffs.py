@@ -55,7 +55,7 @@ def test_every_reader_knows_cutoffs(tmp_path):
     np.testing.assert_array_equal(read_csv(path, 2, **options).target, expected)
     np.testing.assert_array_equal(read_table(path, 2, **options).Y, expected)
     path.write_text(path.read_text().replace(",", "."))
-    blocks = RowBlocks.from_csv(path, 2, separator=";", **asked)
+    blocks = RowBlocks.open(path, 2, separator=";", **asked)
     np.testing.assert_array_equal(next(iter(blocks)).T, [[1, 1], [-1, -1], [0, 1]])
 
 

@@ -177,7 +177,7 @@ def test_an_array_that_announces_more_than_there_is_is_refused(tmp_path, shape):
         archive.writestr("X.npy", npy_head(shape) + bytes(8))
         archive.writestr("Y.npy", npy(np.eye(2)))
     with pytest.raises(DataFileError, match=r"plain\.npz"):
-        RowBlocks.from_npz(tmp_path / "plain.npz")
+        RowBlocks.open(tmp_path / "plain.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", npy_head((2**40, 2**9)) + bytes(8)])
@@ -185,7 +185,7 @@ def test_a_damaged_npy_file_is_refused(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
     np.save(tmp_path / "y.npy", np.eye(2))
     with pytest.raises(DataFileError, match=r"x\.npy: not an npy file, or a damaged one"):
-        RowBlocks.from_npy(tmp_path / "x.npy", tmp_path / "y.npy")
+        RowBlocks.open(tmp_path / "x.npy", tmp_path / "y.npy")
 
 
 def test_a_narrow_file_of_endless_columns_is_refused(tmp_path, two_gigabytes):
@@ -308,7 +308,7 @@ def test_a_long_text_that_a_parquet_file_repeats_is_kept_once(tmp_path):
 def test_what_is_no_parquet_file_is_refused(tmp_path, content):
     path = tmp_path / "set.parquet"
     path.write_bytes(content)
-    for read in (read_parquet, read_table, RowBlocks.from_parquet):
+    for read in (read_parquet, read_table, RowBlocks.open):
         refused(read, path, 1, match="not a Parquet file, or a damaged one")
 
 
@@ -318,7 +318,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, content):
     [
         (lambda path: read_csv(path, 1), ".csv"),
         (lambda path: read_table(path, 1), ".csv"),
-        (lambda path: RowBlocks.from_csv(path, 1), ".csv"),
+        (lambda path: RowBlocks.open(path, 1), ".csv"),
         (lambda path: read_parquet(path, 1), ".parquet"),
         (lambda path: read_arff(path, 1), ".arff"),
         (read_svmlight, ".svm"),
@@ -347,7 +347,7 @@ def test_a_header_longer_than_a_cell_may_be_for_the_csv_module_is_read(write):
     path = write(f"{name},y\n1,0\n2,\n", "set.csv")  # the hole has the rows counted
     assert read_csv(path, 1).feature_names == [name]
     assert read_table(path, 1).feature_names == [name]
-    blocks = RowBlocks.from_csv(path, 1)
+    blocks = RowBlocks.open(path, 1)
     assert list(blocks.feature_names) == [name]
     assert next(iter(blocks)).X.shape == (2, 1)
 
@@ -375,7 +375,7 @@ def test_a_file_larger_than_memory_is_still_read_in_blocks(tmp_path, monkeypatch
     csv.write_bytes(pack(b"x,y\n" + b"1,0\n2,1\n" * 1000))
     svm.write_bytes(pack(b"1 1:1\n2 1:2\n" * 1000))
     monkeypatch.setattr(memory, "_probe", lambda: 3000)
-    for blocks in (RowBlocks.from_csv(csv, 1), RowBlocks.from_svmlight(svm, 1, [1, 2])):
+    for blocks in (RowBlocks.open(csv, 1), RowBlocks.open(svm, [1, 2], n_features=1)):
         assert sum(len(block.T) for block in blocks) == 2000
     with pytest.raises(DataFileError, match="memory"):
         read_csv(csv, 1)

@@ -35,7 +35,7 @@ def readings(path, **options):
     yield table_from_frame(frame, "y", **options).Y[:, 0]
     frame.assign(x=1.0).to_parquet(path.with_suffix(".parquet"))
     yield read_parquet(path.with_suffix(".parquet"), "y", **options).target[:, 0]
-    blocks = RowBlocks.from_csv(path, "y", rows=3, **options)
+    blocks = RowBlocks.open(path, "y", rows=3, **options)
     signs = np.concatenate([np.asarray(block.T)[:, 0] for block in blocks]).astype(float)
     yield np.where(signs == 0, NAN, signs > 0)
 
@@ -85,7 +85,7 @@ def test_every_reader_counts_rows_from_1_below_the_header(tmp_path, words, optio
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"1,{word}\n" for word in words.split(" ")))
     makers = readings(path, **options)
-    for read in (read_csv, read_table, lambda *a, **o: list(RowBlocks.from_csv(*a, rows=2, **o))):
+    for read in (read_csv, read_table, lambda *a, **o: list(RowBlocks.open(*a, rows=2, **o))):
         with pytest.raises(DataFileError, match=rf"t\.csv: .*{message}"):
             read(path, "y", **options)
     with pytest.raises(DataFileError, match=message):

@@ -59,25 +59,25 @@ def make_source(kind, folder, X, Y, rows=7):
         return RowBlocks.from_arrays(frame.iloc[:, :D], frame.iloc[:, D:], rows=rows)
     if kind == "callable":
         starts = range(0, N, rows)
-        return RowBlocks.from_callable(lambda: ((X[i : i + rows], Y[i : i + rows]) for i in starts))
+        return RowBlocks(lambda: ((X[i : i + rows], Y[i : i + rows]) for i in starts))
     if kind == "npy":
         np.save(folder / "X.npy", X)
         np.save(folder / "Y.npy", Y)
-        return RowBlocks.from_npy(folder / "X.npy", folder / "Y.npy", rows=rows)
+        return RowBlocks.open(folder / "X.npy", folder / "Y.npy", rows=rows)
     if kind in ("npz", "npz by columns"):
         order = "F" if kind == "npz by columns" else "C"
         np.savez(folder / "both.npz", other=np.arange(5), X=np.asarray(X, order=order), Y=Y)
-        return RowBlocks.from_npz(folder / "both.npz", rows=rows)
+        return RowBlocks.open(folder / "both.npz", rows=rows)
     if kind == "parquet":
         write_parquet(folder / "table.parquet", X, Y)
-        return RowBlocks.from_parquet(folder / "table.parquet", labels="y*", rows=rows)
+        return RowBlocks.open(folder / "table.parquet", labels="y*", rows=rows)
     if kind == "two parquet":
         write_parquet(folder / "a.parquet", X[:11], Y[:11])
         write_parquet(folder / "b.parquet", X[11:], Y[11:])
-        return RowBlocks.from_parquet([folder / "a.parquet", folder / "b.parquet"], labels=C)
+        return RowBlocks.open([folder / "a.parquet", folder / "b.parquet"], labels=C)
     if kind == "csv":
         frame_of(X, Y).to_csv(folder / "table.csv", index=False)
-        return RowBlocks.from_csv(folder / "table.csv", labels="y*", rows=rows)
+        return RowBlocks.open(folder / "table.csv", labels="y*", rows=rows)
     raise AssertionError(kind)
 
 
@@ -126,8 +126,8 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
     X, Y = data
     write_svmlight(tmp_path / "rows.svm", X, Y)
     for absent, other in (("negative", -1), ("missing", 0)):
-        source = RowBlocks.from_svmlight(
-            tmp_path / "rows.svm", D, labels=range(C), rows=6, missing_as=absent
+        source = RowBlocks.open(
+            tmp_path / "rows.svm", range(C), n_features=D, rows=6, missing_as=absent
         )
         blocks = list(source)
         assert len(blocks) == 4
@@ -136,32 +136,32 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         expected = np.where(Y == 1, 1, other)
         np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), expected)
     with pytest.raises(ValueError, match=r"lists the label 2, which labels= does not name"):
-        list(RowBlocks.from_svmlight(tmp_path / "rows.svm", D, labels=[0, 1]))
+        list(RowBlocks.open(tmp_path / "rows.svm", [0, 1], n_features=D))
 
 
 def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("# head\n#\n#\n1 1:1\n \n# note\n0 2:3\n 1:4\n \n\n\n")
-    blocks = list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+    blocks = list(RowBlocks.open(path, [0, 1], n_features=2, rows=2))
     X = sp.vstack([block.X for block in blocks]).toarray()
     np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
     assert [len(block.T) for block in blocks] == [2, 2, 1]
     path.write_text("1 1:1\n0 2:1\n1 0:1\n")
     with pytest.raises(ValueError, match=r"rows\.svm, line 3: .* 0, but indices go from 1 to 2"):
-        list(RowBlocks.from_svmlight(path, 2, labels=[0, 1], rows=2))
+        list(RowBlocks.open(path, [0, 1], n_features=2, rows=2))
 
 
 def test_numbers_of_parquet_keep_their_precision(data, tmp_path):
     X, Y = data
     for dtype, expected in ((np.float32, np.float32), (np.float64, np.float64)):
         write_parquet(tmp_path / "t.parquet", X.astype(dtype), Y)
-        block = RowBlocks.from_parquet(tmp_path / "t.parquet", labels="y*").first()
+        block = RowBlocks.open(tmp_path / "t.parquet", labels="y*").first()
         assert block.X.dtype == expected
     mixed = pa.table({"a": [1, 2], "b": [True, False], "y": [True, None], "note": ["p", "q"]})
     pq.write_table(mixed, tmp_path / "mixed.parquet")
     with pytest.raises(ValueError, match=r"'note' is of type string"):
-        RowBlocks.from_parquet(tmp_path / "mixed.parquet", labels="y")
-    block = RowBlocks.from_parquet(tmp_path / "mixed.parquet", labels="y", drop="note").first()
+        RowBlocks.open(tmp_path / "mixed.parquet", labels="y")
+    block = RowBlocks.open(tmp_path / "mixed.parquet", labels="y", drop="note").first()
     np.testing.assert_array_equal(block.X, [[1, 1], [2, 0]])
     np.testing.assert_array_equal(block.T, [[1], [0]])
 
@@ -171,7 +171,7 @@ def test_numbers_of_parquet_keep_their_precision(data, tmp_path):
 def test_row_groups_and_blocks_need_not_match(group, rows, data, tmp_path):
     X, Y = data
     write_parquet(tmp_path / "t.parquet", X, Y, group)
-    blocks = list(RowBlocks.from_parquet(tmp_path / "t.parquet", labels="y*", rows=rows))
+    blocks = list(RowBlocks.open(tmp_path / "t.parquet", labels="y*", rows=rows))
     np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), X)
     assert max(len(b.T) for b in blocks) <= max(1.5 * rows, group / max(1, round(group / rows)) + 1)
 
@@ -180,10 +180,10 @@ def test_compressed_archives_cannot_be_mapped(data, tmp_path):
     X, Y = data
     np.savez_compressed(tmp_path / "small.npz", X=X, Y=Y)
     with pytest.raises(ValueError, match=r"compressed.*numpy\.savez"):
-        RowBlocks.from_npz(tmp_path / "small.npz")
+        RowBlocks.open(tmp_path / "small.npz")
     np.savez(tmp_path / "other.npz", A=X)
     with pytest.raises(ValueError, match=r"no array 'X'; it has A"):
-        RowBlocks.from_npz(tmp_path / "other.npz")
+        RowBlocks.open(tmp_path / "other.npz")
 
 
 def test_a_pass_that_differs_from_the_first_is_an_error(data):
@@ -194,7 +194,7 @@ def test_a_pass_that_differs_from_the_first_is_an_error(data):
         for i in range(left.pop(0)):
             yield X[i : i + 2], Y[i : i + 2]
 
-    source = RowBlocks.from_callable(read)
+    source = RowBlocks(read)
     assert sum(len(b.T) for b in source) == 6
     assert sum(len(b.T) for b in source) == 6
     with pytest.raises(ValueError, match="4 rows in 2 blocks, an earlier one 6 in 3"):
@@ -205,12 +205,12 @@ def test_a_pass_that_differs_from_the_first_is_an_error(data):
 def test_a_generator_that_is_used_up_is_named_as_the_cause(ahead, data):
     X, Y = data
     generator = ((X[i : i + 5], Y[i : i + 5]) for i in range(0, N, 5))
-    source = RowBlocks.from_callable(lambda: generator, ahead=ahead)
+    source = RowBlocks(lambda: generator, ahead=ahead)
     assert len(list(source)) == 5
     with pytest.raises(ValueError, match="used up"):
         list(source)
-    with pytest.raises(TypeError, match="from_callable"):
-        RowBlocks.from_callable(generator)
+    with pytest.raises(TypeError, match="lambda"):
+        RowBlocks(generator)
 
 
 def test_blocks_have_to_fit_together(data):
@@ -224,7 +224,7 @@ def test_blocks_have_to_fit_together(data):
         "Block 1: .*NaN": (np.where(X > 1, np.nan, X), Y),
     }
     for message, block in cases.items():
-        source = RowBlocks.from_callable(lambda block=block: [(X, Y), block])
+        source = RowBlocks(lambda block=block: [(X, Y), block])
         with pytest.raises(ValueError, match=message):
             list(source)
 
@@ -238,7 +238,7 @@ def test_an_error_while_reading_reaches_the_reader(ahead, data):
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(RowBlocks.from_callable(read, ahead=ahead))
+        list(RowBlocks(read, ahead=ahead))
 
 
 def test_what_is_read_ahead_is_one_block_and_its_thread_ends(data):
@@ -251,7 +251,7 @@ def test_what_is_read_ahead_is_one_block_and_its_thread_ends(data):
             yield X, Y
 
     before = threading.active_count()
-    blocks = iter(RowBlocks.from_callable(pieces))
+    blocks = iter(RowBlocks(pieces))
     for i in range(4):
         next(blocks)
         assert len(read) <= i + 2
@@ -277,9 +277,9 @@ def test_a_class_for_every_row_needs_all_classes(data):
     np.testing.assert_array_equal(T, np.where(y[:, None] == ["a", "b", "c"], 1, -1))
     assert source.labels.kind == "multiclass"
     with pytest.raises(ValueError, match=r"needs classes="):
-        list(RowBlocks.from_callable(lambda: [(X, y)]))
+        list(RowBlocks(lambda: [(X, y)]))
     with pytest.raises(ValueError, match=r"'c', which is not among"):
-        list(RowBlocks.from_callable(lambda: [(X, y)], classes=["a", "b"]))
+        list(RowBlocks(lambda: [(X, y)], classes=["a", "b"]))
     head = source.head(1)
     assert head.labels.n_labels == 3
 
@@ -312,14 +312,14 @@ def test_names_of_labels_must_not_change():
 def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,tag,note\n1,2,yes,p\n3,4,?,q\n5,6,no,r\n")
-    source = RowBlocks.from_csv(path, labels="tag", drop="note", rows=2)
+    source = RowBlocks.open(path, labels="tag", drop="note", rows=2)
     blocks = list(source)
     np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), [[1], [0], [-1]])
     with pytest.raises(ValueError, match="feature 'note' is not a number"):
-        list(RowBlocks.from_csv(path, labels="tag"))
+        list(RowBlocks.open(path, labels="tag"))
     path.write_text("a,tag\n1,perhaps\n")
     with pytest.raises(ValueError, match="label 'tag' holds 'perhaps'"):
-        list(RowBlocks.from_csv(path, labels="tag"))
+        list(RowBlocks.open(path, labels="tag"))
 
 
 @pytest.mark.parametrize(
@@ -337,14 +337,14 @@ def test_csv_rows_that_do_not_fit_the_header_are_refused(tmp_path, text, message
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        list(RowBlocks.from_csv(path, labels=["y"], rows=rows))
+        list(RowBlocks.open(path, labels=["y"], rows=rows))
 
 
 def test_csv_rows_with_quotes_and_blank_lines_fit_the_header(tmp_path):
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text('a,note,y\n1,"x, y\n\n1,2",yes\n\n2,,\n   \n')
     second.write_text('a,note,y\n3,5" pipe,no\n4, "p,q" ,no\n')
-    source = RowBlocks.from_csv([first, second], labels="y", drop="note", rows=1)
+    source = RowBlocks.open([first, second], labels="y", drop="note", rows=1)
     for _ in range(2):
         blocks = list(source)
         np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]).ravel(), [1, 2, 3, 4])

@@ -153,7 +153,7 @@ def test_a_row_that_came_very_often_does_not_fill_the_memory():
 
 
 def test_fewer_rows_are_given_where_much_is_made_of_each(monkeypatch):
-    monkeypatch.setattr(_sample, "MEMORY", 100_000)
+    monkeypatch.setattr(_sample, "MAX_BYTES", 100_000)
     X, T = np.arange(400.0)[:, None], np.ones((400, 1), dtype=np.int8)
     sample = RowSample(1000).add(X, T)
     assert len(sample.rows()[0]) == 400
@@ -162,7 +162,7 @@ def test_fewer_rows_are_given_where_much_is_made_of_each(monkeypatch):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wide_rows_are_bounded_by_their_bytes(sparse, monkeypatch):
-    monkeypatch.setattr(_sample, "MEMORY", 100_000)
+    monkeypatch.setattr(_sample, "MAX_BYTES", 100_000)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 100)) * (rng.random((400, 100)) < 0.2)
     T = np.ones((400, 2), dtype=np.int8)

@@ -22,19 +22,19 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
-from dm2l.outofcore import RowBlocks, SufficientStatistics, _grams
+from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams
 from dm2l.outofcore import _strategy as strategy_module
+from dm2l.outofcore._block import Block
 from dm2l.outofcore._gram_problem import GramProblem
-from dm2l.outofcore._strategy import choose, costs
-from dm2l.outofcore._sums import (
+from dm2l.outofcore._row_sums import (
     PassSums,
     StatisticsSums,
     gradient_sums,
     score_sums,
     sum_over_blocks,
-    traffic,
 )
-from dm2l.outofcore._tally import Tally
+from dm2l.outofcore._statistics import RowStatistics
+from dm2l.outofcore._strategy import choose_strategy
 from dm2l.persistence import load_model, save_model
 
 # Coupling, which takes longer than the rest on so few rows, has tests of its own.
@@ -52,7 +52,7 @@ def make_data(seed=0, n=600, d=12, c=6, observed=0.5, far=2.0):
     return X + far * rng.random(d), Y
 
 
-def gather(X, T, rows=None, kind=SufficientStatistics):
+def gather(X, T, rows=None, kind=GramStatistics):
     found = kind(X.shape[1], T.shape[1])
     rows = rows or max(1, len(T))
     for start in range(0, len(T), rows):
@@ -104,8 +104,8 @@ def check_against_brute_force(found, X, T, weights=None, tol=1e-11):
 @pytest.mark.parametrize("observed", [0.1, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_shared_products_are_the_sums_over_rows(width, observed, workers, monkeypatch):
-    monkeypatch.setattr(_grams, "SHARING", ((0, width),))
-    monkeypatch.setattr(Tally, "_workers", workers)
+    monkeypatch.setattr(_label_grams, "SHARING", ((0, width),))
+    monkeypatch.setattr(RowStatistics, "_workers", workers)
     X, Y = make_data(1, n=80, d=3, c=7, observed=observed)
     T = signs_of(Y)
     check_against_brute_force(gather(X, T), X, T)
@@ -185,11 +185,11 @@ def cut(rng, n):
 def test_blocks_in_any_order_add_up_to_the_whole(problem):
     rng, X, T = problem
     parts = cut(rng, len(T))
-    one_by_one = SufficientStatistics(X.shape[1], T.shape[1])
+    one_by_one = GramStatistics(X.shape[1], T.shape[1])
     for rows in parts:
         one_by_one.add(X[rows], T[rows])
     check_against_brute_force(one_by_one, X, T)
-    summed = SufficientStatistics(X.shape[1], T.shape[1])
+    summed = GramStatistics(X.shape[1], T.shape[1])
     for rows in parts:
         summed = summed + gather(X[rows], T[rows])
     check_against_brute_force(summed, X, T)
@@ -221,7 +221,7 @@ def test_addition_commutes_and_subtraction_undoes_it(problem):
 def test_forgetting_weighs_rows(problem, forgetting):
     rng, X, T = problem
     parts = np.array_split(rng.permutation(len(T)), 3)
-    found = SufficientStatistics(X.shape[1], T.shape[1])
+    found = GramStatistics(X.shape[1], T.shape[1])
     weights = np.zeros(len(T))
     for age, rows in zip((2, 1, 0), parts, strict=True):
         found.scale(forgetting).add(X[rows], T[rows])
@@ -236,7 +236,7 @@ def test_files_give_back_every_digit(tmp_path_factory, problem):
     path = tmp_path_factory.mktemp("statistics") / "s.npz"
     found = gather(X, T)
     found.save(path)
-    again = SufficientStatistics.load(path)
+    again = GramStatistics.load(path)
     for name, value in found.state().items():
         np.testing.assert_array_equal(again.state()[name], value)
     again.add(X, T)
@@ -252,7 +252,7 @@ def test_statistics_that_announce_more_features_than_they_have_are_refused(tmp_p
     np.savez(path, **arrays | {"facts": np.array(json.dumps(facts))})
     tracemalloc.start()
     with pytest.raises(ValueError, match="no statistics of dm2l: a triangle of 65537 rows"):
-        SufficientStatistics.load(path)
+        GramStatistics.load(path)
     assert tracemalloc.get_traced_memory()[1] < 2**22  # and not 32 GiB
     tracemalloc.stop()
 
@@ -261,10 +261,10 @@ def test_what_is_no_file_of_statistics_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, a=np.arange(3))
     with pytest.raises(ValueError, match="holds no statistics"):
-        SufficientStatistics.load(path)
+        GramStatistics.load(path)
     path.write_bytes(b"PK, more or less")
     with pytest.raises(ValueError, match="holds no statistics"):
-        SufficientStatistics.load(path)
+        GramStatistics.load(path)
     found = gather(np.eye(2), np.array([[1], [-1]], dtype=np.int8))
     found.H = found.H[:, :1]
     with pytest.raises(IndexError):
@@ -295,7 +295,7 @@ def test_what_can_be_learnt_may_be_told_before_it_is_seen():
     T = rng.choice([-1, 0, 1], size=(40, 3)).astype(np.int8)
     T[:20, 0], T[:, 2] = np.abs(T[:20, 0]), np.abs(T[:, 2])
     learnable = np.array([True, True, False])
-    told = SufficientStatistics(3, 3)
+    told = GramStatistics(3, 3)
     for rows in (slice(0, 20), slice(20, 40)):
         told.add(X[rows], T[rows], learnable)
         assert len(told.rows.each()) == 1  # nothing waits
@@ -322,13 +322,13 @@ def test_statistics_refuse_what_does_not_belong():
             found.add(np.where(X > 1, wrong, X), T)
     check_against_brute_force(found, X, T)  # as it was
     with pytest.raises(ValueError, match="cannot be combined"):
-        found + SufficientStatistics(12, 5)
-    with pytest.raises(TypeError, match="Only SufficientStatistics"):
-        found + gather(X, T, kind=Tally)
+        found + GramStatistics(12, 5)
+    with pytest.raises(TypeError, match="Only GramStatistics"):
+        found + gather(X, T, kind=RowStatistics)
     with pytest.raises(ValueError, match=r"not part of these"):
         found - (found + found)
     with pytest.raises(ValueError, match="no blocks"):
-        SufficientStatistics.gather([])
+        GramStatistics.gather([])
     for wrong in (0, -1, 1.5, "half", np.nan):
         with pytest.raises(ValueError, match="forgetting must be"):
             found.scale(wrong)
@@ -339,8 +339,8 @@ def test_statistics_refuse_what_does_not_belong():
 
 def three_problems(X, T, intercept, lambda_d=0.4, alpha=0.7, **terms):
     """The same problem in memory, from statistics, and by passes."""
-    blocks = [(X[i : i + 17], T[i : i + 17]) for i in range(0, len(T), 17)]
-    tally = gather(X, T, 13, Tally)
+    blocks = [Block(X[i : i + 17], T[i : i + 17]) for i in range(0, len(T), 17)]
+    tally = gather(X, T, 13, RowStatistics)
     statistics = gather(X, T, 29)
     objective = Objective(T, lambda_d, **terms)
     return (
@@ -434,9 +434,9 @@ def test_a_norm_from_its_gram_matrix_is_the_norm():
 def test_passes_are_two_pure_functions_and_a_sum():
     X, T = oracle.draw_problem(4, 50, 4, 3)
     W = np.random.default_rng(0).standard_normal((5, 3))
-    blocks = [(X[i : i + 9], T[i : i + 9]) for i in range(0, 50, 9)]
-    before = [(x.copy(), t.copy()) for x, t in blocks]
-    whole = score_sums((X, T), W, intercept=True)
+    blocks = [Block(X[i : i + 9], T[i : i + 9]) for i in range(0, 50, 9)]
+    before = [(x.copy(), t.copy()) for x, t, _ in blocks]
+    whole = score_sums(Block(X, T), W, intercept=True)
     function = partial(score_sums, W=W, intercept=True)
     for one, other in zip(sum_over_blocks(function, blocks), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -444,13 +444,13 @@ def test_passes_are_two_pure_functions_and_a_sum():
     function = pickle.loads(
         pickle.dumps(partial(gradient_sums, W=W, factors=factors, intercept=True))
     )
-    (whole,) = gradient_sums((X, T), W, factors, intercept=True)
+    (whole,) = gradient_sums(Block(X, T), W, factors, intercept=True)
     np.testing.assert_allclose(sum_over_blocks(function, blocks)[0], whole, rtol=1e-11)
-    for (x, t), (x0, t0) in zip(blocks, before, strict=True):
+    for (x, t, _), (x0, t0) in zip(blocks, before, strict=True):
         np.testing.assert_array_equal(x, x0)
         np.testing.assert_array_equal(t, t0)
     # Loss and Gram matrices entry by entry.
-    loss, grams = score_sums((X, T), W, intercept=True)
+    loss, grams = score_sums(Block(X, T), W, intercept=True)
     F = X @ W[:-1] + W[-1]
     assert loss == pytest.approx(oracle.squared_loss(F, T), rel=1e-13)
     for k in range(3):
@@ -477,18 +477,16 @@ def test_any_reducer_will_do_and_traffic_does_not_grow_with_rows():
         return parts[0]
 
     X, T = oracle.draw_problem(5, 60, 4, 3)
-    tally = gather(X, T, kind=Tally)
+    tally = gather(X, T, kind=RowStatistics)
     W = np.random.default_rng(0).standard_normal((5, 3))
     found = []
     for reducer in (sum_over_blocks, tree):
-        blocks = [(X[i : i + 7], T[i : i + 7]) for i in range(0, 60, 7)]
+        blocks = [Block(X[i : i + 7], T[i : i + 7]) for i in range(0, 60, 7)]
         problem = GramProblem(PassSums(blocks, tally, True, reducer), 0.3, 0.5)
         found.append(problem.evaluate(W, SmoothNorm(1e-2)))
-        assert problem.sums.n_passes == 2
     np.testing.assert_allclose(found[0].gradient, found[1].gradient, rtol=1e-11)
     d, c = 5, 3
     assert moved == [1 + (c + 1) * c**2, d * c]
-    assert traffic(d, c) == sum(moved) + 2 * d * c + (c + 1) * c**2
 
 
 # ------------------------------------------------------------------------------------ the fits
@@ -552,7 +550,7 @@ def test_a_source_is_fitted_like_its_rows(strategy, tmp_path):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     labels = pd.DataFrame(Y, columns=[f"y{j}" for j in range(Y.shape[1])]).astype("Int8")
     pd.concat([frame, labels], axis=1).to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    source = RowBlocks.from_parquet(tmp_path / "t.parquet", labels="y*", rows=90)
+    source = RowBlocks.open(tmp_path / "t.parquet", labels="y*", rows=90)
     whole = uncoupled().fit(frame, labels)
     model = uncoupled(strategy=strategy).fit(source)
     assert apart(model, whole, frame) < 1e-8
@@ -694,11 +692,11 @@ def test_a_stream_goes_on_after_a_pause(parameters, tmp_path):
 def test_statistics_from_elsewhere_are_solved_here(tmp_path):
     X, Y = make_data(19)
     days = [
-        SufficientStatistics.gather(RowBlocks.from_arrays(X[i : i + 200], Y[i : i + 200], rows=64))
+        GramStatistics.gather(RowBlocks.from_arrays(X[i : i + 200], Y[i : i + 200], rows=64))
         for i in range(0, 600, 200)
     ]
     days[1].save(tmp_path / "day.npz")
-    days[1] = SufficientStatistics.load(tmp_path / "day.npz")
+    days[1] = GramStatistics.load(tmp_path / "day.npz")
     total = days[0] + days[1] + days[2]
     model = uncoupled().fit_statistics(total)
     assert apart(model, uncoupled().fit(X, Y), X) < 1e-8
@@ -808,7 +806,7 @@ def test_arguments_that_contradict_each_other_are_refused():
         uncoupled(missing_label=-1).fit(source)
     with pytest.raises(NotFittedError, match="no statistics"):
         uncoupled().unlearn(X, Y)
-    with pytest.raises(TypeError, match="Expected SufficientStatistics"):
+    with pytest.raises(TypeError, match="Expected GramStatistics"):
         uncoupled().fit_statistics({})
     model = uncoupled().partial_fit(X[:30], Y[:30])
     with pytest.raises(ValueError, match="12 features"):
@@ -830,27 +828,25 @@ def test_too_few_iterations_warn_where_the_fit_was_asked_for():
 # --------------------------------------------------------------------------- choice and memory
 
 
-def test_the_choice_follows_the_costs():
-    found = costs(10**6, 50, 10)
-    assert set(found) == {"memory", "statistics", "passes"}
-    assert "memory" not in costs(None, 50, 10)
-    assert choose(10**6, 50, 10, memory=1e12) == min(found, key=lambda way: found[way].work)
-    assert choose(None, 50, 10, memory=1e12) == "statistics"
+def test_the_strategy_follows_shapes_and_memory():
+    assert choose_strategy(10**6, 50, 10, max_memory=1e12) == "statistics"
+    assert choose_strategy(None, 50, 10, max_memory=1e12) == "statistics"
     # Statistics of d^2 c numbers do not fit, the rows neither: the source is gone through.
-    assert choose(10**7, 5_000, 100, memory=4e9) == "passes"
-    assert choose(None, 5_000, 100, memory=4e9) == "passes"
-    # A few rows of many columns are best kept.
-    assert choose(500, 5_000, 100, memory=4e9) == "memory"
+    assert choose_strategy(10**7, 5_000, 100, max_memory=4e9) == "passes"
+    assert choose_strategy(None, 5_000, 100, max_memory=4e9) == "passes"
+    # A few rows of many columns are best kept, unless they are elsewhere.
+    assert choose_strategy(500, 5_000, 100, max_memory=4e9) == "memory"
+    assert choose_strategy(500, 5_000, 100, max_memory=4e9, remote=True) == "passes"
     # Nothing fits: the smallest is tried.
-    assert choose(10**9, 100_000, 10, memory=1.0) == "passes"
+    assert choose_strategy(10**9, 100_000, 10, max_memory=1.0) == "passes"
     for n, d, c in ((100, 10, 5), (3_000, 462, 26), (100_000, 500, 25)):
-        assert choose(n, d, c, at_hand=True, memory=1e12) == "memory"
-    assert choose(2_000_000, 30, 10, at_hand=True, memory=1e12) == "statistics"
-    assert choose(2_000_000, 30, 10, at_hand=True, memory=1e3) == "memory"
+        assert choose_strategy(n, d, c, at_hand=True, max_memory=1e12) == "memory"
+    assert choose_strategy(2_000_000, 30, 10, at_hand=True, max_memory=1e12) == "statistics"
+    assert choose_strategy(2_000_000, 30, 10, at_hand=True, max_memory=1e3) == "memory"
 
 
 def test_very_many_rows_at_hand_are_fitted_by_their_statistics(monkeypatch):
-    monkeypatch.setattr(strategy_module, "MATTERS", 1e8)
+    monkeypatch.setattr(strategy_module, "MULTIPLICATIONS", 1e8)
     X, Y = make_data(28, n=20_000, d=8, c=6)
     model = uncoupled().fit(X, Y)
     assert hasattr(model, "statistics_")
@@ -869,7 +865,7 @@ def stream(n, rows=500, d=20, c=5):
             T = X[:, :c] + 0.5 * rng.standard_normal((rows, c)) > 0.5
             yield X, np.where(rng.random((rows, c)) < 0.5, np.nan, T)
 
-    return RowBlocks.from_callable(read)
+    return RowBlocks(read)
 
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])

@@ -1,4 +1,4 @@
-"""Gram matrices of many overlapping sets of rows for the price of a few."""
+"""Gram matrices of the rows of every label, from products that labels share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Array = NDArray[np.float64]
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
 # Rows that are gathered and multiplied together.
 PIECE = 1024
-# Patterns of which a Gram matrix of their own is kept.
-MOST_PENDING = 16
+# Patterns of labels whose rows wait in a Gram matrix of their own.
+MAX_PENDING = 16
 
 
 def square(Phi: Any) -> Array:
@@ -35,12 +35,12 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
     if sp.issparse(Phi):
         return square(Phi[rows])
     m = Phi.shape[1]
-    room, product = np.empty((min(PIECE, len(rows)), m)), np.empty((m, m))
+    pieces, product = np.empty((min(PIECE, len(rows)), m)), np.empty((m, m))
     total: Array | None = None
     for start in range(0, len(rows), PIECE):
         some = rows[start : start + PIECE]
         # The mode lets numpy write straight into `out`.
-        part = np.take(Phi, some, axis=0, out=room[: len(some)], mode="clip")
+        part = np.take(Phi, some, axis=0, out=pieces[: len(some)], mode="clip")
         np.matmul(part.T, part, out=product)
         total = product.copy() if total is None else np.add(total, product, out=total)
     return np.zeros((m, m)) if total is None else total
@@ -130,14 +130,13 @@ def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
             G[label] += gram
 
 
-class Cover:
-    """Rows with an entry in at least one *settled* label: one of which both classes were seen.
+class LearnableRows:
+    """Gram matrix of the rows with an entry in at least one learnable label.
 
-    A fit leaves out the labels that it cannot learn, and with them the rows that have nothing
-    else. Which labels these are is known at the end only. Rows that have entries in unsettled
-    labels alone therefore wait, a Gram matrix for each pattern of such labels, until one of these
-    is settled. There are few such patterns in earnest; where more than a handful wait, all of them
-    are counted in, and ``counted`` remembers on account of which labels.
+    Which labels are learnable (both classes observed) is known at the end only. Rows with entries
+    in other labels alone wait, in a Gram matrix for each pattern of such labels, until one of these
+    labels becomes learnable. With more than :data:`MAX_PENDING` patterns all of them are counted,
+    and ``counted`` remembers their labels.
     """
 
     def __init__(self, size: int, n_labels: int) -> None:
@@ -146,10 +145,10 @@ class Cover:
         self.pending: dict[bytes, Array] = {}
 
     def add(
-        self, Phi: Any, entries: NDArray[np.bool_], settled: NDArray[np.bool_], gram: Array
+        self, Phi: Any, entries: NDArray[np.bool_], learnable: NDArray[np.bool_], gram: Array
     ) -> None:
         """Add the rows that have any entry; ``gram`` is their Gram matrix."""
-        waiting = entries.any(axis=1) & ~entries[:, settled].any(axis=1)
+        waiting = entries.any(axis=1) & ~entries[:, learnable].any(axis=1)
         if waiting.any():
             rows = np.flatnonzero(waiting)
             patterns, which = np.unique(entries[rows], axis=0, return_inverse=True)
@@ -158,23 +157,23 @@ class Cover:
                 gram = gram - part
                 self._wait(pattern.tobytes(), part)
         self.gram += gram
-        self.settle(settled)
+        self.settle(learnable)
 
     def _wait(self, pattern: bytes, gram: Array) -> None:
         before = self.pending.get(pattern)
         self.pending[pattern] = gram if before is None else before + gram
 
-    def settle(self, settled: NDArray[np.bool_]) -> None:
-        """Count in the rows whose wait is over."""
-        self.counted |= settled
-        crowded = len(self.pending) > MOST_PENDING
+    def settle(self, learnable: NDArray[np.bool_]) -> None:
+        """Count the waiting rows of labels that are learnable now."""
+        self.counted |= learnable
+        crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
             labels = np.frombuffer(pattern, dtype=bool)
-            if crowded or (labels & settled).any():
+            if crowded or (labels & learnable).any():
                 self.gram += self.pending.pop(pattern)
                 self.counted |= labels
 
-    def combine(self, other: Cover, sign: float, settled: NDArray[np.bool_]) -> None:
+    def combine(self, other: LearnableRows, sign: float, learnable: NDArray[np.bool_]) -> None:
         """Add or subtract all rows of another one."""
         self.gram += sign * other.gram
         if sign > 0:
@@ -184,8 +183,8 @@ class Cover:
                 self._wait(pattern, sign * gram)
             else:  # counted in since
                 self.gram -= gram
-        self.settle(settled)
+        self.settle(learnable)
 
     def each(self) -> list[Array]:
-        """All Gram matrices, for what is done to every one of them."""
+        """All Gram matrices, counted and waiting."""
         return [self.gram, *self.pending.values()]

@@ -1,10 +1,8 @@
-"""Sums over rows: from sufficient statistics, or from passes over row blocks.
+"""Sums over rows: from Gram statistics, or from passes over row blocks.
 
-With statistics the rows themselves are never needed again. Passes are two for every evaluation,
-both a map and a sum: :func:`score_sums` and :func:`gradient_sums` look at one block and the weights
-and give a few small arrays, whatever the number of rows; a *reducer* applies them to all blocks and
-adds up. The default is a loop; one that sends them to other machines moves, for each block and
-evaluation, what :func:`traffic` counts.
+An evaluation takes two passes, both a map and a sum: :func:`score_sums` and :func:`gradient_sums`
+turn a block and the weights into a few small arrays, whatever the number of rows; a *reducer*
+applies them to all blocks and adds up.
 """
 
 from __future__ import annotations
@@ -19,18 +17,18 @@ import scipy.sparse as sp
 
 from dm2l._solvers.ridge import solve_normal
 from dm2l._utils.threads import WORTH_SHARING, run_all
-from dm2l.outofcore._gram_problem import Array, Scores, Sums
-from dm2l.outofcore._statistics import SufficientStatistics
-from dm2l.outofcore._tally import Tally
+from dm2l.outofcore._block import Block
+from dm2l.outofcore._gram_problem import Array, RowSums, ScoreGrams
+from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Part = tuple[Any, ...]
 Reducer = Callable[[Callable[[Any], Part], Iterable[Any]], Part]
 
 
-class StatisticsSums(Sums):
-    """Scores' Gram matrices ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
+class StatisticsSums(RowSums):
+    """Sums from statistics: ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
 
-    def __init__(self, statistics: SufficientStatistics, intercept: bool, workers: int = 1) -> None:
+    def __init__(self, statistics: GramStatistics, intercept: bool, workers: int = 1) -> None:
         chosen, groups = statistics.learnable, statistics.groups
         self.intercept = intercept
         self.H = statistics.H if chosen.all() else statistics.H[chosen]
@@ -40,7 +38,7 @@ class StatisticsSums(Sums):
         self.offset = statistics.offset
         self._total = statistics.rows.gram
         self.ranks = statistics.positives[groups]
-        # A light row is a row all the same: fewer than ranks would be curvature below zero.
+        # At least the number of rows, or light rows would give negative curvature.
         self.heights = np.maximum(self.G[:, -1, -1], self.ranks)
         counts = self.H[:, -1, -1]
         self.weight = statistics.weight
@@ -48,7 +46,7 @@ class StatisticsSums(Sums):
         complete = (statistics.positives + statistics.negatives)[chosen]
         self.rho = float(counts.sum()) / (self.weight * self.n_labels)
         if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
-            self.rho = 1.0  # the preconditioner wants to know exactly
+            self.rho = 1.0  # exactly, as the preconditioner needs it
         self.at_zero = 0.5 * float(counts.sum())
         self.size = statistics.n_features + int(intercept)
         self._workers = workers
@@ -73,13 +71,13 @@ class StatisticsSums(Sums):
     def _observed(self, U: Array) -> Array:
         return np.matmul(self.H, U.T[:, :, None])[:, :, 0].T
 
-    def scores(self, W: Array, norms: bool) -> Scores:
+    def scores(self, W: Array, norms: bool) -> ScoreGrams:
         """Loss and Gram matrices of the scores."""
         U = self._lift(W)
         HU = self._observed(U)
         loss = 0.5 * float(np.sum(U * HU)) - float(np.sum(U * self._border.T)) + self.at_zero
         if not norms:
-            return Scores(loss, np.empty((0, 0, 0)), (HU, None))
+            return ScoreGrams(loss, np.empty((0, 0, 0)), (HU, None))
         c = U.shape[1]
         GU = np.empty((len(self.G) + 1, len(U), c))
         grams = np.empty((len(self.G) + 1, c, c))
@@ -92,17 +90,17 @@ class StatisticsSums(Sums):
         self._share(part)
         GU[-1] = self._covered @ U
         grams[-1] = U.T @ GU[-1]
-        return Scores(loss, grams, (HU, GU))
+        return ScoreGrams(loss, grams, (HU, GU))
 
     def _share(self, task: Any) -> None:
-        """Groups in parts, by threads where there is enough to do."""
+        """Run a task on parts of the groups, by threads if there is enough work."""
         work = self.G.size * self.n_labels
         parts = 4 * self._workers if self._workers > 1 and work > WORTH_SHARING else 1
         borders = np.linspace(0, len(self.G), parts + 1).astype(int)
         slices = [slice(a, b) for a, b in itertools.pairwise(borders) if b > a]
         run_all([partial(task, some) for some in slices], self._workers)
 
-    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
+    def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
         """Gradient of the loss plus ``sum_k G_kW A_k``."""
         HU, GU = at.kept
         gradient = HU - self._border.T if loss else np.zeros_like(HU)
@@ -113,7 +111,7 @@ class StatisticsSums(Sums):
         return self._lower(gradient)
 
     def ridge(self, alpha: float) -> Array:
-        """Masked ridge: a system of equations for each label."""
+        """Masked ridge, by a system of equations for each label."""
         penalty = np.full(self.size, float(alpha))
         if self.intercept:
             penalty[-1] = 0.0
@@ -126,21 +124,12 @@ class StatisticsSums(Sums):
 
 
 def sum_over_blocks(function: Callable[[Any], Part], blocks: Iterable[Any]) -> Part:
-    """Sum of ``function(block)``, an array or number at a time: the plain reducer."""
+    """Sum of ``function(block)`` over blocks, in a loop."""
     total: Part = ()
     for block in blocks:
         part = function(block)
         total = tuple(a + b for a, b in zip(total, part, strict=True)) if total else part
     return total
-
-
-def traffic(n_features: int, n_labels: int) -> int:
-    """Numbers that an evaluation moves for each block, both ways and both passes together.
-
-    The weights go out twice, ``c + 1`` Gram matrices and the loss come in, as many factors go out
-    and the gradient comes in.
-    """
-    return 3 * n_features * n_labels + 2 * (n_labels + 1) * n_labels**2 + 1
 
 
 def block_scores(Phi: Any, W: Array, intercept: bool) -> Array:
@@ -150,13 +139,13 @@ def block_scores(Phi: Any, W: Array, intercept: bool) -> Array:
     return np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
 
 
-def score_sums(block: tuple[Any, ...], W: Array, *, intercept: bool, norms: bool = True) -> Part:
-    """The first pass: loss of a block and Gram matrices of the scores of its groups."""
-    Phi, T, *weights = block
+def score_sums(block: Block, W: Array, *, intercept: bool, norms: bool = True) -> Part:
+    """Loss of a block and Gram matrices of the scores of its groups: the first pass."""
+    Phi, T, weights = block
     F, T = block_scores(Phi, W, intercept), np.asarray(T)
     goal: Any = T
-    if weights:
-        root = np.sqrt(weights[0])[:, None]
+    if weights is not None:
+        root = np.sqrt(weights)[:, None]
         F, goal = root * F, root * T
     residual = F * (T != 0) - goal
     loss = 0.5 * float(np.vdot(residual, residual))
@@ -173,7 +162,7 @@ def score_sums(block: tuple[Any, ...], W: Array, *, intercept: bool, norms: bool
 
 
 def gradient_sums(
-    block: tuple[Any, ...],
+    block: Block,
     W: Array,
     factors: Array | None,
     *,
@@ -181,10 +170,10 @@ def gradient_sums(
     loss: bool = True,
     targets: bool = True,
 ) -> Part:
-    """The second pass: what a block adds to the gradient."""
-    Phi, T, *weights = block
+    """Gradient of a block: the second pass."""
+    Phi, T, weights = block
     F = block_scores(Phi, W, intercept)
-    root = np.sqrt(weights[0])[:, None] if weights else None
+    root = None if weights is None else np.sqrt(weights)[:, None]
     F = F if root is None else root * F
     D = F * (T != 0) if loss else np.zeros_like(F)
     if loss and targets:
@@ -203,49 +192,41 @@ def gradient_sums(
     return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
 
 
-class PassSums(Sums):
-    """Gram matrices of the scores from passes over row blocks.
-
-    Attributes
-    ----------
-    n_passes : int
-        Passes made so far.
-    """
+class PassSums(RowSums):
+    """Sums from passes over row blocks."""
 
     def __init__(
         self,
         blocks: Iterable[Any],
-        tally: Tally,
+        statistics: RowStatistics,
         intercept: bool,
         reducer: Reducer = sum_over_blocks,
     ) -> None:
         self._blocks, self._reducer = blocks, reducer
         self.intercept = intercept
-        self.offset = tally.offset
-        self._total = tally.rows.gram
-        chosen = tally.learnable
-        self.ranks = np.asarray(tally.positives[chosen])
-        self.heights = np.maximum(tally.weights[0, chosen], self.ranks)
-        self.weight = tally.weight
+        self.offset = statistics.offset
+        self._total = statistics.rows.gram
+        chosen = statistics.learnable
+        self.ranks = np.asarray(statistics.positives[chosen])
+        self.heights = np.maximum(statistics.weights[0, chosen], self.ranks)
+        self.weight = statistics.weight
         self.n_labels = int(chosen.sum())
-        observed = float(tally.weights[:, chosen].sum())
+        observed = float(statistics.weights[:, chosen].sum())
         self.rho = observed / (self.weight * self.n_labels)
         self.at_zero = 0.5 * observed
-        self.size = tally.n_features + int(intercept)
-        self.n_passes = 0
+        self.size = statistics.n_features + int(intercept)
 
     def _sum(self, function: Callable[..., Part], **arguments: Any) -> Part:
-        self.n_passes += 1
         return self._reducer(partial(function, intercept=self.intercept, **arguments), self._blocks)
 
     def _lower(self, gradient: Array) -> Array:
-        """Gradient in the weights as they are held here."""
+        """Gradient in the weights for the features less the offset."""
         if not self.intercept:
             return gradient
         return np.vstack([gradient[:-1] - np.outer(self.offset, gradient[-1]), gradient[-1:]])
 
     def ridge(self, alpha: float) -> None:
-        """A system of equations for each label would take a pass each."""
+        """None: a system of equations for each label would take a pass each."""
         return
 
     def right(self) -> Array:
@@ -258,12 +239,12 @@ class PassSums(Sums):
         U = self.to_original(W)
         return self._lower(self._sum(gradient_sums, W=U, factors=None, targets=False)[0])
 
-    def scores(self, W: Array, norms: bool) -> Scores:
+    def scores(self, W: Array, norms: bool) -> ScoreGrams:
         """The first pass of an evaluation."""
         U = self.to_original(W)
         loss, grams = self._sum(score_sums, W=U, norms=norms)
-        return Scores(float(loss), grams, U)
+        return ScoreGrams(float(loss), grams, U)
 
-    def pull(self, at: Scores, factors: Array | None, loss: bool = True) -> Array:
+    def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
         """The second pass."""
         return self._lower(self._sum(gradient_sums, W=at.kept, factors=factors, loss=loss)[0])
