@@ -15,7 +15,7 @@ Labelled
   _labels: LabelMatrix<c>
   _learnable: b[c]
   _keep?: b[*]
-  _constant class_prior_? class_prior_error_?: F[c]
+  _constant class_prior_? class_prior_error_? _label_frequency?: F[c]
   _completer: none | LabelCompleter<c> | PUCompleter<c>
   classes_: a[*] | a[c,2]
   label_names_: O[c]
