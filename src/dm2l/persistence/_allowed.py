@@ -16,7 +16,7 @@ Labelled
   _learnable: b[c]
   _keep?: b[*]
   _constant class_prior_? class_prior_error_?: F[c]
-  _completer?: none | LabelCompleter<c> | PUCompleter<c>
+  _completer: none | LabelCompleter<c> | PUCompleter<c>
   classes_: a[*] | a[c,2]
   label_names_: O[c]
   _home?: str
@@ -35,6 +35,7 @@ Linear
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_: f[c,d]
   intercept_: f[c]
   correlations_?: f[c,c]
@@ -46,7 +47,9 @@ DM2LClassifier dm2l._classifier: Classifier Estimator
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_?: f[c,d]
+  _keep: b[*]
   intercept_: f[c]
   dual_coef_?: f[m,c]
   X_fit_?: f[m,d] | sparse[m,d] | i8[m]
@@ -111,6 +114,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_: f[r,d]
   intercept_: f[r]
   label_vectors_: f[c,r]
@@ -123,6 +127,7 @@ AutoClassifier dm2l._auto._classifier: Classifier Estimator
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   _columns: CategoryEncoder
   _features?: FeatureEncoder
   _inputs: {'features' | 'columns' | 'dense'}
@@ -433,7 +438,8 @@ ExtraTreeClassifier sklearn.tree._classes: Estimator
   tree_: Tree<d,k>
 
 Forest
-  bootstrap max_samples n_estimators oob_score warm_start estimator_params: setting
+  bootstrap max_samples oob_score warm_start estimator_params: setting
+  n_estimators: 1..1000000
   n_jobs: none | -256..256
   verbose: 0..9
   include Growing

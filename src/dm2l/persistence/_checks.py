@@ -358,6 +358,8 @@ def _rows(record: Record) -> Wrong:
 def _calibrator(record: Record) -> Wrong:
     state, count = record.state, int(record.state["fitted_labels"].sum())
     if state["method"] == "sigmoid":
+        if not {"slopes", "offsets"} <= state.keys():
+            return "has no curves"
         return None if record.sizes.get("k") == count else "has a wrong number of curves"
     if not {"lengths", "scores", "probabilities"} <= state.keys():
         return "has no curves"

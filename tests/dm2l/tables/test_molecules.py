@@ -8,7 +8,7 @@ import pytest
 
 from assays import LABELS, make_assays
 from dm2l import chemistry
-from dm2l.chemistry import MorganFingerprints, readable
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles
 from dm2l.review import _beliefs, _refit
 from dm2l.tables import (
     FitOptions,
@@ -39,7 +39,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def unread(frame):
-    rows = np.flatnonzero(~readable(frame["smiles"]))
+    rows = np.flatnonzero(~is_valid_smiles(frame["smiles"]))
     assert len(rows) == 8
     return rows
 
@@ -67,7 +67,7 @@ def test_a_column_of_smiles_is_recognised_and_its_faults_are_named(frame, unread
 
 def test_what_rdkit_cannot_read_is_no_column_of_molecules():
     codes = [f"CN(C{i % 9}C(CO{i % 7}" for i in range(60)]  # of the right signs, and never closed
-    assert not readable(codes).any()
+    assert not is_valid_smiles(codes).any()
     assert column_kinds(pd.DataFrame({"code": codes}))[0].kind != "smiles"
     assert column_kinds(pd.DataFrame({"smiles": codes}))[0].kind == "smiles"
 
