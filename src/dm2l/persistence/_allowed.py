@@ -110,7 +110,8 @@ ZeroFillClassifier dm2l.baselines._filling: Estimator
 
 ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
   lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
-  max_memory max_iter tol: setting
+  max_iter tol: setting
+  max_memory: number
   include Labelled
   fitted
   n_features_in_: =d

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import textwrap
+import warnings
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 from dm2l.persistence._archive import (
     MAX_BYTES,
@@ -169,6 +173,20 @@ def load_model(
         raise ModelFileError(f"{path} cannot be loaded: {text}") from error
 
 
+def _warn_of_version(manifest: dict[str, Any], names: list[str]) -> None:
+    """Warn as scikit-learn does about estimators that another version of it has fitted."""
+    libraries = manifest.get("libraries")
+    written = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
+    known = isinstance(written, str) and re.fullmatch(r"[\w.+]{1,30}", written)
+    if names and known and written != sklearn.__version__:
+        warning = InconsistentVersionWarning(
+            estimator_name=names[0],
+            current_sklearn_version=sklearn.__version__,
+            original_sklearn_version=written,
+        )
+        warnings.warn(warning, stacklevel=4)
+
+
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = read_manifest(archive)
     members = manifest["members"]
@@ -205,6 +223,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     unused = sorted(members.keys() - arrays.keys())
     if unused:
         raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
+    _warn_of_version(manifest, sorted(reader.foreign_parts))
     model = Builder(target).build(found)
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")

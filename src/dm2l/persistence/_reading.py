@@ -106,6 +106,7 @@ class Reader:
         self._known_finite: set[str] = set()
         self._matrices: dict[tuple[Any, ...], Any] = {}
         self.untrusted: set[str] = set()
+        self.foreign_parts: set[str] = set()  # classes of scikit-learn
 
     def read(self, node: Json, spec: Spec, place: str, sizes: dict[str, int]) -> Any:
         """The value at a place, which must have one of the forms of ``spec``."""
@@ -390,6 +391,8 @@ class Reader:
         if type(nodes) is not dict:
             raise ModelFileError(f"{place}, a {name}, is malformed.")
         self.pay(_OBJECT)
+        if entry.module.startswith("sklearn."):
+            self.foreign_parts.add(entry.name)
         specs = entry.attributes
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
