@@ -49,7 +49,7 @@ class DM2LClassifier(StreamingClassifier):
         feature space for a kernel model (about 1 for rbf). It is a start, not an optimum.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
-        "tanimoto" suits 0/1 columns, A callable gets
+        "tanimoto" suits 0/1 columns. A callable gets
         two arrays of rows and returns the matrix between them. "precomputed" takes the kernel
         matrix as ``X``. It must be positive semi-definite, which "sigmoid" is for some parameters
         only.

@@ -246,9 +246,10 @@ class SolverConfig:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
         ``features`` and signs ``T`` are those of the rows of the problem, or of some of them.
-        Scores of DM2L itself would need the curvature of its norms, row by row: with that of ridge
-        the positives of rare labels fall below the negatives. The level of a label is that of
-        DM2L: the mean difference at missing entries, which no solution has seen.
+        Leave-one-out scores of DM2L itself would need the curvature of its norms for each row.
+        (The curvature of ridge instead scores positives of rare labels below negatives.) Each
+        label is shifted by the mean difference between DM2L and ridge at its missing entries,
+        which neither was fitted to.
         """
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
@@ -583,7 +584,7 @@ class SolverConfig:
 
 
 def _preconditioner(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
-    """``keep`` says that a kernel matrix is needed once more."""
+    """The preconditioner; without ``keep`` that of a kernel frees the kernel matrix."""
     if isinstance(problem, KernelProblem):
         return KernelPreconditioner(problem, keep=keep)
     return Preconditioner(problem)

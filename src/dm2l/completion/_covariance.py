@@ -1,4 +1,4 @@
-"""What the residuals of a row's labels have to do with each other, in two forms."""
+"""The residual covariance of labels, dense or as low-rank factors."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._parquet_file import open_parquet, translate_arrow_errors
+from dm2l.io._parquet_file import PARQUET, open_parquet, translate_arrow_errors
 from dm2l.io._svmlight_file import open_rows
 from dm2l.io._unpacking import suffix_of
 from dm2l.outofcore._block import block_rows
@@ -54,11 +54,11 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Any:
     suffix = suffix_of(files[0])
     if suffix in TEXT:
         return CsvReader(files, labels, **options)
-    if suffix == ".parquet":
+    if suffix in PARQUET:
         return ParquetReader(files, labels, **options)
     if suffix in SVMLIGHT:
         return SvmlightReader(files, labels, **options)
-    known = ", ".join((".parquet", *TEXT, *SVMLIGHT, ".npy", ".npz"))
+    known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
     raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
 
 
