@@ -361,7 +361,7 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
     X, Y = data
     np.save(tmp_path / "X.npy", X)
     np.savez(tmp_path / "both.npz", X=X[:, 0], Y=Y)
-    with pytest.raises(ValueError, match=r"rows\.xml has no suffix .*\.parquet, \.csv"):
+    with pytest.raises(ValueError, match=r"rows\.xml has no suffix .*\.parquet, \.pq, \.csv"):
         RowBlocks.open(tmp_path / "rows.xml", "y*")
     with pytest.raises(TypeError, match=r"\.npy files take no cutoffs"):
         RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
