@@ -1,4 +1,4 @@
-"""What the page is told and what it may ask for, in plain values."""
+"""Replies to the requests of the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGE = {
 
 
 class Replies:
-    """Answers to the requests of the page; who asks has been checked before."""
+    """Replies to the requests of the page, which are authorised before."""
 
     def __init__(self, session: ReviewSession, output: Path | None) -> None:
         self.session, self.output = session, output
@@ -35,23 +35,23 @@ class Replies:
         }
 
     def get(self, name: str, query: Mapping[str, str]) -> Reply | None:
-        """What is there to read under a name; None if nothing is."""
+        """Reply to a GET request; None if the name is unknown."""
         if name == "state":
             at = query.get("at", "")
             at_number = int(at) if at.isascii() and at.isdecimal() else None
-            return self._state(at_number, query.get("queue", "holes"))
+            return self._state(at_number, query.get("queue", "entries"))
         if name == "download":
             return self._download()
         return self._static.get(name)
 
     def post(self, name: str, body: Any) -> Reply | None:
-        """Do what a name stands for, or raise with the reason; None if it stands for nothing."""
+        """Reply to a POST request; None if the name is unknown."""
         if name == "answer":
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer has row, label and answer, and nothing else.")
             following = self.session.answer(body["row"], body["label"], body["answer"])
-            hole = (body["row"], body["label"]) in self.session.journal.decisions
-            return self._state(following, "holes" if hole else "doubts")
+            missing = (body["row"], body["label"]) in self.session.journal.decisions
+            return self._state(following, "entries" if missing else "label_errors")
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
@@ -59,11 +59,9 @@ class Replies:
             if name == "suppose":
                 return json_reply(self.session.suppose(body["row"], answers))
             return self._state(self.session.answer_row(body["row"], answers), "rows")
-        if name == "doubts":
-            begun = self.session.start_doubts()
-            return json_reply({"begun": begun}, 202 if begun else 409)
-        if name == "refit":
-            begun = self.session.start_refit()
+        if name in ("label_errors", "refit"):
+            session = self.session
+            begun = session.start_refit() if name == "refit" else session.start_label_errors()
             return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "export":
             if self.output is None:
@@ -74,21 +72,26 @@ class Replies:
 
     def _state(self, at: int | None, queue: str) -> Reply:
         session = self.session
-        asks = {"holes": session.entry, "rows": session.row_entry, "doubts": session.doubt}
-        if queue not in asks:
+        # First the states: what a run has changed is there once it has ended.
+        refit, label_errors = session.refit_state, session.label_errors_state
+        progress, quality = session.progress, session.quality
+        queues = {
+            "entries": (session.entry, progress.decided),
+            "rows": (session.row_entry, session.n_rows),
+            "label_errors": (session.label_error, progress.checked),
+        }
+        if queue not in queues:
             raise ValueError(f"There is no queue {queue!r:.40}.")
-        progress, refitting = session.progress, session.refitting
-        quality = refitting.quality
-        made = {"holes": progress.decided, "rows": session.n_rows, "doubts": progress.checked}
+        ask, made = queues[queue]
         state = {
             "table": session.table.path.name,
             "queue": queue,
-            "position": made[queue] if at is None else min(at, made[queue]),
-            "made": made[queue],
+            "position": made if at is None else min(at, made),
+            "made": made,
             "progress": {**progress._asdict(), "decided": progress.decided},
-            "entry": asks[queue](at),
-            "refitting": {**vars(refitting), "quality": quality and _quality(quality)},
-            "doubting": session.doubting._asdict(),
+            "entry": ask(at),
+            "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
+            "label_errors": {**label_errors._asdict(), "done": label_errors.done},
             "output": None if self.output is None else str(self.output),
         }
         return json_reply(state)

@@ -58,10 +58,7 @@ class _Handler(Handler):
 class ReviewServer(LocalServer):
     """A page for a review, which only this machine can reach and only with the token.
 
-    Attributes
-    ----------
-    url : str
-        The address of the page with its token, which is another one for every server.
+    ``url`` is the address of the page with its token, which is another one for every server.
     """
 
     def __init__(
@@ -93,11 +90,15 @@ def serve(
     Parameters
     ----------
     session : ReviewSession
-        What is shown and answered.
-    host, port, output
-        As in :class:`ReviewServer`.
+        The review.
+    host : str, default="127.0.0.1"
+        An interface of this machine: "127.0.0.1", "localhost" or "::1".
+    port : int, default=0
+        The port; 0 takes a free one.
+    output : str or Path, default=None
+        File of the table with the answers; None for a download only.
     announce : callable, default=None
-        Gets the address as soon as it can be opened.
+        Called with the address as soon as it can be opened.
     """
     with ReviewServer(session, host=host, port=port, output=output) as server:
         try:
