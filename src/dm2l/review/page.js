@@ -89,7 +89,7 @@ function showAround({ table, progress, refit: refitting, label_errors: search, o
   const looking = search.running ? "Looking for labels that everything else about their rows contradicts; go on meanwhile." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
   if (queue === "label_errors") text("end-text", looking);
   else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. Go back to change an answer, refit, or take the table. ${further}`);
-  text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")}.` : "Answer a few, then refit: the model learns from them and asks anew.");
+  text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer a few, then refit: the model learns from them and asks anew.");
   $("export").hidden = !output;
   showRefit(refitting);
 }

@@ -143,7 +143,7 @@ def test_nothing_is_written_without_the_token(server, session):
         assert send(server, "POST", f"/wrong/{name}", body)[0] == 403
     assert not session.journal.decisions
     assert session.refit_state.number == 0
-    assert not server.replies.output.exists()
+    assert not server.output.exists()
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_another_origin_may_not_write(server, session, origin):
     assert send(server, "POST", f"/{server.token}/export", {}, Origin=origin)[0] == 403
     assert not session.journal.decisions
     assert session.refit_state.number == 0
-    assert not server.replies.output.exists()
+    assert not server.output.exists()
 
 
 def test_a_name_of_somebody_else_that_leads_here_is_refused(server):
@@ -409,7 +409,7 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert (status, json.loads(content)["n_answers"]) == (200, 2)
     assert (tmp_path / "out.csv").read_bytes() == expected
-    server.replies.output = None
+    server.output = None
     headers = send(server, "GET", f"/{server.token}/download")[1]
     assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''tickets-reviewed.csv"
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
