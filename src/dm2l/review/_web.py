@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
+from threading import BoundedSemaphore
+from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
 
 from dm2l.tables._output import plain_values
 
@@ -18,6 +24,11 @@ from dm2l.tables._output import plain_values
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
 # Bytes of a refused request that are read: the sender may lose the reply if some are unread.
 MOST_DRAINED = 2**20
+# Of the JSON of a request: an empty object takes 3 bytes there and 70 or more in memory.
+MOST_VALUES = 2**21
+MOST_NESTED = 64
+# Requests that are read or answered at the same time; further connections wait.
+MOST_WORKERS = 64
 
 
 class Reply(NamedTuple):
@@ -42,11 +53,47 @@ def json_reply(content: Any, status: int = 200) -> Reply:
     return Reply(json.dumps(plain_values(content)).encode(), status=status)
 
 
+def measure_json(content: bytes) -> tuple[int, int]:
+    """Number of values and depth of nesting of JSON in UTF-8, without parsing it."""
+    # Escaped quotes do not end a string.
+    content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    n_values = n_quotes = depth = deepest = 0
+    for start in range(0, len(content), 2**20):
+        part = np.frombuffer(content[start : start + 2**20], np.uint8)
+        quotes = n_quotes + np.cumsum(part == ord('"'))
+        outside = quotes % 2 == 0
+        letter = part | 0x20  # makes { of [ and } of ]
+        opened = outside & (letter == ord("{"))
+        closed = outside & (letter == ord("}"))
+        depths = depth + np.cumsum(opened.astype(np.int64) - closed)
+        n_values += int(np.count_nonzero(opened | (outside & (part == ord(",")))))
+        n_quotes, depth = int(quotes[-1]), int(depths[-1])
+        deepest = max(deepest, int(depths.max()))
+    return n_values, deepest
+
+
+class _TimedReader(io.RawIOBase):
+    """The bytes of a request, all of which must come before a deadline."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection, self._end = connection, monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._end - monotonic()
+        if left <= 0:
+            raise TimeoutError("The deadline of the request is over.")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class Handler(BaseHTTPRequestHandler):
     """A request: host, token and size are checked before its content."""
 
     server: LocalServer
-    timeout = 30  # seconds to send the request
+    timeout = 30  # seconds for a whole request to arrive, and again for the reply to be taken
     most_bytes = 2**18  # an answer takes a few hundred bytes, a row has hundreds of answers
     sent_headers: ClassVar[Mapping[str, str]] = {
         "X-Content-Type-Options": "nosniff",
@@ -64,6 +111,11 @@ class Handler(BaseHTTPRequestHandler):
     def post(self, name: str, query: dict[str, str]) -> Reply | None:
         """Reply to a POST request; None if the name is unknown."""
         raise NotImplementedError
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_TimedReader(self.connection, self.timeout))
 
     def do_GET(self) -> None:
         self._handle(self.get)
@@ -91,7 +143,8 @@ class Handler(BaseHTTPRequestHandler):
         except OSError as error:
             reply = json_reply({"error": str(error)}, 500)
         if not self._read:
-            self.rfile.read(min(self._length or 0, MOST_DRAINED))
+            with suppress(TimeoutError):
+                self.rfile.read(min(self._length or 0, MOST_DRAINED))
         self._send(reply)
 
     def body(self) -> Any:
@@ -104,11 +157,21 @@ class Handler(BaseHTTPRequestHandler):
             raise AccessError(413, f"Requests may have at most {self.most_bytes} bytes.")
         self._read = True
         try:
-            return json.loads(self.rfile.read(self._length))
+            content = self.rfile.read(self._length)
+        except TimeoutError as error:
+            raise AccessError(408, f"Requests must arrive in {self.timeout} seconds.") from error
+        n_values, depth = measure_json(content)
+        if n_values > MOST_VALUES:
+            raise AccessError(413, f"Requests may have at most {MOST_VALUES} values.")
+        if depth > MOST_NESTED:
+            raise AccessError(400, f"Requests may be nested at most {MOST_NESTED} levels deep.")
+        try:
+            return json.loads(content.decode())
         except (ValueError, RecursionError) as error:
             raise AccessError(400, "The request is not JSON.") from error
 
     def _send(self, reply: Reply) -> None:
+        self.connection.settimeout(self.timeout)
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.kind)
         self.send_header("Content-Length", str(len(reply.content)))
@@ -150,6 +213,7 @@ class LocalServer(ThreadingHTTPServer):
             super().__init__((address, port), handler)
         except OSError as error:
             raise OSError(f"Port {port} of {address} is not available: {error}.") from error
+        self._workers = BoundedSemaphore(MOST_WORKERS)
         called = LOOPBACK.get(host, f"[{host}]" if ":" in host else host)
         names = (called, "localhost") if host in LOOPBACK else ()
         self.hosts = [[f"{name}:{self.server_port}"] for name in names]
@@ -161,6 +225,22 @@ class LocalServer(ThreadingHTTPServer):
         """Bind the port without a reverse DNS lookup."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Handle a request in a thread of its own, once fewer than ``MOST_WORKERS`` run."""
+        self._workers.acquire()
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread could be started
+            self._workers.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Handle a request, then let the next one in."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._workers.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that disconnect; other errors are shown on the terminal."""
