@@ -25,7 +25,6 @@ TASKS = (
             "dm2l.DM2LClassifier",
             "dm2l.DM2LClassifierCV",
             "dm2l.extreme.ExtremeDM2LClassifier",
-            "dm2l.extreme.memory_needed",
             "dm2l.ConstantLabelWarning",
         ),
     ),

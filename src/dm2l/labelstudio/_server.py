@@ -55,7 +55,7 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Serves a :class:`Backend` to requests with the token.
+    """Serves a ``Backend`` to requests with the token.
 
     The token is in the path of the address (``http://127.0.0.1:9090/TOKEN``), which is all that
     the webhooks of Label Studio support, in a header ``Authorization: Token TOKEN``, or the

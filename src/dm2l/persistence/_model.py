@@ -39,7 +39,7 @@ _MODEL = parse("Estimator")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file that :func:`load_model` reads without running any code.
+    """Write a model to a file that ``load_model`` reads without running any code.
 
     The file is an uncompressed zip archive: arrays in numpy's format, a JSON manifest, and
     nothing that pickle would read. It takes the place of an existing one only when it is whole.
@@ -106,7 +106,7 @@ def load_model(
     max_bytes: int = MAX_BYTES,
     like: Any = None,
 ) -> Any:
-    """Read a model that :func:`save_model` wrote.
+    """Read a model that ``save_model`` wrote.
 
     The file may come from anywhere: it is read as data, every value is checked against a list of
     the classes, attributes, types and shapes that models of dm2l have, and only then are objects
