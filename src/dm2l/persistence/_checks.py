@@ -177,7 +177,11 @@ def _indicator(record: Record) -> Wrong:
 
 def _columns(record: Record) -> Wrong:
     state, d = record.state, record.sizes.get("d", 0)
-    names = set(state["feature_names_in_"].tolist()) if "feature_names_in_" in state else None
+    names = (
+        set(filter(_is_text, state["feature_names_in_"].tolist()))
+        if "feature_names_in_" in state
+        else None
+    )
     width: int | None = 0
     for _, part, columns in state.get("transformers_", ()):
         if isinstance(columns, np.ndarray):
@@ -204,6 +208,10 @@ def _columns(record: Record) -> Wrong:
     if width is not None and "transformers_" in state:
         record.sizes["e"] = width
     return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _pipeline(record: Record) -> Wrong:

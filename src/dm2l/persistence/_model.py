@@ -35,7 +35,7 @@ from dm2l.persistence._schema import parse
 from dm2l.persistence._writing import Writer
 
 _MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
-_MODEL = parse("Estimator")
+_MODEL = parse("Estimator | Model")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
