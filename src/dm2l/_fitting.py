@@ -50,7 +50,7 @@ from dm2l._utils.parameters import check_choice, check_count, check_number, is_n
 from dm2l._utils.threads import WORTH_FACTORING, blas_thread_count, blas_threads, one_blas_thread
 from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import out_of_fold_scores
+from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._targets import PUTargets
@@ -255,7 +255,7 @@ class SolverConfig:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        unseen = out_of_fold_scores(
+        unseen = leave_one_out_scores(
             problem, factor, T, W, features, problem.alpha, exact=exact, entries=entries
         )
         missing = (T == 0) & np.isfinite(unseen)
