@@ -36,7 +36,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dm2l import AutoClassifier, DM2LClassifier
 from dm2l.baselines import MaskedOneVsRestClassifier
-from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables import load_bundle, read_table
 
@@ -118,7 +118,7 @@ def by_command_line(split: str, options: argparse.Namespace) -> Run:
         p = pd.read_csv(scores)[[f"{label}__probability" for label in table.label_names]]
     run["test"] = quality(table.Y[test], p.to_numpy())
     if options.forest:
-        known = readable(frame[options.smiles])
+        known = is_valid_smiles(frame[options.smiles])
         X = MorganFingerprints().fit_transform(frame[options.smiles].where(known, ""))
         rows = np.setdiff1d(np.flatnonzero(known), test)
         trees = RandomForestClassifier(500, random_state=options.seed, n_jobs=-1)
@@ -132,7 +132,7 @@ def prepare(options: argparse.Namespace) -> None:
     """Write fingerprints, labels and splits."""
     table = read_table(options.table, options.labels)
     smiles = table.frame[options.smiles]
-    known = readable(smiles)
+    known = is_valid_smiles(smiles)
     X = MorganFingerprints().fit_transform(smiles[known])
     where = np.cumsum(known) - 1
     tests = {split: held_out(split, smiles, options.seed) for split in SPLITS}

@@ -67,15 +67,14 @@ def score(table: Path, seed: int, draw: int, rows: int, out: Path) -> None:
             base.fit(context)
             F = model._features.transform(X[test])
             unseen.append(to_numpy(base.model._all_scores(rows_for(base.inputs, X[test], F))))
-        known = model._selection
         np.savez_compressed(
             out,
             scores=scores,
             test=np.stack(unseen),
             T=context.T,
             fold=context.fold,
-            group=scaffold[train][known.keep],
-            Yt=Y[test][:, known.learnable],
+            group=scaffold[train][model._keep],
+            Yt=Y[test][:, model._learnable],
             shares=[base.shares for base in models],
             names=[base.name for base in models],
             largest=np.bincount(scaffold[test]).max(),

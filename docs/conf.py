@@ -87,6 +87,7 @@ html_static_path = ["_static"]
 html_css_files = ["dm2l.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_domain_indices = False  # the API page lists everything, by task
 html_favicon = "_static/mark.svg"
 html_theme_options = {
     "logo": {

@@ -25,7 +25,6 @@ TASKS = (
             "dm2l.DM2LClassifier",
             "dm2l.DM2LClassifierCV",
             "dm2l.extreme.ExtremeDM2LClassifier",
-            "dm2l.extreme.memory_needed",
             "dm2l.ConstantLabelWarning",
         ),
     ),
@@ -134,7 +133,7 @@ def page() -> str:
         names = [name for pattern in patterns for name in names_of(pattern)]
         listed = "\n".join(f"   {name}" for name in names)
         modules = dict.fromkeys(name.rpartition(".")[0] for name in names)
-        targets = "".join(f".. py:module:: {module}\n\n" for module in modules)
+        targets = "".join(f".. py:module:: {module}\n\n``{module}``\n\n" for module in modules)
         targets += ".. py:currentmodule:: None\n\n"
         text = f"{introduction}\n\n" if introduction else ""
         parts.append(

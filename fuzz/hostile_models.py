@@ -236,6 +236,7 @@ class Draw:
     def __init__(self, rng: random.Random, arrays: Arrays) -> None:
         self.rng = rng
         self.arrays = arrays
+        self.left = 40  # objects: each may hold others
 
     def array(self, dtype: str | None = None, shape: tuple[int, ...] | None = None) -> Json:
         """A node with an array, often of a form that somebody expects."""
@@ -262,6 +263,7 @@ class Draw:
         rng = self.rng
         kinds = ["scalar", "array", "special", "trusted", "object", "same"]
         kinds += ["list", "tuple", "dict", "objects"] if depth < 4 else []
+        kinds = kinds if self.left > 0 else ["scalar", "same"]
         kind = rng.choice(kinds)
         items = (
             [self.anything(depth + 1) for _ in range(rng.choice([0, 1, 2, 3]))] if depth < 4 else []
@@ -320,6 +322,7 @@ class Draw:
     def object(self, name: str | None = None, depth: int = 0) -> Json:
         """An object whose attributes are mostly what the table says, or one of any class."""
         rng, table = self.rng, entries()
+        self.left -= 1
         if name is None:
             name = rng.choice(list(table) if rng.random() < 0.8 else names())
         node: Json = {"kind": "object", "class": name, "state": {}}
@@ -340,11 +343,11 @@ class Draw:
 
     def form(self, spec: Spec, sizes: dict[str, int], depth: int) -> Json:
         """A value that the table allows, as far as it can be told from the form alone."""
-        if depth > 8:
+        if depth > 8 or self.left <= 0:
             simple = [one for one in spec if one.kind != "object"]
             spec = tuple(simple) or spec
         one = self.rng.choice(spec)
-        if depth > 12 and one.kind in ("object", "list", "dict"):
+        if (depth > 12 or self.left <= 0) and one.kind in ("object", "list", "dict"):
             return None
         return self._form(one, sizes, depth)
 
@@ -462,7 +465,8 @@ def attack(content: bytes, rng: random.Random) -> bytes:
             holder[key] = draw.trusted()
         elif action == 3:
             other, place = rng.choice(places)
-            holder[key] = copy.deepcopy(other[place])
+            if len(json.dumps(other[place])) < 50_000:
+                holder[key] = copy.deepcopy(other[place])
         elif action == 4 and isinstance(holder, dict):
             del holder[key]
         elif action == 5:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import conftest
+from tests import conftest
 
 pytest_plugins = ["pytester"]
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ TABLE_STEPS = {
     "cli": "1 options · 7 results in words",
     "io": "2 cells and label values",
     "tables": "3 columns by type · 5 estimated quality",
-    "_auto": "4 models, tuned and combined by cross-validation",
+    "_auto": "4 models by cross-validation",
     "persistence": "6 one model file",
 }
 # Groups of layers, from the top.
@@ -78,9 +78,9 @@ def draw() -> str:
             middle = 'text-anchor="middle"'
             parts.append(text(round(x + box_width / 2, 1), y + 16, package, 12, middle))
         for steps, at, colour in ((FIT_STEPS, 450, FIT), (TABLE_STEPS, 745, TABLE)):
-            words = [steps[name] for name in packages if name in steps]
+            words = " · ".join(sorted(steps[name] for name in packages if name in steps))
             if words:
-                parts.append(text(at, y + 16, words[0], 12, f'fill="{colour}"'))
+                parts.append(text(at, y + 16, words, 12, f'fill="{colour}"'))
                 beside = at > 450 and FIT_STEPS.keys() & set(packages)
                 start = at - 24 if beside else left + width + 4
                 parts.append(

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dm2l import DM2LClassifier
-from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
@@ -32,7 +32,7 @@ print(table.head(4))
 # RDKit cannot read eight of the molecules. ``dm2l fit`` names them and leaves them out by itself;
 # in Python, one line does.
 
-table = table[readable(table["smiles"])]
+table = table[is_valid_smiles(table["smiles"])]
 assays = [name for name in table if name.startswith(("NR-", "SR-"))]
 Y = table[assays].apply(pd.to_numeric).to_numpy(dtype=float)
 X = MorganFingerprints().fit_transform(table["smiles"])

@@ -1,45 +1,18 @@
-"""Multi-label learning when labels are missing.
+"""Multi-label classification when labels are missing.
 
-The rooms of the library, in reading order; each is loaded when it is needed.
+A map of the library; packages with an underscore are private. Each is loaded when it is needed.
 
-ground
-    ``arrays``           array libraries, and what their standard lacks
-    ``files``            written whole or not at all
-    ``threads``          BLAS limits, workers
-    ``parameters``       refused before any data is touched
-
-the method, read downwards
-    ``labels``           the contract of labels with holes: dense, sparse, in blocks
-    ``features``         the operator ``Phi``, the usual ridge
-    ``kernels``          kernels, their factors, feature maps
-    ``nuclear``          norms
-    ``objective``        what is minimised
-    ``solvers``          how
-    ``calibration``      from scores to probabilities and decisions
-    ``coupling``         what the known labels of a row say about its holes
-    ``base``             the label contract around a matrix of scores
-    ``fitting``          feature map, problem, solution, weights
-    ``classifier``       :class:`DM2LClassifier`
-    ``search``           :class:`DM2LClassifierCV` and the search in two stages
-    ``auto``             :class:`AutoClassifier`: these and trees, tried and combined
-
-beside it
-    ``masks``            labels to hide
-    ``metrics``          of complete labels, estimated where some are missing
-    ``model_selection``  splitters and scorers that take holes
-    ``baselines``        the methods to compare with
-    ``extreme``          very many labels
-    ``scale``            more rows than memory: blocks, statistics, passes, a cluster
-    ``testing``          the contract as checks, for estimators of one's own
-
-data
-    ``readers``          one for every format
-    ``datasets``         catalogue, digits, synthetic
-    ``persistence``      models in files
-    ``deployment``       models as ONNX graphs
-
-for people
-    ``plots``, ``tables``, ``review``, and the command ``dm2l`` in ``cli``
+- estimators: :class:`AutoClassifier`, :class:`DM2LClassifier` (``_classifier``, ``_fitting``),
+  :class:`DM2LClassifierCV` (``_search``), ``baselines``, ``extreme`` (thousands of labels),
+  ``outofcore`` (more rows than memory); their base class is in ``_base``
+- the method: ``_solvers``: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs``
+- labels: ``labels`` (:class:`~dm2l.labels.LabelMatrix`), ``simulate`` (missing labels)
+- what follows from scores: ``completion`` (calibration, label correlation, imputation, error-rate
+  control, label errors), ``pu`` (positive-unlabelled labels)
+- evaluation: ``metrics``, ``model_selection``, ``plots``, ``testing``
+- files: ``io`` (readers), ``persistence`` (model files), ``deployment`` (ONNX), ``datasets``
+- tables: ``tables`` (raw columns to models and completed tables), ``chemistry``
+- for people: ``active``, ``review``, ``labelstudio``, and the command ``dm2l`` in ``cli``
 """
 
 from importlib import import_module

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import FitResult, LearnableMask
+from dm2l._score_model import LearnableMask
 from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
@@ -29,7 +29,7 @@ from dm2l._solvers.features import (
 )
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel, is_precomputed
+from dm2l._solvers.kernels._kernel import Kernel
 from dm2l._solvers.kernels._linear import LinearMap
 from dm2l._solvers.kernels._map import FeatureMap
 from dm2l._solvers.kernels._nystroem import NystroemMap
@@ -44,28 +44,18 @@ from dm2l._utils.arrays import (
     float64,
     is_non_numpy,
     namespace,
-    take_columns,
-    take_rows,
     to_numpy,
 )
 from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
 from dm2l._utils.threads import WORTH_FACTORING, blas_thread_count, blas_threads, one_blas_thread
+from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import out_of_fold_scores
+from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._prior import ClassPrior
 from dm2l.pu._targets import PUTargets
 
-__all__ = [
-    "FITTED",
-    "SAFE_KERNELS",
-    "SolverConfig",
-    "SolverResult",
-    "WarmStart",
-    "Weights",
-    "Workspace",
-]
+__all__ = ["SAFE_KERNELS", "SolverConfig", "Workspace"]
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
@@ -108,90 +98,6 @@ class Workspace:
         if isinstance(problem, KernelProblem):
             return KernelPreconditioner(problem, keep=True, single=single)
         return Preconditioner(problem, self.gram)
-
-
-class WarmStart(NamedTuple):
-    """Coefficients (m, c) and intercepts (c,) of an earlier fit, where the next may start."""
-
-    coefficients: Any
-    intercept: Any
-
-
-class Weights(NamedTuple):
-    """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
-
-    ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
-    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
-    """
-
-    intercept: Any
-    coef: Any = None
-    dual_coef: Any = None
-    X_fit: Any = None
-    kernel: Kernel | None = None
-    waves: FourierMap | None = None
-    landmark_factor: Any = None
-    approximation_error: float | None = None
-
-    def scores(self, X: Any, mask: LearnableMask) -> Any:
-        """Scores of rows, for the learnable labels."""
-        chosen = np.flatnonzero(mask.learnable)
-        intercept = take_rows(self.intercept, chosen)
-        if self.coef is not None:
-            coef = take_rows(self.coef, chosen).T
-            if is_non_numpy(X):  # not every library multiplies float32 with float64
-                xp = namespace(X)
-                coef = xp.astype(coef, X.dtype, copy=False)
-                intercept = xp.astype(intercept, X.dtype, copy=False)
-            return X @ coef + intercept
-        if self.waves is not None:
-            K = float64(self.waves.transform(X))
-        elif self.kernel is not None and is_precomputed(self.kernel):
-            pivots = np.flatnonzero(mask.keep)[self.X_fit]
-            # All columns of a large matrix need no copy; a small one costs nothing.
-            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
-            K = float64(X if whole else take_columns(X, pivots))
-        else:
-            K = self.kernel(X, self.X_fit)  # type: ignore[misc]
-        return K @ take_columns(self.dual_coef, chosen) + intercept
-
-
-# Attributes of a fitted estimator that hold its weights, in the order of their fields.
-FITTED = (
-    "intercept_",
-    "coef_",
-    "dual_coef_",
-    "X_fit_",
-    "_kernel",
-    "_waves",
-    "_landmark_factor",
-    "approximation_error_",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SolverResult(FitResult):
-    """What a fit of DM2L leaves behind.
-
-    Attributes
-    ----------
-    mask : LearnableMask
-        Labels that were learnt, and rows that mattered.
-    solution : Solution or None
-        Weights on the features, and the course of the solver; None if no label can be learnt.
-    weights : Weights
-        What predictions need.
-    prior : ClassPrior or None
-        Of the labels that were learnt, from positive-unlabelled labels.
-    statistics : dict or None
-        State of the sufficient statistics, if the fit gathered them.
-    """
-
-    mask: LearnableMask
-    solution: Solution | None
-    weights: Weights
-    prior: ClassPrior | None = None
-    statistics: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -340,15 +246,16 @@ class SolverConfig:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
         ``features`` and signs ``T`` are those of the rows of the problem, or of some of them.
-        Scores of DM2L itself would need the curvature of its norms, row by row: with that of ridge
-        the positives of rare labels fall below the negatives. The level of a label is that of
-        DM2L: the mean difference at missing entries, which no solution has seen.
+        Leave-one-out scores of DM2L itself would need the curvature of its norms for each row.
+        (The curvature of ridge instead scores positives of rare labels below negatives.) Each
+        label is shifted by the mean difference between DM2L and ridge at its missing entries,
+        which neither was fitted to.
         """
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        unseen = out_of_fold_scores(
+        unseen = leave_one_out_scores(
             problem, factor, T, W, features, problem.alpha, exact=exact, entries=entries
         )
         missing = (T == 0) & np.isfinite(unseen)
@@ -677,7 +584,7 @@ class SolverConfig:
 
 
 def _preconditioner(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
-    """``keep`` says that a kernel matrix is needed once more."""
+    """The preconditioner; without ``keep`` that of a kernel frees the kernel matrix."""
     if isinstance(problem, KernelProblem):
         return KernelPreconditioner(problem, keep=keep)
     return Preconditioner(problem)

@@ -1,4 +1,4 @@
-"""Active learning: which entries of labels to ask for next, in the manner of scikit-activeml."""
+"""Active learning: which missing entries to query next, in the manner of scikit-activeml."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ __all__ = ["EntrySampling"]
 
 
 class EntrySampling(BaseEstimator):
-    """Query strategy for pairs of a row and a label, by the mistakes that answers spare.
+    """Query strategy for pairs of a row and a label, by expected information gain.
 
-    The value of an entry is that of ``dm2l suggest``: the chance that it would be filled wrongly
-    itself, what its answer tells about other holes of its row, and what it teaches about other
-    rows. Entries of a batch are chosen one after the other, each for what those before it will not
-    have told: similar rows, and the labels of one row, are not asked for together.
+    The value of an entry is the number of mistakes that its label is expected to avoid: in
+    imputing the entry itself, other missing labels of its row, and labels of other rows, as in
+    ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before, so that
+    similar rows, and labels of one row, are not queried together.
 
     Parameters
     ----------
     missing_label : scalar, default=np.nan
-        What stands in ``Y`` where nobody has answered. ``MISSING_LABEL`` of scikit-activeml is
-        NaN.
+        Value that marks a missing label. ``MISSING_LABEL`` of scikit-activeml is NaN.
 
     See Also
     --------
@@ -63,21 +62,20 @@ class EntrySampling(BaseEstimator):
         batch_size: int = 1,
         return_utilities: bool = False,
     ) -> Any:
-        """Choose entries to ask for.
+        """Choose the missing entries to query.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Features of all rows.
         Y : array of shape (n_rows, n_labels)
-            1, 0, and ``missing_label`` where nobody has answered.
+            1, 0, and ``missing_label``.
         clf : DM2LClassifier or AutoClassifier, default=None
-            The model whose mistakes count; None for a :class:`dm2l.DM2LClassifier` with
-            probabilities and coupling.
+            None for a :class:`dm2l.DM2LClassifier` with probabilities and label correlation.
         fit_clf : bool, default=True
             Whether a copy of it is fitted to ``X`` and ``Y`` first; otherwise it is fitted.
         candidates : array of shape (n_candidates, 2) of int, or mask of ``Y``'s shape, default=None
-            Entries that may be asked for, as pairs or as a mask; None for all that are missing.
+            Entries that may be queried, as pairs or as a mask; None for all that are missing.
         batch_size : int, default=1
             How many; fewer if there are not that many.
         return_utilities : bool, default=False
@@ -86,25 +84,24 @@ class EntrySampling(BaseEstimator):
         Returns
         -------
         query_indices : ndarray of int of shape (batch_size, 2)
-            Pairs of row and label, the most valuable first; ``Y[tuple(query_indices.T)]`` are the
-            entries.
+            Pairs of row and label, the most valuable first.
         utilities : ndarray of shape (batch_size, n_rows, n_labels)
-            Mistakes that answers are expected to spare, given those chosen before; NaN for what is
-            not asked for. Only with ``return_utilities=True``.
+            Values of the entries given those chosen before; NaN for what may not be queried. Only
+            with ``return_utilities=True``.
         """
         if type(batch_size) is bool or not isinstance(batch_size, (int, np.integer)):
             raise TypeError(f"batch_size must be an integer, got {batch_size!r}.")
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
         labels = self._labels(Y)
-        holes = np.isnan(labels)
-        asked = holes if candidates is None else _mask(candidates, holes)
+        missing = np.isnan(labels)
+        asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
             raise ValueError("There is nothing to ask for: no entry of Y is missing.")
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
             with warnings.catch_warnings():
-                # At the beginning of a loop that is how it is; its answers mend it.
+                # Few labels are known at the beginning of a loop; its queries change that.
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 model = clone(model).fit(X, labels)
         if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
@@ -112,7 +109,7 @@ class EntrySampling(BaseEstimator):
                 f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
             )
         pairs, utilities = choose_batch(
-            *values_and_learning(model, X, labels), holes, asked, int(batch_size)
+            *values_and_learning(model, X, labels), missing, asked, int(batch_size)
         )
         return (pairs, np.stack(utilities)) if return_utilities else pairs
 
@@ -133,20 +130,20 @@ class EntrySampling(BaseEstimator):
         return labels
 
 
-def _mask(candidates: Any, holes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Entries that may be asked for; they must be missing."""
+def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mask of the entries that may be queried, all of them missing."""
     given = np.asarray(candidates)
-    if given.dtype == bool and given.shape == holes.shape:
+    if given.dtype == bool and given.shape == missing.shape:
         mask = given
     elif given.ndim == 2 and given.shape[1] == 2 and np.issubdtype(given.dtype, np.integer):
-        mask = np.zeros(holes.shape, dtype=bool)
+        mask = np.zeros(missing.shape, dtype=bool)
         try:
             mask[tuple(given.T)] = True
         except IndexError as error:
             raise ValueError(f"candidates has a pair that is not in Y: {error}.") from error
     else:
         raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
-    if (mask & ~holes).any():
-        i, k = np.argwhere(mask & ~holes)[0]
+    if (mask & ~missing).any():
+        i, k = np.argwhere(mask & ~missing)[0]
         raise ValueError(f"candidates has row {i}, label {k}, which is known in Y.")
     return mask

@@ -1,6 +1,6 @@
 """Molecules as features: SMILES become Morgan fingerprints, and groups of one scaffold.
 
-RDKit does the work, which the extra ``chem`` brings.
+They need RDKit, the extra ``chem``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from dm2l._utils.arrays import factorize
 from dm2l._utils.parameters import check_count
 
-__all__ = ["MorganFingerprints", "has_rdkit", "readable", "scaffold_groups"]
+__all__ = ["MorganFingerprints", "is_valid_smiles", "scaffold_groups"]
 
-MOST_BITS = 2**20  # more are a slip, or a file that wants all memory
+MOST_BITS = 2**20  # a model file may ask for any number, and so for all memory
 ABSENT = (
     "Molecules are read by RDKit, which is not installed: pip install 'dm2l[chem]'. Without it a "
     "column of SMILES is no feature: leave it out, or bring fingerprints as columns of 0 and 1."
@@ -31,8 +31,8 @@ ABSENT = (
 class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules that are written as SMILES.
 
-    A bit says whether some neighbourhood of an atom, up to ``radius`` bonds wide, occurs in the
-    molecule (the ECFP4 of the literature at a radius of 2). They suit ``kernel="tanimoto"``.
+    A bit is set if some neighbourhood of an atom, up to ``radius`` bonds wide, occurs in the
+    molecule (ECFP4 at a radius of 2). They suit ``kernel="tanimoto"``.
 
     Parameters
     ----------
@@ -53,20 +53,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits: int = 2048
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Check the parameters; there is nothing to learn.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n,) or (n, 1)
-            SMILES.
-        y : object
-            Ignored, for compatibility.
-
-        Returns
-        -------
-        self
-            The transformer.
-        """
+        """Check the parameters; nothing is learned from ``X``."""
         self._check()
         self.n_features_in_ = 1
         return self
@@ -78,22 +65,9 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 
     def transform(self, X: ArrayLike) -> sp.csr_array:
-        """Fingerprints of molecules.
+        """Fingerprints of SMILES as 0 and 1; a blank has none, what RDKit cannot read is an error.
 
-        Parameters
-        ----------
-        X : array-like of str of shape (n,) or (n, 1)
-            SMILES; a blank has no bits.
-
-        Returns
-        -------
-        csr_array of shape (n, n_bits)
-            0 and 1, in float64.
-
-        Raises
-        ------
-        ValueError
-            If RDKit cannot read one; :func:`readable` says which.
+        ``X`` has shape (n,) or (n, 1); :func:`is_valid_smiles` tells which rows to leave out.
         """
         self._check()  # a model file may hold anything
         texts = _texts(X)
@@ -107,7 +81,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
                 if molecule is None:
                     raise ValueError(
                         f"{text!r} in row {number} is no molecule that RDKit can read; "
-                        "dm2l.chemistry.readable says which rows to leave out."
+                        "dm2l.chemistry.is_valid_smiles tells which rows to leave out."
                     )
                 bits.append(generator.GetFingerprint(molecule).GetOnBits())
         ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # of a wider index trees take none
@@ -115,50 +89,23 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(texts), self.n_bits))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the bits, by their numbers.
-
-        Parameters
-        ----------
-        input_features : object
-            Ignored, for compatibility.
-
-        Returns
-        -------
-        ndarray of str of shape (n_bits,)
-            ``bit 0`` and so on.
-        """
+        """``bit 0``, ``bit 1`` and so on; ``input_features`` is ignored."""
         self._check()
         return np.array([f"bit {number}" for number in range(self.n_bits)], dtype=object)
 
 
 def has_rdkit() -> bool:
-    """Whether molecules can be read here.
-
-    Returns
-    -------
-    bool
-        Whether RDKit is installed.
-    """
+    """Whether RDKit is installed."""
     return find_spec("rdkit") is not None
 
 
-def readable(smiles: ArrayLike) -> NDArray[np.bool_]:
-    """Tell which texts are molecules.
-
-    Parameters
-    ----------
-    smiles : array-like of str of shape (n,) or (n, 1)
-        SMILES.
-
-    Returns
-    -------
-    ndarray of bool of shape (n,)
-        Whether RDKit can read it; False for a blank.
+def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
+    """Whether RDKit can read each SMILES of a column; False for a blank.
 
     Examples
     --------
-    >>> from dm2l.chemistry import readable
-    >>> readable(["CCO", "C1CC", ""])
+    >>> from dm2l.chemistry import is_valid_smiles
+    >>> is_valid_smiles(["CCO", "C1CC", ""])
     array([ True, False, False])
     """
     with _silence():
@@ -170,18 +117,10 @@ def readable(smiles: ArrayLike) -> NDArray[np.bool_]:
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Number the scaffolds of molecules, for folds that keep a series of compounds together.
 
-    A scaffold, after Bemis and Murcko, is what is left without side chains; molecules without a
-    ring share the empty one. What cannot be read is a group of its own.
+    A Bemis-Murcko scaffold is a molecule without its side chains; molecules without a ring share
+    the empty one. What RDKit cannot read is a group of its own.
 
-    Parameters
-    ----------
-    smiles : array-like of str of shape (n,) or (n, 1)
-        SMILES.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        Groups, numbered from 0 in the order of their first rows.
+    Groups are numbered from 0 in the order of their first rows.
 
     Examples
     --------
@@ -216,6 +155,6 @@ def _chem() -> Any:
 
 
 def _silence() -> Any:
-    """What RDKit has against a molecule is said by us, once."""
+    """Silence RDKit: callers report what cannot be read."""
     _chem()
     return import_module("rdkit.rdBase").BlockLogs()

@@ -29,12 +29,11 @@ _KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
 def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     """Write a fitted model as an ONNX graph.
 
-    The graph takes ``X``, float32 of shape (n, n_features), and gives ``scores`` and
-    ``probabilities``, float32, and ``labels``, int64 in the coding of the training labels: what
-    ``decision_function``, ``predict_proba`` and ``predict`` say, with their calibration and
-    thresholds. Inside it reckons in float64, because weights of kernels are large and cancel.
-    Names of labels and columns are in its metadata. ``complete``, which goes by the known labels of
-    a row as well, has no counterpart.
+    The graph takes ``X``, float32 of shape (n, n_features), and returns ``scores`` and
+    ``probabilities``, float32, and ``labels``, int64 in the coding of the training labels, as
+    ``decision_function``, ``predict_proba`` and ``predict`` do. It computes in float64, because
+    weights of kernels are large and cancel. Names of labels and columns are in its metadata.
+    ``complete``, which takes the known labels of a row, has no counterpart.
 
     Parameters
     ----------
@@ -43,20 +42,13 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
         search, exact, Nystroem or Fourier, or a linear baseline; or a pipeline of StandardScaler
         and MaxAbsScaler and such a model.
     max_bytes : int, default=2**28
-        How much the numbers of the graph may take. It is what limits exact kernels, to some 33,000
-        rows of 1,000 columns; ONNX files end at ``2**31``.
+        Limit of the size of the graph, at most ``2**31``. Exact kernels keep their training rows:
+        some 33,000 rows of 1,000 columns.
 
     Returns
     -------
     onnx.ModelProto
-        The graph; ``onnx.save(graph, path)`` or ``graph.SerializeToString()`` make a file of it.
-
-    Raises
-    ------
-    ImportError
-        If onnx is not installed (the extra ``onnx``).
-    ValueError
-        If there is no graph of this model, with what is in the way.
+        The graph; ``onnx.save(graph, path)`` writes a file.
 
     Examples
     --------
@@ -127,7 +119,7 @@ class _Graph:
         return self("ReduceSum", self("Mul", X, X), np.array([1]), keepdims=1)
 
     def model(self, found: tuple[str, str, str], n_features: int, about: dict[str, Any]) -> Any:
-        """The whole, with its inputs, outputs and metadata."""
+        """The graph with its inputs, outputs and metadata."""
         helper, kinds = self._onnx.helper, self._onnx.TensorProto
         outputs = {"scores": kinds.FLOAT, "probabilities": kinds.FLOAT, "labels": kinds.INT64}
         for name, result in zip(outputs, found, strict=True):
@@ -155,7 +147,7 @@ class _Graph:
 
 
 def _check(model: Any) -> None:
-    """Say why there is no graph of a model."""
+    """Raise an error that says why a model cannot be exported."""
     name = type(model).__name__
     if not isinstance(model, MissingLabelClassifier):
         raise ValueError(f"{name} cannot be exported: it is no linear or kernel model of dm2l.")
@@ -199,7 +191,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
     else:
         weights = to_numpy(model.dual_coef_)
         waves = getattr(model, "_waves", None)
-        features = _kernel(graph, X, model) if waves is None else _waves(graph, X, waves)
+        features = _kernel(graph, X, model) if waves is None else _fourier_features(graph, X, waves)
     return graph("Add", graph("MatMul", features, float64(weights)), intercept)
 
 
@@ -213,7 +205,7 @@ def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> s
     return graph("Where", below, small, scores)
 
 
-def _waves(graph: _Graph, X: str, waves: Any) -> str:
+def _fourier_features(graph: _Graph, X: str, waves: Any) -> str:
     frequencies = to_numpy(waves.frequencies)
     m = frequencies.shape[1]
     # A cosine is a sine a quarter of a turn ahead; an odd number of features lacks the last sine.

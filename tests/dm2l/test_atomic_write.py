@@ -48,7 +48,7 @@ with atomic_write(Path(sys.argv[1])) as partial:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL")
+@pytest.mark.skipif(os.name != "posix", reason="the system has no SIGKILL")
 def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path):
     path = tmp_path / "out [1].csv"
     for _ in range(2):

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from dm2l import DM2LClassifier, chemistry
-from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
 from dm2l.persistence import load_model, save_model
 
 Chem = pytest.importorskip("rdkit.Chem", reason="molecules need the extra chem (RDKit)")
@@ -36,10 +36,10 @@ def test_a_column_may_be_a_table_of_one_and_have_spaces_and_holes():
 
 
 def test_what_cannot_be_read_is_named_and_rdkit_itself_is_silent(capfd):
-    assert readable(["CCO", "C1CC", "", None, "CC(=O)O[AlH3](O)O"]).tolist() == [
+    assert is_valid_smiles(["CCO", "C1CC", "", None, "CC(=O)O[AlH3](O)O"]).tolist() == [
         *(True, False, False, False, False),
     ]
-    with pytest.raises(ValueError, match=r"'C1CC' in row 2 is no molecule .*readable"):
+    with pytest.raises(ValueError, match=r"'C1CC' in row 2 is no molecule .*is_valid_smiles"):
         MorganFingerprints().fit_transform(["CCO", "C1CC"])
     assert capfd.readouterr() == ("", "")
 
@@ -70,6 +70,6 @@ def test_it_is_a_part_of_pipelines_and_of_their_files(tmp_path):
 
 def test_without_rdkit_it_says_what_to_install_and_what_happens_without(monkeypatch):
     monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
-    for use in (readable, scaffold_groups, MorganFingerprints().fit_transform):
+    for use in (is_valid_smiles, scaffold_groups, MorganFingerprints().fit_transform):
         with pytest.raises(ImportError, match=r"pip install 'dm2l\[chem\]'.*Without it"):
             use(["CCO"])

@@ -36,7 +36,7 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 __all__ = ["DM2LClassifierCV"]
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # of default_ridge; tenfold for a kernel, whose scale is 1
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times default_ridge; times 10 for kernels
 
 Rows = NDArray[np.intp]
 

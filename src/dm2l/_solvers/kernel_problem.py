@@ -45,7 +45,7 @@ _LOOKED_AT = 500
 
 
 class KernelOperator(Features):
-    """Scores as their own coordinates: weights are ``F`` over ``A`` over, if it is there, ``b``."""
+    """Scores as their own coordinates: weights stack ``F``, ``A`` and, with an intercept, ``b``."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)

@@ -22,7 +22,7 @@ FAR = 2e-2
 # next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
 # smoothing prepares the singular values that vanish in the next.
 PATIENCE = 7e-6
-# An end that is seen at one smoothing counts where the last one ended within so many tolerances.
+# Convergence counts only if the previous smoothing had ended within this multiple of ``tol``.
 NEARLY = 2.0
 # Pairs of steps and gradient changes that are remembered.
 MEMORY = 20
@@ -60,10 +60,10 @@ def solve_lbfgs(
     It works on the smoothed objective in ``V = R'W``. In these variables loss and ridge have a
     Hessian near the identity, and the nuclear norms one near ``I (x) lambda_d Q / rho`` with
     ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
-    When steps promise little, the next one is taken at a finer smoothing. What the slope of a
-    step promises, added up over the steps to come at the pace of the last few, estimates how far
-    the minimum is: when that is below ``tol``, after it was nearly so at the last smoothing, or at
-    the finest one, it is found.
+    When the predicted decrease of a step is small, the next step is taken at a finer smoothing.
+    The predicted decrease, extrapolated at the rate of the last few steps, estimates the distance
+    to the minimum. The descent ends when this is below ``tol`` and was nearly so at the previous
+    smoothing, or at the finest smoothing.
 
     Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
     it has learnt when the variables change, and lives on the host.

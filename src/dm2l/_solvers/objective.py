@@ -195,7 +195,7 @@ class Objective:
         self._place = self._put(self.groups.place)
         full = len(self.groups.covered)
         heights = [(stack < full).sum(axis=1) for stack in self.groups.stacks]
-        # Fillers are copies of some row, times zero.
+        # Stacks are padded with copies of a row, multiplied by zero.
         scales = [(stack < full).reshape(-1, 1) for stack in self.groups.stacks]
         self._weighted = entries.weights is not None
         # Where all rows are covered they need not be gathered.

@@ -264,7 +264,7 @@ class Preconditioner:
         return self._R.T @ W
 
     def again(self, problem: SmoothProblem) -> Preconditioner:
-        """That of the same problem after other entries have become known; the last one."""
+        """The preconditioner of the same problem with other observed entries; replaces this one."""
         return Preconditioner(problem)
 
     def step(self, gradient: Any) -> Any:

@@ -159,11 +159,7 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Best ``W``: ridge on ``V`` where no correlations count, else conjugate gradients.
-
-        Preconditioned with the global part of the correlations, ``X'X W N + lambda5 W = R``, which
-        is diagonal in the right bases on both sides.
-        """
+        """Best ``W``: ridge on ``V`` without correlations, else conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
@@ -225,12 +221,10 @@ def _conjugate_gradients(
 
 
 class ReleasedGlocal(Glocal):
-    """Descent steps of the released code instead of exact minima.
+    """Descent steps of the released code instead of exact minima."""
 
-    With label correlations its costs of ``U`` and ``W`` take spectral norms for Frobenius norms and
-    leave out the factors of one half, so that a step may be refused, or taken, wrongly. The
-    gradient of ``Z_m`` is not projected on the tangent space.
-    """
+    # With label correlations its costs of U and W are spectral norms, without the factor one half,
+    # so that a step may be refused, or taken, wrongly; the gradient of Z_m is not projected.
 
     max_steps = STEPS
 
@@ -309,12 +303,7 @@ def steepest_descent(
     retract: Callable[[Array], Array] = np.asarray,
     max_iter: int = STEPS,
 ) -> Array:
-    """Steepest descent with backtracking, as in the first versions of Manopt.
-
-    The first trial step has length one, later ones twice what the last decrease suggests. Stops
-    where no trial of 25 descends, or after three changes of the cost below 1e-5. Nothing asks
-    whether the gradient is that of the cost.
-    """
+    """Steepest descent with backtracking, as in the first versions of Manopt."""
     costs = [cost(A)]
     for iteration in range(max_iter):
         slope = gradient(A)

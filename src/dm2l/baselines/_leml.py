@@ -55,11 +55,7 @@ class Loss:
 
 
 class InputFactor:
-    """``1/2 ||W||^2 + C sum_Omega loss(X W H' + b)`` as a function of ``W``.
-
-    Hessian products need two products with ``X`` and two with ``H``; no matrix larger than the
-    scores is formed.
-    """
+    """``1/2 ||W||^2 + C sum_Omega loss(X W H' + b)`` as a function of ``W``."""
 
     def __init__(
         self, inputs: Inputs, targets: ImputedTargets, loss: Loss, C: float, H: Array, b: Array
@@ -191,10 +187,7 @@ class LabelFactor:
         return found
 
     def minimise(self, H: Array, *, max_iter: int = 100, tol: float = 1e-10) -> Array:
-        """Exact minimum of every label by Newton steps, halved where they do not descend.
-
-        One step for the squared loss, whose Hessian does not change.
-        """
+        """Exact minimum of every label by Newton steps, halved where they do not descend."""
         zero = np.zeros_like(H)
         goal = tol * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
         # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.

@@ -92,11 +92,7 @@ class Inputs:
 
 
 def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-    """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, of shape (c, k, k).
-
-    All of them in one product with the n x k^2 array of column products, which is formed in
-    blocks of rows to bound its size.
-    """
+    """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, (c, k, k), in blocks of rows."""
     size, c = Z.shape[1], weights.shape[1]
     first, second = np.triu_indices(size)
     total = np.zeros((c, len(first)))

@@ -14,7 +14,7 @@ from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.parameters import check_choice
 from dm2l.baselines._linear import LinearBaseline
 from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import out_of_fold_scores
+from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
@@ -100,7 +100,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
                 centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
                 W = features.to_original(centred)
             else:
-                unseen = out_of_fold_scores(
+                unseen = leave_one_out_scores(
                     problem, factor, T, centred, features, alpha, entries=entries
                 )
         self._store(X, *feature_map.on_inputs(W, intercept))

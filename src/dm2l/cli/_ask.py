@@ -30,7 +30,7 @@ from dm2l.tables import (
 from dm2l.tables._completion import MARGIN
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings
-from dm2l.tables._output import check_suffix, write_columns
+from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
 _SHOWN = 10  # suggestions on the terminal
@@ -52,8 +52,6 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 @click.command("complete")
-@shared.model_argument
-@shared.table_argument
 @shared.output_option("FILLED", "For the completed table, of the form of TABLE, or .xlsx.")
 @shared.file_option(
     "--details",
@@ -74,10 +72,7 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     help="Fill as many missing labels as keep the expected error rate at or below this, such as 5% "
     "or 0.05, and leave the others, which are those worth a look (so not with --margin).",
 )
-@shared.reading_options
-@shared.safe_csv_option
-@shared.force_option
-@shared.json_option
+@shared.model_options
 def complete_command(
     model_path: Path,
     path: Path,
@@ -105,10 +100,8 @@ def complete_command(
             "labels stay missing."
         )
     outputs = {"--output": output, "--details": details}
-    shared.check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
-    with shared.data_problems(), shared.progress() as tell:
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+    given = shared.opened(model_path, path, outputs, force=force, columns=False, **reading)
+    with given as (model, table, tell):
         check_form(table, output)
         tell("filling")
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
@@ -159,14 +152,9 @@ def complete_command(
 
 
 @click.command("predict")
-@shared.model_argument
-@shared.table_argument
 @shared.output_option("SCORES", f"{_FILE}the predictions.")
 @shared.keep_option
-@shared.reading_options
-@shared.safe_csv_option
-@shared.force_option
-@shared.json_option
+@shared.model_options
 def predict_command(
     model_path: Path,
     path: Path,
@@ -186,12 +174,9 @@ def predict_command(
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
-    inputs = {"MODEL": model_path, "TABLE": path}
-    shared.check_outputs(inputs, {"--output": output}, force=force)
-    with shared.data_problems(), shared.progress() as tell:
-        check_suffix(output)
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, labels=False, **reading)
+    outputs = {"--output": output}
+    given = shared.opened(model_path, path, outputs, force=force, labels=False, **reading)
+    with given as (model, table, tell):
         ends = ("", PROBABILITY, SCORE)
         names = [name + end for name in model.label_names for end in ends]
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
@@ -258,16 +243,11 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
 
 
 @click.command("suggest")
-@shared.model_argument
-@shared.table_argument
 @shared.output_option("FILE", f"{_FILE}the ranking.")
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
 @click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
 @shared.keep_option
-@shared.reading_options
-@shared.safe_csv_option
-@shared.force_option
-@shared.json_option
+@shared.model_options
 def suggest_command(
     model_path: Path,
     path: Path,
@@ -288,12 +268,8 @@ def suggest_command(
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
-    inputs = {"MODEL": model_path, "TABLE": path}
-    shared.check_outputs(inputs, {"--output": output}, force=force)
-    with shared.data_problems(), shared.progress() as tell:
-        check_suffix(output)
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+    given = shared.opened(model_path, path, {"--output": output}, force=force, **reading)
+    with given as (model, table, tell):
         names = ["open", "value"] if by_row else ["label", "probability", "value"]
         cells = _kept(table, keep, names)
         tell("ranking")
@@ -333,16 +309,11 @@ _SUSPECTED = {
 
 
 @click.command("audit")
-@shared.model_argument
-@shared.table_argument
 @shared.file_option("-o", "--output", metavar="FILE", help=f"{_FILE}the list.")
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
 )
-@shared.reading_options
-@shared.safe_csv_option
-@shared.force_option
-@shared.json_option
+@shared.model_options
 def audit_command(
     model_path: Path,
     path: Path,
@@ -363,13 +334,8 @@ def audit_command(
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
     """
-    inputs = {"MODEL": model_path, "TABLE": path}
-    shared.check_outputs(inputs, {"--output": output}, force=force)
-    with shared.data_problems(), shared.progress() as tell:
-        if output is not None:
-            check_suffix(output)
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+    given = shared.opened(model_path, path, {"--output": output}, force=force, **reading)
+    with given as (model, table, tell):
         tell("looking for label errors")
         found = audit_table(model, table, top)
         columns = {

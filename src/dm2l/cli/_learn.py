@@ -31,12 +31,7 @@ LABELS = 40  # shown by fit
 
 
 @click.command("inspect")
-@shared.table_argument
-@shared.labels_option
-@shared.reading_options
-@shared.word_options
-@shared.feature_options
-@shared.json_option
+@shared.label_options
 def inspect_command(
     path: Path,
     labels: tuple[str, ...],
@@ -104,8 +99,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 
 
 @click.command("fit")
-@shared.table_argument
-@shared.labels_option
+@shared.label_options
 @shared.output_option("MODEL", "The file for the model.")
 @shared.effort_option("normal")
 @shared.search_options
@@ -124,12 +118,8 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     help="Folds of the quality estimate with --kernel, where 0 saves most of the time; the "
     "automatic model has its own.",
 )
-@shared.reading_options
-@shared.word_options
-@shared.feature_options
 @shared.seed_option
 @shared.force_option
-@shared.json_option
 def fit_command(
     path: Path,
     labels: tuple[str, ...],
@@ -249,8 +239,7 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
 
 
 @click.command("evaluate")
-@shared.table_argument
-@shared.labels_option
+@shared.label_options
 @click.option(
     "--hide",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -263,11 +252,7 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
 )
 @shared.effort_option("quick")
 @shared.search_options
-@shared.reading_options
-@shared.word_options
-@shared.feature_options
 @shared.seed_option
-@shared.json_option
 def evaluate_command(
     path: Path,
     labels: tuple[str, ...],

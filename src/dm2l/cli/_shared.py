@@ -28,7 +28,7 @@ from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
-from dm2l.tables._output import plain_values
+from dm2l.tables._output import check_suffix, plain_values
 from dm2l.tables._reading import MATRIX_FORMATS
 
 Command = Callable[..., Any]
@@ -255,6 +255,15 @@ search_options = _options(
 )
 
 
+# Arguments of commands that ask a model about a table, and of those that read labels of a table.
+model_options = _options(
+    model_argument, table_argument, reading_options, safe_csv_option, force_option, json_option
+)
+label_options = _options(
+    table_argument, labels_option, reading_options, word_options, feature_options, json_option
+)
+
+
 def fit_options(options: dict[str, Any]) -> FitOptions:
     """Take the options of a fit out of the arguments of a command."""
     options["random_state"] = options.pop("seed")
@@ -301,6 +310,30 @@ def open_both(
         )
     model = load_bundle(model_path)
     return model, read_for(model, path, labels=labels, **reading)
+
+
+@contextmanager
+def opened(
+    model_path: Path,
+    path: Path,
+    outputs: Mapping[str, Path | None],
+    *,
+    force: bool,
+    columns: bool = True,
+    labels: bool = True,
+    **reading: Any,
+) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
+    """A model, a table for it, and a function that shows steps; outputs are checked before.
+
+    ``columns``: the outputs are columns in a form that their suffix names.
+    """
+    check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
+    with data_problems(), progress() as tell:
+        for output in outputs.values() if columns else ():
+            if output is not None:
+                check_suffix(output)
+        tell(f"reading {path.name}")
+        yield *open_both(model_path, path, labels=labels, **reading), tell
 
 
 def check_outputs(

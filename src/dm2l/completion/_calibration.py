@@ -1,4 +1,4 @@
-"""From scores to probabilities and decisions, with what held-out scores of observed labels say."""
+"""From scores to probabilities and decisions, by leave-one-out or out-of-fold scores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Calibrator:
     ) -> Calibrator:
         """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
 
-        ``weights`` of shape (n, c) say how much entries count. ``flat`` says whether a label that
+        ``weights`` (n, c) are those of the entries. ``flat`` says whether a label that
         has no curve gets its observed rate; else it keeps :func:`plain_probability`.
         """
         known = (T != 0) & np.isfinite(scores)

@@ -129,7 +129,7 @@ class Combiner:
     def _margins(self, T: Floats, Z: list[Floats]) -> Floats:
         W = self.weights_
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
-        # The weight of a label in its own model is zero, see _newton.
+        # The weight of a label in its own model is zero.
         return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def _loss(self, T: Floats, eta: Floats, penalty: Floats, held: Floats) -> Floats:

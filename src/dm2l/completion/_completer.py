@@ -138,7 +138,7 @@ class LabelCompleter:
             better = overfits(X, T, scores, own_scores, order)
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
-                # Where a few rows have no curve, a rate would hide what the scores tell.
+                # The observed rate of a label with few rows would discard its scores.
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
         return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
@@ -249,8 +249,8 @@ class LabelCompleter:
             alone = self.calibrator.predict(scores)
         p = np.where(learnt, p, alone)
         positive = correlation.decide(mean, p)
-        # Rows without a known label go by features alone: known entries, from which conditional
-        # probabilities are learnt, are seldom in such rows.
+        # Rows without a known label use the features alone: conditional probabilities are learnt
+        # from known entries, of which such rows have none.
         bare = ~(T[:, learnt] != 0).any(axis=1)
         if bare.any():
             own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
@@ -263,7 +263,7 @@ class LabelCompleter:
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Observed entries that features and the other labels of their row contradict.
 
-        ``refit``: whether label correlation is learnt from these rows, whose scores are held out.
+        ``refit``: learn the label correlation from these rows; their scores must be held out.
         """
         T = T * self.learnable.astype(np.int8)
         T = np.where(np.isfinite(scores), T, 0)

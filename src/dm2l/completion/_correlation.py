@@ -12,7 +12,7 @@ from dm2l.completion._calibration import best_f1_thresholds
 from dm2l.completion._combine import Combiner
 from dm2l.completion._condition import condition, residuals
 from dm2l.completion._covariance import LabelCovariance
-from dm2l.completion._covariance_fit import FOLDS, WORK, quick_covariance, unseen_means
+from dm2l.completion._covariance_fit import FOLDS, WORK, out_of_fold_means, quick_covariance
 from dm2l.completion._error_rate import ErrorRateBound
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ class LabelCorrelation:
             p = combiner.predict(T, F, mean, variance)
         else:
             folds = np.arange(len(T)) % FOLDS
-            mean, variance = unseen_means(T, F, folds)
+            mean, variance = out_of_fold_means(T, F, folds)
             few = slice(0, FOLDS * most // (FOLDS - 1))
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
             combiner = Combiner()

@@ -1,4 +1,4 @@
-"""What the residuals of a row's labels have to do with each other, in two forms."""
+"""The residual covariance of labels, dense or as low-rank factors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LabelCovariance(ABC):
 
     @abstractmethod
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
-        r"""What the *other* known labels of a row say about each of its entries.
+        r"""Shift and variance of each entry of a row, given its *other* known labels.
 
         With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``, a
         missing entry ``k`` gets :math:`S_{kO} A e` and the variance
@@ -82,7 +82,7 @@ class DenseCovariance(LabelCovariance):
         return 0.5 * (inverse + inverse.T)
 
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
-        """What the other known labels of a row say about each of its entries."""
+        """Shift and variance of each entry of a row, given its other known labels."""
         xp, c = namespace(E), self.n_labels
         order, shift, variance = [], [], []
         for batch in batches(known, memory):
@@ -139,7 +139,12 @@ class DenseCovariance(LabelCovariance):
         elsewhere. ``plan`` is the list of batches of ``known``, if it is there already.
         """
         xp, c = namespace(E), self.n_labels
-        by_known, by_hole, n_hole, value = xp.zeros_like(self.S), xp.zeros_like(self.S), 0, 0.0
+        by_known, by_missing, n_missing, value = (
+            xp.zeros_like(self.S),
+            xp.zeros_like(self.S),
+            0,
+            0.0,
+        )
         outer = xp.zeros_like(self.S)
         logdet = float(xp.linalg.slogdet(self.S)[1])
         for batch in batches(known, memory) if plan is None else plan:
@@ -151,7 +156,7 @@ class DenseCovariance(LabelCovariance):
             if batch.known:
                 by_known = by_known + total
             else:
-                by_hole, n_hole = by_hole + total, n_hole + len(batch.rows)
+                by_missing, n_missing = by_missing + total, n_missing + len(batch.rows)
                 value -= 0.5 * logdet * len(batch.rows)
             e = xp.take(E, asarray_like(batch.rows, E), axis=0)
             if len(batch.pattern) != len(batch.index):
@@ -161,7 +166,7 @@ class DenseCovariance(LabelCovariance):
             value -= 0.5 * float(xp.sum(weighted * e))
         # Inverse of the known block, by that of the missing one: A~ = P - P G P.
         P = self.precision
-        return outer - by_known - (n_hole * P - P @ by_hole @ P), value
+        return outer - by_known - (n_missing * P - P @ by_missing @ P), value
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ class FactorCovariance(LabelCovariance):
         return mean, xp.reshape(P, (-1, r * r))
 
     def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
-        """What the other known labels of a row say about each of its entries."""
+        """Shift and variance of each entry of a row, given its other known labels."""
         xp = namespace(E)
         shift, variance = [], []
         for rows in row_blocks(len(known), self._bytes, memory):

@@ -56,7 +56,7 @@ def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
     return fit_covariance(E[some, :], known[some], rounds=5)
 
 
-def unseen_means(T: Any, F: Any, folds: NDArray[np.intp]) -> tuple[Any, Any]:
+def out_of_fold_means(T: Any, F: Any, folds: NDArray[np.intp]) -> tuple[Any, Any]:
     """Means and variances of all entries by a covariance that was fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):

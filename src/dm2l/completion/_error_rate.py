@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Errors at missing entries for one at known entries, which covariances and curves have seen
+# Assumed ratio of error rates, missing to known entries: calibration has seen the known ones
 # (docs/coupling.md).
 SEEN = 1.1
 # So many of the most confident errors are stored one by one, the others by every hundredth.

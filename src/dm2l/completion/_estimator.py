@@ -21,7 +21,7 @@ from dm2l.labels._parsing import observed_classes
 
 
 class CompletionMixin:
-    """Thin methods around the :class:`LabelCompleter` of a fitted estimator.
+    """Methods around the :class:`LabelCompleter` of a fitted estimator.
 
     The estimator gives scores (``_all_scores``, ``_answers``), scores of its training rows that
     their labels did not influence (``_cross_fit``), and checks inputs (``_check_X``).

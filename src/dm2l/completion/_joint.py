@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._utils.arrays import float64, to_numpy
 from dm2l.completion._condition import condition, residuals
-from dm2l.completion._covariance_fit import FOLDS, quick_covariance, unseen_means
-from dm2l.completion._leave_out import MOST, fitted_leverages, leave_row_out, out_of_fold_scores
+from dm2l.completion._covariance_fit import FOLDS, out_of_fold_means, quick_covariance
+from dm2l.completion._leave_out import (
+    MOST,
+    fitted_leverages,
+    leave_one_out_residuals,
+    leave_one_out_scores,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 # AUC and ranking loss of new rows hardly move after the third (emotions, yeast, Arts).
@@ -31,7 +36,7 @@ def learn_jointly(
     features, known = problem.features, T != 0
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
-    unseen = out_of_fold_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
+    unseen = leave_one_out_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
     filled, trust = _fill(T, unseen, F)
     filled = np.where(known, goal, filled)
     problem.objective.fill(filled)
@@ -42,7 +47,7 @@ def learn_jointly(
     for k in range(ROUNDS):
         W = factor.to_weights(factor.step(factor.to_gradient(problem.right())))
         F = to_numpy(float64(features.scores(W)))
-        unseen = np.where(h < MOST, filled - leave_row_out(filled - F, h), np.nan)
+        unseen = np.where(h < MOST, filled - leave_one_out_residuals(filled - F, h), np.nan)
         if k + 1 < ROUNDS:
             filled = np.where(known, goal, _fill(T, unseen, F, trust)[0])
             problem.objective.fill(filled)
@@ -53,7 +58,7 @@ def _trusted(T: Signs, scores: NDArray[np.float64]) -> float:
     """Slope of residuals on conditional shifts, by a covariance fitted to other rows."""
     folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
     known = T != 0
-    shift = (unseen_means(T, scores, folds)[0] - scores)[known]
+    shift = (out_of_fold_means(T, scores, folds)[0] - scores)[known]
     return float(np.clip((T - scores)[known] @ shift / max(shift @ shift, 1e-300), 0.0, 1.0))
 
 

@@ -87,14 +87,14 @@ def fitted_leverages(
     )
 
 
-def leave_row_out(E: Any, h: Any) -> Any:
+def leave_one_out_residuals(E: Any, h: Any) -> Any:
     """Residuals as if each row had not been there, ``e / (1 - h)``."""
     xp = namespace(E)
     most = asarray_like(np.asarray(MOST), E)
     return E / (1.0 - xp.where(h < most, h, most))
 
 
-def leave_one_out_scores(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | None = None) -> Any:
+def without_own_row(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | None = None) -> Any:
     """Leave-one-out scores of known entries, scores ``F`` of missing ones.
 
     ``targets`` of known entries, if not signs.
@@ -103,10 +103,10 @@ def leave_one_out_scores(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | 
     signs = to_numpy(T)
     at = asarray_like(signs != 0, F)
     t = asarray_like((signs if targets is None else targets).astype(np.float64), F)
-    return xp.where(at, t - leave_row_out(t - F, h), F)
+    return xp.where(at, t - leave_one_out_residuals(t - F, h), F)
 
 
-def out_of_fold_scores(
+def leave_one_out_scores(
     problem: SmoothProblem,
     factor: Preconditioner,
     T: Signs,
@@ -119,7 +119,7 @@ def out_of_fold_scores(
 ) -> Any:
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
-    In closed form (:func:`leave_one_out_scores`) where entries hardly influence their own scores,
+    In closed form (:func:`without_own_row`) where entries hardly influence their own scores,
     else by folds. The intercept stays that of all rows: without a positive of a rare
     label it is lower, and positives would seem to score below negatives.
     """
@@ -131,7 +131,7 @@ def out_of_fold_scores(
     h = to_numpy(h)
     if h[known].mean() > TOO_BENT:
         if isinstance(problem, Problem) and problem.features is features:
-            return fold_scores(problem, factor, T, V, entries)
+            return out_of_fold_scores(problem, factor, T, V, entries)
         return np.full(T.shape, np.nan)
     if features.intercept and weights is None:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
@@ -139,10 +139,10 @@ def out_of_fold_scores(
         share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = to_numpy(float64(features.scores(factor.to_weights(V))))
-    return np.where(known & (h >= MOST), np.nan, leave_one_out_scores(T, F, h, entries.targets))
+    return np.where(known & (h >= MOST), np.nan, without_own_row(T, F, h, entries.targets))
 
 
-def fold_scores(
+def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
     """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones.

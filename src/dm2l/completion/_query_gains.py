@@ -19,7 +19,7 @@ from dm2l.completion._patterns import row_blocks
 Floats = NDArray[np.float64]
 
 # Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
-MOST_HOLES = 100
+MOST_MISSING = 100
 MEMORY = 2.0**27
 # Rows on which expected gains are checked, and known entries queried in each.
 MOST_ROWS, DRAWS = 2000, 8
@@ -50,10 +50,10 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     if correlation.combiner.with_labels_:
         signs = T @ correlation.combiner.weights_[:, SCORES:].T
     error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
-    count = np.minimum((T == 0).sum(axis=1), MOST_HOLES)
+    count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")
     order = order[count[order] > 1]
-    for block in row_blocks(len(order), 8.0 * 24 * MOST_HOLES**2, MEMORY):
+    for block in row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2, MEMORY):
         rows = order[block]
         width = count[rows[-1]]
         # Missing entries of a row, the most uncertain first, then known ones.

@@ -1,4 +1,4 @@
-"""What a data set holds, however it is packed: its hash, its duplicates."""
+"""Content hash of a data set, and duplicate rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is ne
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""SHA-256 of the numbers of a data set, the same for every file that holds them.
+    r"""SHA-256 of the numbers of a data set, whatever their file format and types.
 
     Hashed are, one after the other and little-endian: the text ``dm2l-content-1\n``; n, d and c as
     int64; X as CSR without stored zeros, columns of a row ascending, as ``indptr`` (int64),
@@ -26,17 +26,7 @@ def content_hash(X: Any, Y: Any) -> str:
     positive, 0 negative, -1 not observed. So it does not matter whether X is dense or sparse, in
     which types it is stored, or whether labels are coded 0/1 or -1/+1. Names are not hashed.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Features.
-    Y : array-like or sparse matrix of shape (n, c)
-        Labels, 0/1 or -1/+1, NaN where not observed.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
+    ``X`` (n, d) and ``Y`` (n, c) may be arrays or sparse; missing labels are NaN.
 
     Examples
     --------
@@ -66,24 +56,12 @@ def content_hash(X: Any, Y: Any) -> str:
 
 
 def duplicate_groups(X: Any) -> NDArray[np.intp]:
-    """Number the distinct rows of X: rows that are the same share a number.
+    """Number the distinct rows of X, dense or sparse: equal rows share a number.
 
     Rows are compared bit by bit as float64 (0.0 and -0.0 are one, NaN equals NaN), through a
     128-bit hash of their nonzero entries: one pass, no row is compared with another.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Features.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        Groups, numbered from 0 in the order of their first rows.
-
-    See Also
-    --------
-    count_shared : How many test rows have a copy in training.
+    Groups are numbered from 0 in the order of their first rows.
 
     Examples
     --------
@@ -97,15 +75,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
 def count_shared(X_train: Any, X_test: Any) -> int:
     """Count the test rows that have an exact copy among the training rows.
 
-    Parameters
-    ----------
-    X_train, X_test : array-like or sparse matrix with the same columns
-        Features of the two parts, compared as in :func:`duplicate_groups`.
-
-    Returns
-    -------
-    int
-        Number of test rows, repeated ones counted each time.
+    Rows are compared as in :func:`duplicate_groups`; repeated test rows count each time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Handwritten digits with attributes: real images, real one-way implications, no download."""
+"""Handwritten digits of scikit-learn with attributes as labels."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ No label is missing; hide some with dm2l.simulate.
 def load_digit_attributes(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even", "prime".
 
-    A digit implies its attributes, and no attribute implies the digit: one-way co-occurrence in
-    real data, without a download.
+    A digit implies its attributes, and no attribute implies the digit. Nothing is downloaded.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data sets by their names: cards of what is known of them, and loading one. No data."""
+"""Data sets by their names: metadata, and loading one from a local folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from dm2l.io import read_arff, read_mat, read_npz
 
 @dataclass(frozen=True)
 class DataSetCard:
-    """What is known of a data set."""
+    """Metadata of a data set."""
 
     name: str
     n: int
@@ -31,12 +30,7 @@ class DataSetCard:
 
 
 def catalogue() -> dict[str, DataSetCard]:
-    """Cards of the data sets of the paper and of other common ones, by name.
-
-    Returns
-    -------
-    dict of str to DataSetCard
-        A dictionary of your own: changing it changes nothing else.
+    """Metadata of the data sets of the paper and of other common ones, by name.
 
     Examples
     --------
@@ -44,11 +38,6 @@ def catalogue() -> dict[str, DataSetCard]:
     >>> sorted(name for name, card in catalogue().items() if card.c > 150)[-3:]
     ['Corel16k009', 'bibtex', 'delicious']
     """
-    return dict(_cards())
-
-
-@lru_cache(maxsize=1)
-def _cards() -> dict[str, DataSetCard]:
     text = files("dm2l.datasets").joinpath("catalogue.json").read_text(encoding="utf-8")
     return {entry["name"]: DataSetCard(**entry) for entry in json.loads(text)}
 
@@ -79,17 +68,6 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     -------
     Bunch
         As of :func:`dm2l.io.read_npz`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such data set; the message says where to get it and where to put it.
-    ValueError
-        If the content is not that of the card.
-
-    See Also
-    --------
-    catalogue : The data sets that are known by name.
 
     Examples
     --------

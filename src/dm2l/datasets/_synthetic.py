@@ -1,4 +1,4 @@
-"""Synthetic labels with one-way implications and holes."""
+"""Synthetic data with one-way implications between labels, and missing labels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make_missing_multilabel(
     n_implications : int, default=4
         Number of implications, at most :math:`hg`.
     rho : float in [0, 1], default=0.7
-        Share of labels that stays observed; 0 is refused by everything that learns.
+        Share of labels that stays observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
         Which function of :mod:`dm2l.simulate` hides labels.
     noise : float, default=0.1
@@ -114,7 +114,7 @@ def make_missing_multilabel(
 
 
 def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
-    """Pairs ``(a, b)`` with ``a => b``, in the order of the docstring above."""
+    """Pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
     specific = n_labels // 2
     general = n_labels - specific
     return [

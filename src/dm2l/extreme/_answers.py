@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l.labels._entries import checked_weights
 from dm2l.labels._sparse import SparseLabelMatrix
 
 # Share of the memory limit that blocks of temporaries may take.
@@ -61,13 +62,23 @@ def fill_values(
     return values
 
 
-def wrong_entries(labels: SparseLabelMatrix, predicted: Any) -> NDArray[np.float64]:
-    """Observed entries of each row that sparse predictions have wrong."""
+def observed_accuracy(labels: SparseLabelMatrix, predicted: Any, sample_weight: Any) -> float:
+    """Share of the observed entries that sparse predictions have right."""
+    n = labels.signed.shape[0]
+    observed, weights = labels.n_observed(), np.ones(n)
+    if not observed.any():
+        raise ValueError("Y has nothing observed, so there is nothing to score against.")
+    if sample_weight is not None:
+        weights = checked_weights("sample_weight", sample_weight, (n,))
+    total = weights @ observed
+    if not total:
+        raise ValueError("Weights are zero wherever something was observed.")
     positive = sp.csr_array((labels.signed > 0).astype(np.int64))
     if labels.missing_as == "missing":
         predicted = predicted.multiply((labels.signed != 0).astype(np.int64))
     both = predicted.multiply(positive)
-    return np.asarray(positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1))
+    wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
+    return float(1.0 - weights @ wrong / total)
 
 
 def block_length(max_memory: float, width: int, most: int) -> int:

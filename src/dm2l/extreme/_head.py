@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,9 +22,6 @@ from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._propensities import check_propensities
 
-if TYPE_CHECKING:
-    from dm2l.extreme._classifier import ExtremeDM2LClassifier
-
 Array = NDArray[np.float64]
 
 
@@ -42,14 +39,22 @@ def absent_target(labels: SparseLabelMatrix) -> float:
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
+def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
+    """Which labels have both classes, and the target of absence or the score of constant labels."""
+    positive, negative = labels.positives() > 0, labels.negatives() > 0
+    learnable = np.asarray(positive & negative)
+    constant = positive.astype(np.float64) - negative.astype(np.float64)
+    return learnable, np.where(learnable, absent_target(labels), constant)
+
+
 def fit_head(
-    model: ExtremeDM2LClassifier,
+    model: Any,
     X: Any,
     labels: SparseLabelMatrix,
     learnable: NDArray[np.bool_],
     rows: Array | None,
 ) -> Head:
-    """Fit the learnable labels with the parameters of ``model``; ``rows`` are weights."""
+    """Fit the learnable labels with the parameters of an estimator; ``rows`` are weights."""
     chosen = np.flatnonzero(learnable)
     signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
     targets = _targets(model, labels, signed, chosen)
@@ -83,7 +88,7 @@ def fit_head(
 
 
 def _targets(
-    model: ExtremeDM2LClassifier, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
+    model: Any, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
 ) -> StoredTargets:
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -29,8 +30,8 @@ _MISSING_SPELLINGS = sorted(
 _MISSING_SPELLINGS.append("NaN")
 
 _SEPARATORS = ",;\t|"
-# Bytes of a file that stay in memory for further passes over it.
-_KEPT = 2**26
+_KEPT = 2**26  # bytes of a file that stay in memory for further passes over it
+_PIECE = 2**20  # bytes that are read at once
 _BEGINNING = 2**20  # letters, which show the decimal point
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
@@ -253,7 +254,9 @@ class CsvFile:
     def _text(self) -> Iterator[io.TextIOWrapper]:
         if self.content is None and self._in_memory and self.path.stat().st_size <= _KEPT:
             with open_unpacked(self.path) as file:
-                content = file.read(_KEPT + 1)
+                # In pieces: a read of so many bytes at once takes their memory before it begins.
+                pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
+                content = b"".join(pieces)
             self.content = content if len(content) <= _KEPT else None
         if self.content is None:
             with open_text(self.path, self.encoding, "a table", whole=self._in_memory) as text:

@@ -1,4 +1,4 @@
-"""Label Studio: a backend that suggests and learns, tasks for it, and annotations from it."""
+"""Label Studio: a machine-learning backend, tasks with predictions, and annotations."""
 
 from dm2l.labelstudio._backend import Backend
 from dm2l.labelstudio._config import make_config

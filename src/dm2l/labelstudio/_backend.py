@@ -1,4 +1,4 @@
-"""What Label Studio asks of a machine-learning backend, in plain values."""
+"""Replies of a machine-learning backend for Label Studio."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from dm2l.labelstudio._config import Control, read_config
 from dm2l.labelstudio._session import AnnotationSession
 from dm2l.labelstudio._tasks import annotations_of, answers_of, predict_tasks, row_of
 
-# Actions of webhooks that bring annotations; all others but the one of the button are nothing new.
+# Actions of webhooks with annotations, and of the button; all others are ignored.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
 TRAIN = "START_TRAINING"
 
 
 class Backend:
-    """Answers the requests of Label Studio; who asks has been checked before.
+    """Replies to the requests of Label Studio, which are authorised before.
 
     Parameters
     ----------
     session : AnnotationSession
-        The model, its table, and the journal to which annotations go.
+        The model, its table, and the journal for annotations.
     refit_every : int, default=10
         Annotated tasks after which the model is fitted again, in the background.
     unchosen : {"no", "skip"}, default="no"
-        What a choice that an annotator has not made says.
+        Meaning of a choice that an annotator has not made.
     tell : callable, default=None
-        Gets a line about what happens.
+        Called with a line about each event.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import pandas as pd
-    >>> from dm2l.labelstudio import AnnotationSession, Backend, export_tasks, make_config
+    >>> from dm2l.labelstudio import AnnotationSession, Backend, make_config
     >>> from dm2l.review import Journal
     >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, ["toxic"])
-    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    >>> options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
+    >>> model = fit_table(table, options, estimate_folds=0)
     >>> tasks = [{"id": 1, "data": {"mass": 6}}]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
     ...         session = AnnotationSession(model, table, journal)
-    ...         n_tasks = export_tasks(session, Path(folder, "tasks.json"), top=5)
     ...         body = {"label_config": make_config(["toxic"]), "tasks": tasks}
-    ...         said = Backend(session).reply("predict", body)
-    >>> n_tasks, said["results"][0]["result"][0]["value"]
-    (5, {'choices': ['toxic']})
+    ...         reply = Backend(session).reply("predict", body)
+    >>> reply["results"][0]["result"][0]["value"]
+    {'choices': ['toxic']}
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Backend:
         self._new, self._wanted = 0, False
         self._worker: Thread | None = None
         journal = session.journal
-        if journal.decisions or journal.checks:  # of an earlier run; MODEL does not know them
+        if journal.decisions or journal.checks:  # of an earlier run; MODEL was not fitted to them
             self.refit()
 
     def reply(self, name: str, body: Any) -> Any:
-        """The reply to a request; None if there is no such thing."""
+        """The reply to a request; None if its name is unknown."""
         if name == "health":
             return {"status": "UP", "model_class": "dm2l"}
         if name == "versions":
@@ -93,7 +93,7 @@ class Backend:
         controls, tasks = self._controls(body.get("label_config")), body.get("tasks")
         if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
             raise ValueError("There is no list of tasks.")
-        # They come with their annotations: what was annotated while no backend ran is not lost.
+        # Tasks come with their annotations, also those that were made while no backend ran.
         late = [(task, one) for task in tasks for one in annotations_of(task)]
         self._take(late, controls, again=False)
         found = predict_tasks(self.session, tasks, controls)
@@ -124,10 +124,8 @@ class Backend:
         """Put annotations into the journal; returns how many answers were new."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
-            row, answers = (
-                row_of(task, self.session),
-                answers_of(annotation, controls, self.unchosen),
-            )
+            row = row_of(task, self.session)
+            answers = answers_of(annotation, controls, self.unchosen)
             if row is None:
                 self.tell("an annotated task is not a row of the table; Label Studio keeps it")
                 continue
@@ -165,7 +163,7 @@ class Backend:
                 self._wanted = False
             self.session.start_refit()
             self.session.wait()
-            error = self.session.refitting.error
+            error = self.session.refit_state.error
             self.tell(f"refit failed: {error}" if error else f"model {self.session.version}")
 
 

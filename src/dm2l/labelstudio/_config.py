@@ -1,4 +1,4 @@
-"""Labelling configurations of Label Studio: which of their choices are labels of a model."""
+"""Labelling configurations of Label Studio, and the labels of a model among their choices."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
     """The controls of a configuration whose choices are labels.
 
     A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
-    last step. Choices that are no labels, and labels that are no choices, are left alone.
+    last step. Other choices, and other labels, are ignored.
     """
-    # A configuration has no use for these, with which a few lines become gigabytes.
+    # Entities can expand to gigabytes, and a configuration needs none.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("The labelling configuration must not declare a document type.")
     try:
@@ -88,16 +88,6 @@ def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
 
 def make_config(label_names: Sequence[str]) -> str:
     """A configuration that shows the columns of a row and asks for all labels.
-
-    Parameters
-    ----------
-    label_names : sequence of str
-        Labels of the model.
-
-    Returns
-    -------
-    str
-        XML for the labelling interface of a project.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The backend's server: who is let in."""
+"""Server of the Label Studio backend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Handler(Handler):
     most_bytes = MOST_BYTES
 
     def admitted(self, path: str) -> str:
-        # Label Studio is a server: only a page in somebody's browser says where it comes from.
+        # Label Studio is a server: only pages in a browser send an Origin.
         if "Origin" in self.headers:
             raise AccessError(403, "Pages may not ask this server.")
         first, slash, rest = path.removeprefix("/").partition("/")
@@ -55,27 +55,11 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Serves a :class:`Backend` to whoever has the token.
+    """Serves a ``Backend`` to requests with the token.
 
-    The token is taken from the path of the address (``http://127.0.0.1:9090/TOKEN``), which is
-    all that the webhooks of Label Studio know, as the password of basic authentication with any
-    user, or from a header ``Authorization: Token TOKEN``.
-
-    Parameters
-    ----------
-    backend : Backend
-        What answers.
-    token : str
-        The secret.
-    host : str, default="127.0.0.1"
-        The interface to listen on.
-    port : int, default=9090
-        The port; 0 takes one that is free.
-
-    Attributes
-    ----------
-    url : str
-        The address for Label Studio, with the token in it.
+    The token is in the path of the address (``http://127.0.0.1:9090/TOKEN``), which is all that
+    the webhooks of Label Studio support, in a header ``Authorization: Token TOKEN``, or the
+    password of basic authentication. ``url`` is the address for Label Studio, with the token.
     """
 
     def __init__(
@@ -96,15 +80,15 @@ def serve_backend(server: BackendServer, announce: Callable[[str], None]) -> Non
 
 
 def check_token(token: str) -> None:
-    """Refuse what can be guessed, or does not fit into an address."""
+    """Refuse tokens that can be guessed, or do not fit into an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
         raise ValueError("A token has 20 to 200 letters, digits, - and _.")
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, which is made for its owner's eyes if it is not there.
+    """The token in a file, which is created, readable by its owner only, if it does not exist.
 
-    Label Studio remembers the token, so that it has to stay the same after a restart.
+    Label Studio stores the token, so it must be the same after a restart.
     """
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

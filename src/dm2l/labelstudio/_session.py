@@ -13,17 +13,11 @@ from dm2l.review import ReviewSession
 
 
 class AnnotationSession(ReviewSession):
-    """A :class:`dm2l.review.ReviewSession` that takes annotations and tells what is believed.
-
-    Parameters
-    ----------
-    *args, **options
-        As of :class:`dm2l.review.ReviewSession`.
-    """
+    """A :class:`dm2l.review.ReviewSession`, with its parameters, that takes annotations."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.measured = False  # nobody sees it
+        self.measured = False  # Label Studio does not show it
         self._named: tuple[Any, str] = None, ""
 
     @property
@@ -38,36 +32,27 @@ class AnnotationSession(ReviewSession):
             return self._named[1]
 
     def open_rows(self) -> list[int]:
-        """Rows with labels that nobody has decided, those most worth reading first."""
+        """Rows with labels without a decision, the most valuable first."""
         with self._lock:
-            left, values = self._answers.left(), self._beliefs.values
-            value = np.sum(values.own + values.others, axis=1, where=left)
-            rows = np.flatnonzero(left.any(axis=1))
-            found: list[int] = (rows[np.argsort(-value[rows], kind="stable")] + 1).tolist()
-            return found
+            return [i + 1 for i in self._predictions.rank_rows(self._answers.left())]
 
     def decided_rows(self) -> list[int]:
-        """Rows of which something was decided, in that order."""
+        """Rows with a decision, in the order of the first one."""
         with self._lock:
             return self._answers.rows()
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
-        """Take what an annotation says of a row; what is known already is not written again.
+        """Write the new answers of an annotation of a row, and return their number.
 
         Parameters
         ----------
         row : int
             Row number; 1 is the first row below the header.
         answers : mapping of str to {"yes", "no", "skip"}
-            By label: answers to holes, and confirmations or corrections of observed labels. A skip
-            takes nothing back.
+            By label: answers to missing labels, and confirmations or corrections of observed ones.
+            A skip does not retract an answer.
         again : bool, default=True
-            Whether what was decided already is changed.
-
-        Returns
-        -------
-        int
-            How many answers were new; they are on disk when this returns.
+            Whether earlier answers are changed.
         """
         with self._lock:
             new = {}
@@ -75,24 +60,20 @@ class AnnotationSession(ReviewSession):
                 observed = self._answers.observed(row, label)
                 self.journal.check(row, label, answer, bool(observed))
                 made = self.journal.checks if observed else self.journal.decisions
-                said = made[row, label].answer if (row, label) in made else observed
+                before = made[row, label].answer if (row, label) in made else observed
                 if (row, label) in made and not again:
                     continue
-                if answer != said and not (answer == "skip" and said):
+                if answer != before and not (answer == "skip" and before):
                     new[label] = bool(observed)
             for label, check in new.items():
-                k = self.table.label_names.index(label)
-                p = float(self._beliefs.values.probability[row - 1, k])
-                self.journal.add(
-                    row, label, answers[label], None if check else round(p, 6), check=check
-                )
+                self._write(row, label, answers[label], check)
             if new:
-                self._beliefs.learn(row - 1, self._answers.row(row))
+                self._predictions.condition(row - 1, self._answers.row(row))
             return len(new)
 
-    def believed(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Probabilities of a row's labels, 0 or 1 where they are known, and which those are."""
+    def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
         with self._lock:
             known = self._answers.row(row)
-            p = self._beliefs.values.probability[row - 1]
+            p = self._predictions.values.probability[row - 1]
             return np.where(np.isnan(known), p, known), ~np.isnan(known)

@@ -21,10 +21,10 @@ from dm2l.tables import Table, TableModel
 def answers_of(
     annotation: Any, controls: Iterable[Control], unchosen: str = "no"
 ) -> dict[str, str]:
-    """What an annotation says about labels: yes, no, or skip if it was cancelled.
+    """Answers of an annotation by label: yes, no, or skip if it was cancelled.
 
-    A choice within a taxonomy is one for what it lies in, too. ``unchosen`` is "no", or "skip" if
-    a choice that was not made says nothing; then it is left out.
+    A choice in a taxonomy includes those above it. Labels that are not chosen are "no", or left out
+    with ``unchosen="skip"``.
     """
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation has a list of results.")
@@ -61,7 +61,7 @@ def prediction_of(
     controls: Iterable[Control],
     version: str,
 ) -> dict[str, Any]:
-    """Choices that are more likely than not, and how sure the model is of its row on average."""
+    """The choices with a probability of at least one half, and their mean confidence."""
     p = dict(zip(label_names, probabilities.tolist(), strict=True))
     results = []
     for control in controls:
@@ -86,22 +86,24 @@ ROW, TABLE = "dm2l_row", "dm2l_table"
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write rows as tasks of Label Studio, with what the model believes of them.
+    """Write rows as tasks of Label Studio, with predictions.
 
-    Rows with labels that nobody has decided come first, those before that are most worth reading.
-    Then come those that were decided; where each label has its answer, as an annotation.
+    Rows with open labels come first, the most valuable ones on top; then those with decisions, as
+    annotations if all their labels are known.
     """
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
     tasks = []
     for row in [*open_rows[:top], *(r for r in session.decided_rows() if r not in open_rows)]:
-        p, known = session.believed(row)
-        said = prediction_of(p, known, table.label_names, controls, version)
+        p, known = session.row_probabilities(row)
+        predicted = prediction_of(p, known, table.label_names, controls, version)
         columns = {column.name: column.text for column in row_columns(table, row, None)}
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
-        made = "annotations" if known.all() else "predictions"
-        tasks.append({"data": data, made: [said if made == "predictions" else _result(said)]})
+        if known.all():
+            tasks.append({"data": data, "annotations": [{"result": predicted["result"]}]})
+        else:
+            tasks.append({"data": data, "predictions": [predicted]})
     with atomic_write(Path(output)) as unfinished:
         unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     return len(tasks)
@@ -113,7 +115,7 @@ def import_annotations(
     config: str | None = None,
     unchosen: str = "no",
 ) -> tuple[int, int]:
-    """Take the annotations of a JSON file that Label Studio has exported."""
+    """Write the answers of a JSON export of Label Studio; return how many, and unknown tasks."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):
@@ -141,7 +143,7 @@ def import_annotations(
 
 
 def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
-    """The row that a task is; None if it is none of this table."""
+    """The row of a task; None if it is not of this table."""
     data = task.get("data")
     if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
         return None
@@ -159,7 +161,7 @@ def annotations_of(task: Mapping[str, Any]) -> list[Any]:
 def predict_tasks(
     session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Iterable[Control]
 ) -> list[dict[str, Any]]:
-    """Predictions for tasks: rows of the table as it knows them, and others by their columns."""
+    """Predictions for tasks: rows of the table, and others by their columns."""
     names, version = session.table.label_names, session.version
     rows = [row_of(task, session) for task in tasks]
     others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
@@ -169,7 +171,7 @@ def predict_tasks(
         if row is None:
             p, known = next(p_others), np.zeros(len(names), dtype=bool)
         else:
-            p, known = session.believed(row)
+            p, known = session.row_probabilities(row)
         found.append(prediction_of(p, known, names, controls, version))
     return found
 
@@ -197,9 +199,5 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _cell(value: Any) -> str | None:
-    """A value of JSON as a file of text has it; what is nested says nothing."""
+    """A value of JSON as text; nested values count as blank."""
     return str(value) if isinstance(value, (str, int, float)) else None
-
-
-def _result(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {"result": said["result"]}

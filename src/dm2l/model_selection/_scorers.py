@@ -42,7 +42,7 @@ _RECIPES = {
 
 
 def get_scorer_names() -> list[str]:
-    """Return the names that :func:`get_scorer` knows.
+    """Return the names of all scorers.
 
     Returns
     -------

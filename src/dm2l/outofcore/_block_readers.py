@@ -17,7 +17,7 @@ from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import TEXT, CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._parquet_file import open_parquet, translate_arrow_errors
+from dm2l.io._parquet_file import PARQUET, open_parquet, translate_arrow_errors
 from dm2l.io._svmlight_file import open_rows
 from dm2l.io._unpacking import suffix_of
 from dm2l.outofcore._block import block_rows
@@ -54,11 +54,11 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Any:
     suffix = suffix_of(files[0])
     if suffix in TEXT:
         return CsvReader(files, labels, **options)
-    if suffix == ".parquet":
+    if suffix in PARQUET:
         return ParquetReader(files, labels, **options)
     if suffix in SVMLIGHT:
         return SvmlightReader(files, labels, **options)
-    known = ", ".join((".parquet", *TEXT, *SVMLIGHT, ".npy", ".npz"))
+    known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
     raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
 
 
@@ -84,6 +84,7 @@ class ParquetReader:
         self, files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
     ) -> None:
         self._arrow = require("pyarrow", "io")
+        self._frame = require("pandas", "io").DataFrame
         self._files = files
         columns: _Columns | None = None
         self.n_rows = 0
@@ -127,7 +128,8 @@ class ParquetReader:
                             break
                         columns = [self._numbers(batch.column(name)) for name in wanted]
                         labels = _by_rows(columns[d:], np.float32)
-                        yield _by_rows(columns[:d], self._dtype), LabelTable(labels, self._names)
+                        X = _by_rows(columns[:d], self._dtype)
+                        yield X, self._frame(labels, columns=self._names)
 
     def _portions(self, metadata: Any) -> Iterator[tuple[list[int], int]]:
         """Row groups that are read together, and rows of the blocks that they are cut into."""
@@ -160,35 +162,6 @@ def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return table
 
 
-class LabelTable:
-    """Label columns with names: the part of a data frame that reading labels needs."""
-
-    def __init__(self, values: NDArray[Any], names: list[str]) -> None:
-        self.values = values
-        self.columns = names
-        self.shape = values.shape
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            return LabelTable(self.values[key], self.columns)
-        return LabelColumn(self.values[:, self.columns.index(key)])
-
-
-class LabelColumn:
-    """A column of a :class:`LabelTable`."""
-
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._values = values
-
-    def isna(self) -> NDArray[np.bool_]:
-        """Where a label is missing."""
-        return np.isnan(self._values)
-
-    def to_numpy(self) -> NDArray[Any]:
-        """Values."""
-        return self._values
-
-
 class CsvReader:
     """Blocks of CSV files."""
 
@@ -205,6 +178,7 @@ class CsvReader:
         positive: Any = None,
         cutoffs: str | Iterable[str] = (),
     ) -> None:
+        self._frame = require("pandas", "io").DataFrame
         # Files stay: only the first pass has to count the cells of rows.
         options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
         self._files = [CsvFile(path, **options) for path in files]
@@ -223,7 +197,7 @@ class CsvReader:
             for frame in file.frames(self._rows, text, wanted):
                 X = self._features(frame, file.path)
                 Y = labels.read([frame[name] for name in self._label_names])
-                yield X, LabelTable(Y, self._label_names)
+                yield X, self._frame(Y, columns=self._label_names)
 
     def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
         table = np.empty((len(frame), len(self.feature_names)))

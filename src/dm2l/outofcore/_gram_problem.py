@@ -92,7 +92,7 @@ class GramProblem:
     """``J(W) + alpha/2 ||W||^2`` from sums over rows.
 
     ``||F_k||_*`` is the trace of a root of ``F_k'F_k``, a matrix of the size of the labels, and its
-    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. :class:`dm2l._solvers.Problem`, which has the rows, is
+    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. :class:`Problem`, which has the rows, is
     faster, because it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
     """
 

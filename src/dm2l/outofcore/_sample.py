@@ -76,8 +76,8 @@ class RowSample:
         if len(chosen):
             ids = np.stack([keys[chosen], row_digests(T[chosen])], axis=1)
             rows = take_rows(X, chosen)
-            says = np.ones(len(chosen)) if weights is None else weights[chosen]
-            self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], says))
+            times = np.ones(len(chosen)) if weights is None else weights[chosen]
+            self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], times))
             if self._size() > 2 * self.most:
                 self._settle()
         return self
@@ -132,9 +132,9 @@ class RowSample:
         left = left[np.argsort(ranks[left], kind="stable")]
         ranks, chosen = ranks[left], order[first[left]]
         sizes = np.cumsum(_bytes(joined, chosen))
-        room = min(int(np.searchsorted(sizes, MAX_BYTES, side="right")), self.most)
-        if room < len(ranks):
-            self.below = min(self.below, float(ranks[room]))
+        most = min(int(np.searchsorted(sizes, MAX_BYTES, side="right")), self.most)
+        if most < len(ranks):
+            self.below = min(self.below, float(ranks[most]))
         inside = (ranks < self.below) | np.isinf(ranks)
         rows = joined.take(chosen[inside])
         rows = rows._replace(ranks=ranks[inside], weights=weights[left][inside])

@@ -96,7 +96,7 @@ class RowBlocks:
         self._form = LabelForm(missing_label, missing_as, classes)
         self._known_rows = n_rows
         self._ahead = ahead
-        self._first: tuple[int, np.dtype[Any], bool] | None = None
+        self._n_features: int | None = None
         self._passed: tuple[int, int] | None = None  # blocks and rows of a whole pass
         self.feature_names: NDArray[np.object_] | None = None
 
@@ -294,9 +294,9 @@ class RowBlocks:
     def _check(self, parts: Sequence[Any], place: int) -> Block:
         names = _get_feature_names(parts[0])
         with naming_block(place):
-            block = read_block(parts, self._form, self._first[0] if self._first else None)
-        if self._first is None:
-            self._first = block.X.shape[1], block.X.dtype, sp.issparse(block.X)
+            block = read_block(parts, self._form, self._n_features)
+        if self._n_features is None:
+            self._n_features = block.X.shape[1]
             if names is not None:
                 self.feature_names = names
         return block
@@ -311,12 +311,6 @@ class RowBlocks:
                     return block
         raise AssertionError("an empty pass raises")
 
-    def _peek(self) -> tuple[int, np.dtype[Any], bool]:
-        if self._first is None:
-            self.first()
-        assert self._first is not None
-        return self._first
-
     @property
     def n_rows(self) -> int | None:
         """Number of rows; None if it is unknown before the first pass."""
@@ -325,17 +319,15 @@ class RowBlocks:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self._peek()[0]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are sparse matrices."""
-        return self._peek()[2]
+        if self._n_features is None:
+            self._n_features = self.first().X.shape[1]
+        return self._n_features
 
     @property
     def labels(self) -> LabelMatrix:
         """Classes, names and coding of the labels, without rows; complete after the first pass."""
-        self._peek()
+        if self._n_features is None:
+            self.first()
         return self._form.labels
 
     @property

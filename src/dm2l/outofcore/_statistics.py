@@ -422,14 +422,14 @@ class GramStatistics(RowStatistics):
         """The statistics as arrays and numbers, which are not copied."""
         names = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
         state = {"begun": self._begun} | {name: getattr(self, name) for name in names}
-        for name, cover in (("rows", self.rows), ("positive_rows", self._positive_rows)):
-            patterns = [np.frombuffer(pattern, dtype=bool) for pattern in cover.pending]
+        for name, rows in (("rows", self.rows), ("positive_rows", self._positive_rows)):
+            patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]
             shape = (len(patterns), self.n_labels)
-            state[f"{name}_gram"] = cover.gram
-            state[f"{name}_counted"] = cover.counted
+            state[f"{name}_gram"] = rows.gram
+            state[f"{name}_counted"] = rows.counted
             state[f"{name}_patterns"] = np.array(patterns, dtype=bool).reshape(shape)
-            pending = np.array(list(cover.pending.values()), dtype=np.float64)
-            state[f"{name}_pending"] = pending.reshape(len(patterns), *cover.gram.shape)
+            pending = np.array(list(rows.pending.values()), dtype=np.float64)
+            state[f"{name}_pending"] = pending.reshape(len(patterns), *rows.gram.shape)
         return state | self.sample.state()
 
     @classmethod
@@ -442,17 +442,17 @@ class GramStatistics(RowStatistics):
         for name in ("positives", "negatives", "offset", "H", "G"):
             setattr(self, name, state[name])
         self.weights = np.stack([self.G[:, -1, -1], (self.H - self.G)[:, -1, -1]])
-        covers = []
+        both = []
         for name in ("rows", "positive_rows"):
-            cover = LearnableRows.__new__(LearnableRows)
-            cover.gram, cover.counted = state[f"{name}_gram"], state[f"{name}_counted"]
+            rows = LearnableRows.__new__(LearnableRows)
+            rows.gram, rows.counted = state[f"{name}_gram"], state[f"{name}_counted"]
             patterns, pending = state[f"{name}_patterns"], state[f"{name}_pending"]
-            cover.pending = {
+            rows.pending = {
                 np.ascontiguousarray(pattern).tobytes(): gram
                 for pattern, gram in zip(patterns, pending, strict=True)
             }
-            covers.append(cover)
-        self.rows, self._positive_rows = covers
+            both.append(rows)
+        self.rows, self._positive_rows = both
         self.sample = RowSample.from_state(state)
         return self
 
@@ -524,10 +524,10 @@ class GramStatistics(RowStatistics):
         shapes = {"H": (c, size, size), "G": (c, size, size), "offset": (size - 1,)}
         shapes |= {"positives": (c,), "negatives": (c,)}
         arrays = [(name, getattr(self, name), shape) for name, shape in shapes.items()]
-        for cover in (self.rows, self._positive_rows):
-            arrays += [("a Gram matrix", gram, (size, size)) for gram in cover.each()]
-            arrays += [("counted", cover.counted, (c,))]
-            if any(len(pattern) != c for pattern in cover.pending):
+        for rows in (self.rows, self._positive_rows):
+            arrays += [("a Gram matrix", gram, (size, size)) for gram in rows.each()]
+            arrays += [("counted", rows.counted, (c,))]
+            if any(len(pattern) != c for pattern in rows.pending):
                 raise ValueError(f"a pattern does not have {c} labels")
         for name, array, shape in arrays:
             if array.shape != shape:

@@ -15,8 +15,8 @@ Labelled
   _labels: LabelMatrix<c>
   _learnable: b[c]
   _keep?: b[*]
-  _constant class_prior_? class_prior_error_?: F[c]
-  _completer?: none | LabelCompleter<c> | PUCompleter<c>
+  _constant class_prior_? class_prior_error_? _label_frequency?: F[c]
+  _completer: LabelCompleter<c> | PUCompleter<c>
   classes_: a[*] | a[c,2]
   label_names_: O[c]
   _home?: str
@@ -35,18 +35,21 @@ Linear
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_: f[c,d]
   intercept_: f[c]
   correlations_?: f[c,c]
 
-DM2LClassifier dm2l._classifier: Classifier Estimator
+DM2LClassifier dm2l._classifier: Classifier Model Estimator
   lambda_d alpha kernel gamma degree coef0 approximation n_components: setting
   fit_intercept local discriminant solver max_iter tol random_state warm_start verbose: setting
   strategy max_memory: setting
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_?: f[c,d]
+  _keep: b[*]
   intercept_: f[c]
   dual_coef_?: f[m,c]
   X_fit_?: f[m,d] | sparse[m,d] | i8[m]
@@ -56,7 +59,7 @@ DM2LClassifier dm2l._classifier: Classifier Estimator
   approximation_error_?: float
   _statistics?: plain
 
-DM2LClassifierCV dm2l._search._search: Classifier Estimator
+DM2LClassifierCV dm2l._search._search: Classifier Model Estimator
   lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
   discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
   calibration threshold missing_label missing_as class_prior random_state verbose: setting
@@ -69,61 +72,63 @@ DM2LClassifierCV dm2l._search._search: Classifier Estimator
   best_score_ alpha_ lambda_d_: float
   best_params_ gamma_ cv_results_: plain
 
-MaskedRidgeClassifier dm2l.baselines._masked_ridge: Classifier Estimator
+MaskedRidgeClassifier dm2l.baselines._masked_ridge: Classifier Model Estimator
   alpha fit_intercept solver: setting
   include Linear
 
-LEMLClassifier dm2l.baselines._leml: Classifier Estimator
+LEMLClassifier dm2l.baselines._leml: Classifier Model Estimator
   rank alpha loss missing fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
-LSMLClassifier dm2l.baselines._lsml: Classifier Estimator
+LSMLClassifier dm2l.baselines._lsml: Classifier Model Estimator
   lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
   include Linear
 
-MLLRCClassifier dm2l.baselines._mllrc: Classifier Estimator
+MLLRCClassifier dm2l.baselines._mllrc: Classifier Model Estimator
   lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
   include Linear
 
-GLOCALClassifier dm2l.baselines._glocal: Classifier Estimator
+GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
   lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
   fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
-MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Estimator
-  estimator: Estimator
+MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Model Estimator
+  estimator: Estimator | Model
   n_jobs: none | -256..256
   verbose: setting
   include Labelled
   fitted
-  estimators_: [c: none | Estimator]
+  estimators_: [c: none | Model]
   _columns: [none | i[*] | b[*]]
 
-ZeroFillClassifier dm2l.baselines._filling: Estimator
-  estimator: Estimator
+ZeroFillClassifier dm2l.baselines._filling: Model Estimator
+  estimator: Estimator | Model
   fitted
   include Data
-  estimator_: Estimator
+  estimator_: Model
 
-ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Estimator
+ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Model Estimator
   lambda_d alpha rank absent_weight propensities discriminant fit_intercept min_rows: setting
-  memory max_iter tol: setting
+  max_iter tol: setting
+  max_memory: number
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   coef_: f[r,d]
   intercept_: f[r]
   label_vectors_: f[c,r]
   offset_: f[c]
-  _absent_target: number
   _dense: bool
 
-AutoClassifier dm2l._auto._classifier: Classifier Estimator
+AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   effort time_limit max_memory categorical_features random_state verbose: setting
   n_jobs: none | -256..256
   include Labelled
   fitted
   n_features_in_: =d
+  _home: str
   _columns: CategoryEncoder
   _features?: FeatureEncoder
   _inputs: {'features' | 'columns' | 'dense'}
@@ -252,8 +257,8 @@ TableColumns dm2l.tables._pipeline: Estimator
   transformer_: ColumnTransformer
   n_features_in_: int
 
-Pipeline sklearn.pipeline: Estimator
-  steps: [(str, none | 'passthrough' | Estimator)]
+Pipeline sklearn.pipeline: Model Estimator
+  steps: [(str, none | 'passthrough' | Estimator | Model)]
   memory: none
   transform_input?: none | [str]
   verbose: bool
@@ -390,7 +395,7 @@ Predictor
   feature_names_in_?: O[d]
   classes_: i[k] | f[k] | b[k]
 
-LogisticRegression sklearn.linear_model._logistic: Estimator
+LogisticRegression sklearn.linear_model._logistic: Model Estimator
   C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter random_state: setting
   multi_class? penalty solver tol verbose warm_start: setting
   n_jobs: none | -256..256
@@ -400,7 +405,7 @@ LogisticRegression sklearn.linear_model._logistic: Estimator
   intercept_: f[r]
   n_iter_?: i4[*]
 
-Ridge sklearn.linear_model._ridge: Estimator
+Ridge sklearn.linear_model._ridge: Model Estimator
   alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
   fitted
   n_features_in_: =d
@@ -419,14 +424,14 @@ Growing
   n_classes_: =k
   n_outputs_: 1..1
 
-DecisionTreeClassifier sklearn.tree._classes: Estimator
+DecisionTreeClassifier sklearn.tree._classes: Model Estimator
   splitter: setting
   include Growing
   fitted
   max_features_: int
   tree_: Tree<d,k>
 
-ExtraTreeClassifier sklearn.tree._classes: Estimator
+ExtraTreeClassifier sklearn.tree._classes: Model Estimator
   splitter: setting
   include Growing
   fitted
@@ -434,7 +439,8 @@ ExtraTreeClassifier sklearn.tree._classes: Estimator
   tree_: Tree<d,k>
 
 Forest
-  bootstrap max_samples n_estimators oob_score warm_start estimator_params: setting
+  bootstrap max_samples oob_score warm_start estimator_params: setting
+  n_estimators: 1..1000000
   n_jobs: none | -256..256
   verbose: 0..9
   include Growing
@@ -444,14 +450,14 @@ Forest
   oob_score_?: float
   oob_decision_function_?: F[*,k]
 
-RandomForestClassifier sklearn.ensemble._forest: Estimator
+RandomForestClassifier sklearn.ensemble._forest: Model Estimator
   estimator: DecisionTreeClassifier
   include Forest
   fitted
   estimator_: DecisionTreeClassifier
   estimators_: [DecisionTreeClassifier<d,k>]
 
-ExtraTreesClassifier sklearn.ensemble._forest: Estimator
+ExtraTreesClassifier sklearn.ensemble._forest: Model Estimator
   estimator: ExtraTreeClassifier
   include Forest
   fitted
@@ -465,7 +471,7 @@ Tree sklearn.tree._tree
   nodes: u1[n,*]
   values: f8[n,1,k]
 
-HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting: Estimator
+HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting: Model
   loss: 'log_loss'
   class_weight early_stopping interaction_cst l2_regularization learning_rate: setting
   max_bins max_depth max_features max_iter max_leaf_nodes min_samples_leaf: setting

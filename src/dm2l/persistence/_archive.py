@@ -35,7 +35,7 @@ _SHORT.maxstring = _SHORT.maxother = 200
 class ModelFileError(ValueError):
     """A file is no model file, is damaged, or asks for what is not allowed.
 
-    Raised by :func:`load_model`, with what is wrong. Nothing of the file was run.
+    Raised by ``load_model``, with what is wrong. Nothing of the file was run.
 
     Examples
     --------

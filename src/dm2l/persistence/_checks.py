@@ -177,7 +177,11 @@ def _indicator(record: Record) -> Wrong:
 
 def _columns(record: Record) -> Wrong:
     state, d = record.state, record.sizes.get("d", 0)
-    names = set(state["feature_names_in_"].tolist()) if "feature_names_in_" in state else None
+    names = (
+        set(filter(_is_text, state["feature_names_in_"].tolist()))
+        if "feature_names_in_" in state
+        else None
+    )
     width: int | None = 0
     for _, part, columns in state.get("transformers_", ()):
         if isinstance(columns, np.ndarray):
@@ -204,6 +208,10 @@ def _columns(record: Record) -> Wrong:
     if width is not None and "transformers_" in state:
         record.sizes["e"] = width
     return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _pipeline(record: Record) -> Wrong:
@@ -252,6 +260,10 @@ def _labelled(record: Record) -> Wrong:
     state = record.state
     if "_labels" not in state:
         return None
+    unlabelled = isinstance(state["missing_as"], str) and state["missing_as"] == "unlabelled"
+    learns = record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier")
+    if unlabelled and learns and not {"class_prior_", "_label_frequency"} <= state.keys():
+        return "has no class prior"
     one = state["_labels"].state["classes"]
     shape = (record.sizes["c"], 2) if one is None else one.shape
     return None if state["classes_"].shape == shape else "has classes of another shape"
@@ -358,6 +370,8 @@ def _rows(record: Record) -> Wrong:
 def _calibrator(record: Record) -> Wrong:
     state, count = record.state, int(record.state["fitted_labels"].sum())
     if state["method"] == "sigmoid":
+        if not {"slopes", "offsets"} <= state.keys():
+            return "has no curves"
         return None if record.sizes.get("k") == count else "has a wrong number of curves"
     if not {"lengths", "scores", "probabilities"} <= state.keys():
         return "has no curves"

@@ -18,10 +18,10 @@ FORMAT = "dm2l model"
 VERSION = 2
 MANIFEST = "manifest.json"
 HASH = "manifest.sha256"
-MAX_JSON = 64 * 2**20
+MAX_JSON = 48 * 2**20
 # Bytes that Python makes of a comma and a bracket, and of a brace, with what goes with it.
 _PER_VALUE, _PER_OBJECT = 64, 256
-_MAX_MADE = 2**27
+_MAX_MADE = 2**26
 
 
 def write_manifest(model: Any, members: dict[str, Any]) -> bytes:
@@ -58,7 +58,7 @@ def check_made(text: bytes) -> None:
     """
     values = text.count(b",") + text.count(b"[")
     made = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
-    if made > _MAX_MADE + 8 * len(text):
+    if made > _MAX_MADE + 4 * len(text):
         raise ModelFileError(
             f"{len(text)} bytes of JSON hold about {values} values, too many for their length."
         )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import textwrap
+import warnings
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 from dm2l.persistence._archive import (
     MAX_BYTES,
@@ -31,11 +35,11 @@ from dm2l.persistence._schema import parse
 from dm2l.persistence._writing import Writer
 
 _MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
-_MODEL = parse("Estimator")
+_MODEL = parse("Estimator | Model")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file that :func:`load_model` reads without running any code.
+    """Write a model to a file that ``load_model`` reads without running any code.
 
     The file is an uncompressed zip archive: arrays in numpy's format, a JSON manifest, and
     nothing that pickle would read. It takes the place of an existing one only when it is whole.
@@ -102,7 +106,7 @@ def load_model(
     max_bytes: int = MAX_BYTES,
     like: Any = None,
 ) -> Any:
-    """Read a model that :func:`save_model` wrote.
+    """Read a model that ``save_model`` wrote.
 
     The file may come from anywhere: it is read as data, every value is checked against a list of
     the classes, attributes, types and shapes that models of dm2l have, and only then are objects
@@ -169,6 +173,20 @@ def load_model(
         raise ModelFileError(f"{path} cannot be loaded: {text}") from error
 
 
+def _warn_of_version(manifest: dict[str, Any], names: list[str]) -> None:
+    """Warn as scikit-learn does about estimators that another version of it has fitted."""
+    libraries = manifest.get("libraries")
+    written = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
+    known = isinstance(written, str) and re.fullmatch(r"[\w.+]{1,30}", written)
+    if names and known and written != sklearn.__version__:
+        warning = InconsistentVersionWarning(
+            estimator_name=names[0],
+            current_sklearn_version=sklearn.__version__,
+            original_sklearn_version=written,
+        )
+        warnings.warn(warning, stacklevel=4)
+
+
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = read_manifest(archive)
     members = manifest["members"]
@@ -205,6 +223,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     unused = sorted(members.keys() - arrays.keys())
     if unused:
         raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
+    _warn_of_version(manifest, sorted(reader.foreign_parts))
     model = Builder(target).build(found)
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")

@@ -7,6 +7,7 @@ with its ``kind``; arrays are members of the archive.
 from __future__ import annotations
 
 import math
+from collections import UserList
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class Writer:
             return self._other(value, place, depth, inside)
         if is_non_numpy(value) or type(value) in (np.ndarray, np.memmap):
             return self._array(value, place, depth, inside)
+        if isinstance(value, UserList):  # columns of a ColumnTransformer of scikit-learn 1.6
+            value = value.data
         if type(value) is list:
             items = enumerate(value)
             return [self.write(v, f"{place}[{i}]", depth + 1, inside=inside) for i, v in items]

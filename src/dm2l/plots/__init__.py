@@ -1,8 +1,12 @@
-"""Plots as objects: look at labels with holes, at models and at comparisons.
+"""Displays of labels with missing entries, of models and of searches.
 
-Every display follows scikit-learn: a ``from_...`` method computes what is drawn and draws it, the
-constructor takes the numbers themselves, ``plot`` draws them once more, on axes of the caller's or
-on new ones of pyplot. Nothing is shown until ``pyplot.show()``. They need the extra ``plot``.
+Displays follow scikit-learn: a ``from_...`` method computes what is drawn and draws it, the
+constructor takes the numbers themselves, and ``plot`` draws them again. ``ax`` is where to draw;
+None for a new figure of pyplot. Each of these methods returns the display, whose ``ax_`` and
+``figure_`` are where it was drawn. Nothing is shown until ``pyplot.show()``.
+
+Labels are NaN-coded arrays, data frames, or a :class:`dm2l.labels.LabelMatrix` where missing
+labels are marked otherwise. Displays need the extra ``plot``.
 """
 
 from dm2l.plots._convergence import ConvergenceDisplay

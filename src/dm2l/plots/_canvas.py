@@ -1,10 +1,10 @@
-"""What the displays share: axes to draw on, their look, and names that fit."""
+"""Base of the displays: axes, their look, and names that fit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from dm2l._utils.extras import require
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Numbers = NDArray[np.float64]
 
@@ -39,12 +42,24 @@ LINE = 1.3 * SMALL_FONT / 72  # inches that a line of small text takes
 _LONGEST_NAME = 28  # letters
 
 
-def axes_or_new(ax: Any, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
-    """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
-    if ax is not None:
+class Display:
+    """Base of all displays: ``ax_`` and ``figure_`` are where it was drawn."""
+
+    ax_: Axes
+
+    @property
+    def figure_(self) -> Any:
+        """The figure of ``ax_``."""
+        return self.ax_.figure
+
+    def _axes(self, ax: Axes | None, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
+        """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
+        if ax is None:
+            plt = require("matplotlib.pyplot", "plot")
+            size = {"figsize": (width, height), "layout": "constrained"}
+            ax = plt.subplots(facecolor="white", **size)[1]
+        self.ax_ = ax
         return ax
-    plt = require("matplotlib.pyplot", "plot")
-    return plt.subplots(figsize=(width, height), layout="constrained", facecolor="white")[1]
 
 
 def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
@@ -59,7 +74,7 @@ def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
 
 
 def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
-    """Write names at the places 0, 1, ... of an axis: all, or every n-th that fits; tell n."""
+    """Write names at the places 0, 1, ... of an axis: all, or every n-th that fits; return n."""
     step = 1
     for _ in range(2):  # long names make the axes smaller, so that fewer may fit
         extent = ax.get_window_extent()
@@ -112,17 +127,17 @@ def legend_above(
     return legend(holder, handles, names, ncols=columns, **tight)
 
 
-def read_labels(
-    Y: Any,
-    label_names: Sequence[str] | None,
-    label_mask: Any,
-    missing_label: Any,
-    missing_as: str | None,
-) -> tuple[Signs, list[str]]:
-    """Signs of labels in any container of the contract, and names of the columns."""
-    labels = parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-    )
+def marks_of(estimator: Any) -> dict[str, Any]:
+    """How an estimator marks missing labels."""
+    return {
+        "missing_label": getattr(estimator, "missing_label", np.nan),
+        "missing_as": getattr(estimator, "missing_as", None),
+    }
+
+
+def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[Signs, list[str]]:
+    """Signs of labels, and names of the columns."""
+    labels = parse_labels(Y)
     names: Any = label_names
     if names is None and labels.classes is not None:
         names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]

@@ -1,4 +1,4 @@
-"""How the objective fell."""
+"""Convergence of the objective."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dm2l.plots._canvas import Numbers, axes_or_new, legend, series_styles, tidy
+from dm2l.plots._canvas import Display, Numbers, legend, series_styles, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Distance of the objective from the lowest value known, after each iteration.
 
     The axis is logarithmic, so a straight line gains a digit at a steady rate. A point at
@@ -34,8 +34,6 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     lines_ : dict of str to matplotlib.lines.Line2D
         By name of the model.
 
@@ -67,21 +65,9 @@ class ConvergenceDisplay:
         lowest: float | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the course of one fitted estimator.
+        """Draw the course of one fitted estimator, or of the last step of a pipeline.
 
-        Parameters
-        ----------
-        estimator : estimator
-            With ``objective_history_``; the last step of a pipeline.
-        name : str, default=None
-            For the legend; None: its class.
-        lowest, ax
-            As in :meth:`from_estimators`.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            Drawn.
+        ``name`` is for the legend, by default the class; ``lowest`` as in :meth:`from_estimators`.
         """
         named = {name or type(_last_step(estimator)).__name__: estimator}
         return cls.from_estimators(named, lowest=lowest, ax=ax)
@@ -104,13 +90,6 @@ class ConvergenceDisplay:
             What distances are measured from. None: the lowest value that any of them has reached,
             right for solvers of one objective. "each": the lowest of each, for models whose
             objectives differ. A number: what a longer run has reached.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            Drawn.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -136,35 +115,13 @@ class ConvergenceDisplay:
         return cls(histories, lowest=known, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
-        """Relative distance ``(J - lowest) / |lowest|`` of a model's objective.
-
-        Parameters
-        ----------
-        name : str
-            Of the model.
-
-        Returns
-        -------
-        ndarray of shape (n_iter + 1,)
-            As it is, where the lowest is 0.
-        """
+        """Relative distance ``(J - lowest) / |lowest|`` of a model's objective, absolute if 0."""
         lowest = self.lowest[name] if isinstance(self.lowest, Mapping) else self.lowest
         return (np.asarray(self.histories[name], dtype=np.float64) - lowest) / (abs(lowest) or 1.0)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw a line per model.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        self
-            With the artists.
-        """
-        panel: Any = axes_or_new(ax)
+        """Draw a line per model."""
+        panel: Any = self._axes(ax)
         self.lines_ = {}
         for name, style in series_styles(list(self.histories)).items():
             distance = self.distance(name)
@@ -179,7 +136,6 @@ class ConvergenceDisplay:
         panel.xaxis.get_major_locator().set_params(integer=True)
         tidy(panel, "iterations", "objective / lowest − 1")
         legend(panel, loc="upper right")
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
 

@@ -1,4 +1,4 @@
-"""Which labels come with which, and which way round."""
+"""Co-occurrence of labels, and one-way implications."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dm2l.plots._canvas import (
     FONT,
     LINE,
     SMALL_FONT,
+    Display,
     Numbers,
-    axes_or_new,
     check_names,
     legend_above,
     read_labels,
@@ -33,40 +33,36 @@ _ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
 
 
 @dataclass(eq=False, repr=False)
-class CooccurrenceDisplay:
+class CooccurrenceDisplay(Display):
     r"""How often label k comes with label j, and where that holds one way only.
 
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    Only rows in which both labels were observed count: a hole is not a "no". An arrow is an
-    implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold the other way
-    round: digit 4 => even. Such one-way structure is what the local terms of DM2L work with.
+    Only rows in which both labels were observed count. An arrow is an implication, as
+    :func:`dm2l.tables.inspect_table` lists them, that does not hold the other way round, such as
+    digit 4 => even. The local terms of DM2L exploit such structure.
 
     Parameters
     ----------
     probability : ndarray of shape (n_labels, n_labels)
-        Row j, column k: P(k | j); nan where no row tells.
+        Row j, column k: P(k | j); nan without such rows.
     count : ndarray of shape (n_labels, n_labels)
         Rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
-        Share of yes among the observed entries of each label; nan where there are none.
+        Share of positives among the observed entries of each label; nan where there are none.
     label_names : sequence of str
         One per label.
     min_rows : int, default=10
-        Pairs that fewer rows tell about are not shown.
+        Pairs with fewer rows are not shown.
     min_probability, min_gain : float, default=0.9 and 0.2
         An arrow needs P(k | j) of at least ``min_probability`` and of the base plus ``min_gain``,
         and P(j | k) below ``min_probability`` or unknown.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    image_ : matplotlib.image.AxesImage
+    image_, colorbar_ : matplotlib AxesImage and Colorbar, or None
         The heat map; None where arrows alone were drawn.
-    colorbar_ : matplotlib.colorbar.Colorbar
-        Beside it; None where arrows alone were drawn.
     arrows_ : list
         An arrow for each of :meth:`one_way`: texts in the heat map, or annotations.
 
@@ -96,9 +92,6 @@ class CooccurrenceDisplay:
         cls,
         Y: Any,
         *,
-        label_mask: Any = None,
-        missing_label: Any = np.nan,
-        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         min_rows: int = 10,
         min_probability: float = 0.9,
@@ -107,29 +100,22 @@ class CooccurrenceDisplay:
         kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
     ) -> Self:
-        """Count in the observed entries of labels, and draw.
+        """Draw the co-occurrence of the observed entries of labels.
 
         Parameters
         ----------
-        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
-            Labels with holes; two labels or more.
-        label_mask, missing_label, missing_as
-            As in :func:`dm2l.labels.parse_labels`.
+        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
+            Two labels or more.
         label_names : sequence of str, default=None
             None: those of the data frame, or y0, y1, ...
         min_rows, min_probability, min_gain
             As in the constructor.
         max_labels : int, default=40
-            Of more labels those with the most observed yes are drawn, in their order.
-        kind, ax
+            Of more labels those with the most observed positives are drawn, in their order.
+        kind
             As in :meth:`plot`.
-
-        Returns
-        -------
-        CooccurrenceDisplay
-            Drawn.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
+        T, names = read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
             raise ValueError(
                 f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
@@ -149,13 +135,7 @@ class CooccurrenceDisplay:
         return display.plot(ax, kind=kind)
 
     def one_way(self) -> list[Implication]:
-        """Implications that do not hold the other way round, in the order of the labels.
-
-        Returns
-        -------
-        list of dm2l.labels.Implication
-            With probability, rows and base.
-        """
+        """Implications that do not hold the other way round, in the order of the labels."""
         found = self._found()
         return [found.implication(self.label_names, j, k) for j, k in self._pairs()]
 
@@ -176,32 +156,27 @@ class CooccurrenceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
         kind : {"heatmap", "arrows"}, default="heatmap"
             A cell for every pair, with an arrow in those that hold one way; or, from left to
             right, the labels that have arrows, rare ones first.
-
-        Returns
-        -------
-        self
-            With the artists.
         """
         check_names(self.label_names, len(self.probability))
         if kind not in ("heatmap", "arrows"):
             raise ValueError(f"kind must be 'heatmap' or 'arrows', got {kind!r}.")
-        panel: Any = self._draw_map(ax) if kind == "heatmap" else self._draw_graph(ax)
-        self.ax_, self.figure_ = panel, panel.figure
+        if kind == "heatmap":
+            self._draw_map(ax)
+        else:
+            self._draw_graph(ax)
         return self
 
-    def _draw_map(self, ax: Any) -> Any:
+    def _draw_map(self, ax: Any) -> None:
         c = len(self.probability)
         side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
-        ax = axes_or_new(ax, side + 2.6, side + 1.9)
+        ax = self._axes(ax, side + 2.6, side + 1.9)
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        # What is not shown leaves the ground free, and its hatching says so, in grey too.
+        # Pairs that are not shown are hatched, to be told apart in grey too.
         ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
         look: dict[str, Any] = {"cmap": "Blues", "interpolation": "nearest"}
         self.image_ = ax.imshow(100 * self._found().told(self.min_rows), vmin=0, vmax=100, **look)
@@ -221,32 +196,34 @@ class CooccurrenceDisplay:
         cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
         look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
         self.arrows_ = [ax.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
-        return ax
 
-    def _draw_graph(self, ax: Any) -> Any:
+    def _draw_graph(self, ax: Any) -> None:
         self.image_ = self.colorbar_ = None
         arrows = self._pairs()
         if arrows:
-            ax, self.arrows_ = _draw_arrows(ax, arrows, self.label_names, np.asarray(self.base))
+            places = _layers(arrows, np.asarray(self.base))
+            columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
+            ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
+            self.arrows_ = _draw_arrows(ax, arrows, self.label_names, places)
+            ax.set_xlim(-0.55, columns + 0.75)
+            ax.set_ylim(lowest + 0.7, -0.7)
             words = f"{100 * self.min_probability:g} % or more of the rows with A"
             ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
-            return ax
-        ax, self.arrows_ = axes_or_new(ax, height=1.2), []
+            return
+        ax, self.arrows_ = self._axes(ax, height=1.2), []
         ax.set_axis_off()
         words = f"No label implies another one way ({100 * self.min_probability:g} % or more"
         words = f"{words} of {self.min_rows} rows or more)."
         ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
-        return ax
 
 
 def _draw_arrows(
-    ax: Any, pairs: Sequence[tuple[int, int]], names: Sequence[str], base: Numbers
-) -> tuple[Any, list[Any]]:
-    """Draw an arrow for every pair, those to one label alike; return the axes and the arrows."""
-    places = _layers(pairs, base)
-    columns = max(x for x, _ in places.values())
-    lowest = max(y for _, y in places.values())
-    ax = axes_or_new(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
+    ax: Any,
+    pairs: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    places: dict[int, tuple[int, float]],
+) -> list[Any]:
+    """Draw the labels and an arrow for every pair; arrows to one label look alike."""
     ax.set_axis_off()
     implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
     styles = series_styles([names[k] for k in implied])
@@ -270,16 +247,14 @@ def _draw_arrows(
             fontsize=SMALL_FONT,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
         )
-    ax.set_xlim(-0.55, columns + 0.75)
-    ax.set_ylim(lowest + 0.7, -0.7)
-    return ax, arrows
+    return arrows
 
 
 def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
     """Column and height of each label that has an arrow: arrows lead to the right.
 
-    What is implied one way is the more frequent of two labels, but for holes: so labels are placed
-    in the order of their frequency, each to the right of all that lead to it.
+    But for missing labels, the implied label is the more frequent one. So labels are placed in the
+    order of their frequency, each to the right of all that lead to it.
     """
     column: dict[int, int] = {}
     for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):

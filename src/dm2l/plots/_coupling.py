@@ -1,4 +1,4 @@
-"""Which labels have to do with each other beyond what the features say."""
+"""Label correlation: correlations of the residuals of labels."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dm2l.plots._canvas import (
     FONT,
     LINE,
     SMALL_FONT,
+    Display,
     Numbers,
-    axes_or_new,
     check_names,
     tidy,
     write_names,
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class CouplingDisplay:
-    r"""Correlations of what the features leave unexplained of labels.
+class CouplingDisplay(Display):
+    r"""Heat map of label correlation: correlations of the residuals of labels.
 
     .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
 
-    with the covariance :math:`S` of the residuals (``label_covariance_``): where it is far from 0,
-    a known label says something about the hole of another one, whatever the features say.
+    with the covariance :math:`S` of the residuals (``label_covariance_``). Where it is far from 0,
+    a known label helps to impute the other one, beyond the features. Correlated labels are drawn
+    next to each other.
 
     Parameters
     ----------
@@ -44,12 +45,8 @@ class CouplingDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    image_ : matplotlib.image.AxesImage
+    image_, colorbar_ : matplotlib AxesImage and Colorbar
         The heat map.
-    colorbar_ : matplotlib.colorbar.Colorbar
-        Beside it.
     order_ : ndarray of int
         The labels in the order in which they were drawn.
 
@@ -79,7 +76,7 @@ class CouplingDisplay:
         max_labels: int = 200,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the coupling of a fitted estimator.
+        """Draw the label correlation of a fitted estimator.
 
         Parameters
         ----------
@@ -88,14 +85,7 @@ class CouplingDisplay:
         label_names : sequence of str, default=None
             None: those of the data frame that it was fitted to, or y0, y1, ...
         max_labels : int, default=200
-            Of more labels those with the strongest coupling are drawn.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        CouplingDisplay
-            Drawn.
+            Of more labels those with the strongest correlations are drawn.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
         if len(S) < 2 or max_labels < 2:
@@ -111,18 +101,7 @@ class CouplingDisplay:
         return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
 
     def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
-        """Pairs of labels with the strongest correlations.
-
-        Parameters
-        ----------
-        top : int, default=10
-            How many.
-
-        Returns
-        -------
-        list of (str, str, float)
-            Two labels and their correlation.
-        """
+        """Pairs of labels with the strongest correlations, and these; at most ``top``."""
         rows, columns = np.triu_indices(len(self.correlation), 1)
         values = self.correlation[rows, columns]
         order = np.argsort(-np.abs(values), kind="stable")[:top]
@@ -130,25 +109,14 @@ class CouplingDisplay:
         return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw a heat map, labels that go together next to each other.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        self
-            With the artists.
-        """
+        """Draw the heat map."""
         names = check_names(self.label_names, len(self.correlation))
         self.order_ = _together(np.asarray(self.correlation))
         side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
-        panel: Any = axes_or_new(ax, side + 2.6, side + 1.6)
+        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
         picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # says nothing, and would outshine the rest
-        # One scale on both sides of 0: white is "nothing to do with each other".
+        np.fill_diagonal(picture, np.nan)  # always 1, and would outshine the rest
+        # One scale on both sides of 0: white is uncorrelated.
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
         panel.patch.set_facecolor("#bbbbbb")
         look: dict[str, Any] = {"cmap": "RdBu_r", "interpolation": "nearest"}
@@ -158,7 +126,6 @@ class CouplingDisplay:
         self.colorbar_.set_label("correlation of residuals", fontsize=FONT)
         self.colorbar_.ax.tick_params(labelsize=SMALL_FONT)
         write_names(panel, [names[k] for k in self.order_], "xy")
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
 

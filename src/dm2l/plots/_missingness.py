@@ -14,9 +14,9 @@ from dm2l.plots._canvas import (
     COLOURS,
     FONT,
     LINE,
+    Display,
     Numbers,
     axes_above,
-    axes_or_new,
     check_names,
     legend_above,
     read_labels,
@@ -33,30 +33,28 @@ _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
 
 
 @dataclass(eq=False, repr=False)
-class MissingnessDisplay:
-    """Map of the entries that say yes, say no, or are missing; shares per label on top.
+class MissingnessDisplay(Display):
+    """Map of positive, negative and missing entries, with their shares per label on top.
 
-    Rows with like holes lie together, so that labels that were looked at together show as blocks,
-    the most observed on top. Of many rows every n-th in that order is drawn: each line of
-    the picture is a row of the data. The shares on top are those of all rows.
+    Rows with similar missing entries are drawn together, the most complete ones on top, so that
+    labels that were observed together show as blocks. Of many rows every n-th is drawn; the shares
+    are those of all rows.
 
     Parameters
     ----------
     signs : ndarray of shape (n_lines, n_labels)
-        The lines of the map: 1 is yes, -1 is no, 0 is missing.
+        The lines of the map: 1 is positive, -1 is negative, 0 is missing.
     share_positive, share_negative : ndarray of shape (n_labels,)
-        Share of all rows in which the label says yes, and says no; the rest is missing.
+        Share of all rows in which the label is positive, and negative; the rest is missing.
     n_rows : int
         Rows of the data.
     label_names : sequence of str
         One per label.
     rows : ndarray of shape (n_lines,), default=None
-        Which row of the data each line is; None if that is not known.
+        Row of the data that each line shows.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where the map is.
     image_ : matplotlib.image.AxesImage
         The map.
     margin_ax_ : matplotlib.axes.Axes
@@ -89,43 +87,31 @@ class MissingnessDisplay:
         cls,
         Y: Any,
         *,
-        label_mask: Any = None,
-        missing_label: Any = np.nan,
-        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         sort: Literal["pattern"] | None = "pattern",
         max_rows: int = 500,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the map of labels in any container of the label contract.
+        """Draw the map of labels.
 
         Parameters
         ----------
-        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
-            Labels with holes.
-        label_mask, missing_label, missing_as
-            As in :func:`dm2l.labels.parse_labels`.
+        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
+            Labels.
         label_names : sequence of str, default=None
             None: those of the data frame, or y0, y1, ...
         sort : {"pattern", None}, default="pattern"
-            Rows with like holes together, by the first principal component of what was observed;
-            or the order of the data, which shows what depends on it, as on time.
+            Rows with similar missing entries together, by the first principal component of what
+            was observed; or the order of the data, which shows what depends on it, as on time.
         max_rows : int, default=500
             With more rows than this, only this many are drawn, evenly spaced.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        MissingnessDisplay
-            Drawn.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
         if max_rows < 1:
             raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
-        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
-        order = np.arange(len(T)) if sort is None else _like_with_like(T)
+        T, names = read_labels(Y, label_names)
+        order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
             # The middles of max_rows equal parts.
             order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
@@ -140,35 +126,19 @@ class MissingnessDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the map and the bars.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        self
-            With the artists.
-        """
+        """Draw the map and the bars."""
         c = self.signs.shape[1]
         names = check_names(self.label_names, c)
         width = float(np.clip(1.2 + 1.6 * LINE * c, 3.6, 8.0))
-        panel: Any = axes_or_new(ax, width, _MAP + _MARGIN + 1.5)
+        panel: Any = self._axes(ax, width, _MAP + _MARGIN + 1.5)
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
 
         colours = ListedColormap([NO, MISSING, YES])
         look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
         self.image_ = panel.imshow(self.signs, cmap=colours, vmin=-1, vmax=1, **look)
-        lines = f"{len(self.signs):,} of {self.n_rows:,} rows"
-        tidy(
-            panel,
-            "",
-            f"{self.n_rows:,} rows" if len(self.signs) == self.n_rows else lines,
-            grid=False,
-        )
+        drawn = "" if len(self.signs) == self.n_rows else f"{len(self.signs):,} of "
+        tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
         self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
         places = np.arange(c)
@@ -192,22 +162,21 @@ class MissingnessDisplay:
         step = write_names(panel, names)
         if step > 1:
             panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=FONT)
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
 
-def _like_with_like(T: Signs) -> NDArray[np.intp]:
-    """Rows in the order of the main difference between their holes, then of what they say."""
+def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
+    """Order of rows by their missing entries, then by their labels."""
     seen = np.ascontiguousarray(T != 0)
     as_one = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()  # a row is one value
     _, first, pattern = np.unique(as_one, return_index=True, return_inverse=True)
     # Equal patterns get one number: products may differ in the last digits of equal rows.
-    difference = _main_difference(seen)[first][pattern]
-    return np.lexsort([_main_difference(T), pattern, difference])
+    difference = _first_component(seen)[first][pattern]
+    return np.lexsort([_first_component(T), pattern, difference])
 
 
-def _main_difference(matrix: NDArray[Any]) -> Numbers:
-    """First principal component of the rows, least where most are observed, or say yes."""
+def _first_component(matrix: NDArray[Any]) -> Numbers:
+    """First principal component of the rows, smallest where most entries are 1."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction

@@ -13,8 +13,8 @@ from dm2l.plots._canvas import (
     FONT,
     METRIC_NAMES,
     WIDTH,
+    Display,
     Numbers,
-    axes_or_new,
     legend,
     series_styles,
     tidy,
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_TICKS = 8  # numbers on the axis, at most
+_MOST_NUMBERS = 8  # on the axis
 _ZOOM = 6  # times the median distance from the chosen setting are in the picture
 _DODGE, _MOST = 0.07, 0.35  # from line to line and in all, of the distance between two lambda_d
 
 
 @dataclass(eq=False, repr=False)
-class PathDisplay:
+class PathDisplay(Display):
     """Cross-validated metric over ``lambda_d``, one line per ``alpha`` and ``gamma``.
 
     Error bars are one standard error of the mean over folds: settings whose bars overlap widely
@@ -55,8 +55,6 @@ class PathDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     lines_ : list of matplotlib.container.ErrorbarContainer
         One per curve.
     chosen_ : matplotlib.lines.Line2D or None
@@ -88,20 +86,7 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Axes | None = None) -> Self:
-        """Draw what a fitted search has found.
-
-        Parameters
-        ----------
-        search : DM2LClassifierCV, or a grid search over ``lambda_d``
-            Fitted.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        PathDisplay
-            Drawn.
-        """
+        """Draw a fitted DM2LClassifierCV, or another grid search over ``lambda_d``."""
         check_is_fitted(search, "cv_results_")
         scoring = getattr(search, "scoring", None)
         metric = scoring if isinstance(scoring, str) else "score"
@@ -117,7 +102,7 @@ class PathDisplay:
         metric: str = "score",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the table of a search.
+        """Draw the ``cv_results_`` of a search.
 
         Parameters
         ----------
@@ -126,14 +111,7 @@ class PathDisplay:
         best_index : int, default=None
             The setting that was chosen.
         metric : str, default="score"
-            Name of the scorer. Of a loss, ``neg_...``, the sign is turned back.
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-
-        Returns
-        -------
-        PathDisplay
-            Drawn.
+            Name of the scorer. The sign of a loss, ``neg_...``, is turned back.
         """
         by_step = {
             key.removeprefix("param_").split("__")[-1]: key
@@ -186,18 +164,11 @@ class PathDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
         zoom : bool, default=True
             Whether lines may leave the picture at settings that fail, so that those near the one
-            that was chosen can be told apart. The legend says how many do.
-
-        Returns
-        -------
-        self
-            With the artists.
+            that was chosen can be told apart. The legend counts them.
         """
-        panel: Any = axes_or_new(ax, width=WIDTH)
+        panel: Any = self._axes(ax, width=WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
         x, step = _positions(lambdas)
         names = [_in_words(setting) for setting in self.settings]
@@ -228,11 +199,10 @@ class PathDisplay:
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
         tidy(panel, ridge, METRIC_NAMES.get(self.metric, self.metric.replace("_", " ")))
         legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
     def _zoom(self, ax: Any) -> int:
-        """Narrow the axis to what is near the chosen setting, if much is far; tell how many are."""
+        """Narrow the axis to the vicinity of the chosen setting; return how many lie outside."""
         means, errors = np.asarray(self.means), np.nan_to_num(self.errors)
         behind = np.abs(means - means[self.chosen])
         reach = _ZOOM * float(np.nanmedian(behind))
@@ -270,7 +240,7 @@ def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
     places = np.log10(x)
     kept = [0]
     for i in range(1, len(x)):
-        if places[i] - places[kept[-1]] >= (places[-1] - places[0]) / _TICKS:
+        if places[i] - places[kept[-1]] >= (places[-1] - places[0]) / _MOST_NUMBERS:
             kept.append(i)
     ax.xaxis.set_major_locator(FixedLocator(x[kept].tolist()))
     ax.xaxis.set_major_formatter(FixedFormatter([f"{lambdas[i]:.3g}" for i in kept]))

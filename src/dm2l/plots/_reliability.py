@@ -1,4 +1,4 @@
-"""Whether probabilities come true."""
+"""Reliability diagram of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots._canvas import (
     COLOURS,
+    Display,
     Numbers,
     axes_above,
-    axes_or_new,
     legend,
+    marks_of,
     series_styles,
     tidy,
 )
@@ -29,19 +30,19 @@ _PERFECT, _CURVE = "as predicted", "reliability"
 
 
 @dataclass(eq=False, repr=False)
-class ReliabilityDisplay:
-    """Share of yes among the observed entries, over the probability that was predicted.
+class ReliabilityDisplay(Display):
+    """Share of positives among the observed entries, over their predicted probability.
 
-    On the diagonal probabilities come true; below it they promise too much. Bars are Wilson's
-    confidence intervals, as if entries were independent: labels of one row are not quite. The
-    histogram shows how many entries had which probability. Missing entries count nowhere.
+    Calibrated probabilities lie on the diagonal; below it they are too high. Bars are Wilson's
+    confidence intervals, which take entries for independent: labels of one row are not quite. The
+    histogram shows the distribution of the probabilities. Missing entries are ignored.
 
     Parameters
     ----------
     probability : ndarray of shape (n_bins,)
         Mean probability of the entries of each bin.
     share : ndarray of shape (n_bins,)
-        Share of yes among them.
+        Share of positives among them.
     low, high : ndarray of shape (n_bins,)
         Confidence interval of the share.
     count : ndarray of shape (n_bins,)
@@ -57,8 +58,6 @@ class ReliabilityDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     line_ : matplotlib.container.ErrorbarContainer
         Shares and their intervals.
     perfect_line_ : matplotlib.lines.Line2D or None
@@ -96,9 +95,6 @@ class ReliabilityDisplay:
         Y: Any,
         probabilities: Any,
         *,
-        label_mask: Any = None,
-        missing_label: Any = np.nan,
-        missing_as: str | None = None,
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
         confidence: float = 0.95,
@@ -106,16 +102,14 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Compare probabilities with labels that the model has not learnt from.
+        """Compare probabilities with labels that the model was not trained on.
 
         Parameters
         ----------
-        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
-            Labels with holes.
+        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
+            Labels.
         probabilities : array-like of shape (n_rows, n_labels)
             From ``predict_proba``.
-        label_mask, missing_label, missing_as
-            As in :func:`dm2l.labels.parse_labels`.
         n_bins : int, default=10
             Bins, of which empty ones are left out.
         strategy : {"uniform", "quantile"}, default="uniform"
@@ -125,17 +119,10 @@ class ReliabilityDisplay:
             Level of the intervals.
         name : str, default=None
             Of the model, for the legend.
-        ax, **options
+        **options
             As in :meth:`plot`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Drawn.
         """
-        labels = read_labels(
-            Y, label_mask=label_mask, missing_label=missing_label, missing_as=missing_as
-        )
+        labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
         if P.size and not (P.min() >= 0 and P.max() <= 1):
             row, column = np.argwhere((P < 0) | (P > 1))[0]
@@ -176,42 +163,25 @@ class ReliabilityDisplay:
         X: Any,
         Y: Any,
         *,
-        label_mask: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Compare the probabilities of a fitted estimator with labels it has not learnt from.
+        """Compare the probabilities of a fitted estimator with labels of rows that were kept back.
 
-        Parameters
-        ----------
-        estimator : estimator
-            With ``predict_proba``; marks of missing labels are read as its own.
-        X, Y, label_mask
-            Inputs, and labels with holes, of rows kept back.
-        name : str, default=None
-            For the legend; None: its class.
-        ax, **options
-            As in :meth:`from_predictions` and :meth:`plot`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Drawn.
+        ``Y`` is coded like its training labels; ``name`` is for the legend, by default the class;
+        ``options`` are those of :meth:`from_predictions` and :meth:`plot`.
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as of sklearn.multioutput
             probabilities = np.column_stack(
                 [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
             )
-        elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # no and yes of one label
+        elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
             probabilities = probabilities[:, 1:]
         return cls.from_predictions(
-            Y,
+            read_labels(Y, **marks_of(estimator)),
             to_numpy(probabilities),
-            label_mask=label_mask,
-            missing_label=getattr(estimator, "missing_label", np.nan),
-            missing_as=getattr(estimator, "missing_as", None),
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **options,
@@ -220,22 +190,10 @@ class ReliabilityDisplay:
     def plot(self, ax: Axes | None = None, *, histogram: bool = True) -> Self:
         """Draw shares with their intervals, the diagonal, and the histogram on top.
 
-        On axes that show a model already, the next one gets the next colour and marker; its
-        histogram is left out.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
-        histogram : bool, default=True
-            Whether to draw the histogram.
-
-        Returns
-        -------
-        self
-            With the artists.
+        On axes that already show a model, the next one gets the next colour and marker, and no
+        histogram.
         """
-        panel: Any = axes_or_new(ax, 4.2, 4.6 if histogram else 3.8)
+        panel: Any = self._axes(ax, 4.2, 4.6 if histogram else 3.8)
         before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
         self.perfect_line_ = None
         if not before:
@@ -256,7 +214,6 @@ class ReliabilityDisplay:
         self.histogram_ax_ = self.bars_ = None
         if histogram and not before:
             self._draw_histogram(panel)
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
     def _draw_histogram(self, ax: Any) -> None:

@@ -11,13 +11,15 @@ import numpy as np
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import parse_labels
 from dm2l.labels._structure import Spectrum
 from dm2l.metrics._reading import check_scores
 from dm2l.plots._canvas import (
     COLOURS,
+    Display,
     Numbers,
-    axes_or_new,
     legend_above,
+    marks_of,
     read_labels,
     series_styles,
     shorten,
@@ -35,13 +37,13 @@ _UNITS = {
 
 
 @dataclass(eq=False, repr=False)
-class SingularValuesDisplay:
-    """Local shrinking and global expanding in one picture.
+class SingularValuesDisplay(Display):
+    """Singular values of all rows, and of the rows that share a label.
 
     The objective of DM2L makes the nuclear norm, the sum of the singular values, small for the
-    scores of the rows that share a label (``F_k``, rows in which label k is an *observed* yes) and
-    large for all rows together. So thin lines, the groups, should fall fast, and the thick line of
-    all rows slowly. (All rows are drawn; the objective leaves out those without an observed yes.)
+    scores of the rows in which label k is an observed positive (``F_k``), and large for all rows
+    together. So thin lines, the groups, should fall fast, and the thick line of all rows slowly.
+    (The objective leaves out rows without an observed positive, which are drawn here.)
 
     Parameters
     ----------
@@ -58,8 +60,6 @@ class SingularValuesDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     whole_line_ : matplotlib.lines.Line2D
         All rows.
     group_lines_ : dict of str to matplotlib.lines.Line2D
@@ -104,32 +104,16 @@ class SingularValuesDisplay:
         cls,
         Y: Any,
         *,
-        label_mask: Any = None,
-        missing_label: Any = np.nan,
-        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the singular values of the labels: +1, -1, and 0 where nobody looked.
+        """Draw the singular values of labels coded +1, -1, and 0 where they are missing.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
-            Labels; holes add to their rank.
-        label_mask, missing_label, missing_as
-            As in :func:`dm2l.labels.parse_labels`.
-        label_names : sequence of str, default=None
-            None: those of the data frame, or y0, y1, ...
-        ax, **options
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        SingularValuesDisplay
-            Drawn.
+        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``options`` those
+        of :meth:`plot`.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
+        T, names = read_labels(Y, label_names)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
 
     @classmethod
@@ -138,32 +122,15 @@ class SingularValuesDisplay:
         Y: Any,
         scores: Any,
         *,
-        label_mask: Any = None,
-        missing_label: Any = np.nan,
-        missing_as: str | None = None,
         label_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the singular values of scores, in groups by the observed labels.
+        """Draw the singular values of scores, in groups by the observed positives of ``Y``.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or signed CSR of shape (n_rows, n_labels)
-            Labels with holes. An entry that is missing puts its row in no group.
-        scores : array-like of shape (n_rows, n_labels)
-            From ``decision_function``.
-        label_mask, missing_label, missing_as, label_names
-            As in :meth:`from_labels`.
-        ax, **options
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        SingularValuesDisplay
-            Drawn.
+        ``scores`` are from ``decision_function``; the rest as in :meth:`from_labels`.
         """
-        T, names = read_labels(Y, label_names, label_mask, missing_label, missing_as)
+        T, names = read_labels(Y, label_names)
         scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
         return cls._of(scores, T, names).plot(ax, **options)
 
@@ -174,44 +141,19 @@ class SingularValuesDisplay:
         X: Any,
         Y: Any,
         *,
-        label_mask: Any = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the singular values of the scores that a fitted estimator gives.
+        """Draw the singular values of the scores of a fitted estimator.
 
-        Parameters
-        ----------
-        estimator : estimator
-            With ``decision_function``; marks of missing labels are read as its own.
-        X, Y, label_mask
-            Inputs, and labels with holes.
-        ax, **options
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        SingularValuesDisplay
-            Drawn.
+        ``Y`` is coded like its training labels; the rest as in :meth:`from_labels`.
         """
-        return cls.from_predictions(
-            Y,
-            to_numpy(estimator.decision_function(X)),
-            label_mask=label_mask,
-            missing_label=getattr(estimator, "missing_label", np.nan),
-            missing_as=getattr(estimator, "missing_as", None),
-            ax=ax,
-            **options,
-        )
+        labels = parse_labels(Y, **marks_of(estimator))
+        scores = to_numpy(estimator.decision_function(X))
+        return cls.from_predictions(labels, scores, ax=ax, **options)
 
     def effective_ranks(self) -> dict[str, float]:
-        """``(||F_k||_* / ||F_k||_F)^2`` of each group: directions that matter, 1 or more.
-
-        Returns
-        -------
-        dict of str to float
-            By name of the label; 0 where all scores are 0.
-        """
+        """``(||F_k||_* / ||F_k||_F)^2`` of each group, 1 or more; 0 where all scores are 0."""
         return {name: self._spectrum(name).effective_rank for name in self.groups}
 
     def _spectrum(self, name: str | None) -> Spectrum:
@@ -230,18 +172,11 @@ class SingularValuesDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
         normalize : {"largest", "rows", None}, default="largest"
             Divide by the largest value, which compares how fast lines fall; by the root of the
             number of rows, which compares their heights too; or not at all.
         highlight : sequence of str, default=()
             Labels with a colour and a marker of their own.
-
-        Returns
-        -------
-        self
-            With the artists.
         """
         if normalize not in _UNITS:
             raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
@@ -252,7 +187,7 @@ class SingularValuesDisplay:
                     f"highlight names {name!r}, which has no group. Groups are: "
                     f"{', '.join(map(str, self.groups))}."
                 )
-        panel: Any = axes_or_new(ax, height=3.9)
+        panel: Any = self._axes(ax, height=3.9)
         ranks = self.effective_ranks()
         plain = [name for name in self.groups if name not in chosen]
         look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
@@ -277,7 +212,6 @@ class SingularValuesDisplay:
         panel.xaxis.get_major_locator().set_params(integer=True)
         tidy(panel, "number of the singular value, largest first", _UNITS[normalize])
         legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
-        self.ax_, self.figure_ = panel, panel.figure
         return self
 
     def _draw(

@@ -24,8 +24,8 @@ __all__ = ["PositiveUnlabelledClassifier"]
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
     """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``.
 
-    The labels of the score model are then complete, unlabelled entries being negative, with the
-    signs as they were given as targets. It passes the class prior that it used to
+    The score model then gets complete labels, with unlabelled entries as negatives and the given
+    signs as targets. It passes the class prior that it used to
     :meth:`_keep_prior`, and :meth:`_corrected` is applied to its scores.
     """
 

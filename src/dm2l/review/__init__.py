@@ -1,4 +1,4 @@
-"""A person answers the holes of a table that the model suggests, on a page of this machine."""
+"""A local web page on which a person answers the most valuable missing labels of a table."""
 
 from dm2l.review._journal import Journal
 from dm2l.review._server import serve

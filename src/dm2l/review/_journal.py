@@ -1,4 +1,4 @@
-"""A person's answers on disk, each there before anybody is told that it was taken."""
+"""Answers on disk, each written before it is confirmed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SEAL = "seal"
 
 
 class Line(NamedTuple):
-    """A line that was read: its number in the file, what it says, and its seal."""
+    """A line that was read: its number in the file, its content, and its seal."""
 
     number: int
     content: dict[str, Any]
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The lines of a file, how many bytes they take, and what of a torn line comes after them."""
+    """The lines of a file, their size in bytes, and the torn line after them."""
 
     whole: list[Line]
     size: int
@@ -62,18 +62,17 @@ class Lines(NamedTuple):
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """A line with its end, and its seal, which the next line builds on."""
+    """A line with its end, and its seal, from which that of the next line is computed."""
     text = json.dumps(content, ensure_ascii=False)
     seal = _seal(previous, text)
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
 
 
 def read_lines(path: Path, data: bytes) -> Lines:
-    """Cut a journal into its lines.
+    """Split a journal into its lines.
 
-    A crash can leave the beginning of a last line, which nobody was told to be safe. Everything
-    else that is not as it was written is an error: an answer that is missing, changed or moved
-    would go unnoticed otherwise.
+    A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
+    not as it was written is an error, so that no answer is lost or changed unnoticed.
     """
     found: list[Line] = []
     size, previous = 0, ""
@@ -96,7 +95,7 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
 
 def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
     try:
-        # Whoever opens the file in an editor may lose the last line's end, or change all ends.
+        # An editor may remove the end of the last line, or change all line ends.
         content = json.loads(raw.decode().rstrip("\r\n"))
         seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
         sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
@@ -129,54 +128,49 @@ def _short(raw: bytes) -> str:
 
 
 ANSWERS = ("yes", "no", "skip")
-# Of the file; its first line has it.
-FORMAT = 1
+FORMAT = 1  # of the file, in its first line
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
+Key = tuple[int, str]  # row, counted from 1, and label
+
+
 class Decision(NamedTuple):
-    """What was answered, and the probability of a yes that the model had when it asked."""
+    """An answer, and the probability of a yes that the model predicted before."""
 
     answer: str
     probability: float | None = None
 
 
 class Journal:
-    """Answers about one table, in a file that is only ever added to.
+    """Answers about one table, in a file that is only appended to.
 
-    The file has JSON lines: the table and its labels, then a line an answer, and one for each file
-    that the review writes. A line is on disk when :meth:`add` returns. What a crash leaves of a
-    line that was being written is dropped when the file is opened again, and ``dropped`` says so; a
-    line that was changed, moved or left out is an error, and so is another table than the one the
-    answers are for.
+    The file has JSON lines: the table and its labels, then a line for each answer, and one for
+    each file that the review writes. A line is on disk when :meth:`add` returns. A last line that a
+    crash has torn is dropped when the file is opened again. A line that was changed, moved or left
+    out is a ValueError, and so is another table than the one that was answered; a file that another
+    process has open is a BlockingIOError.
 
     Parameters
     ----------
     path : str or Path
-        The file; it is made if it is not there.
+        The file; it is created if it does not exist.
     table : Table
-        The table with the holes.
+        The table with the missing labels.
 
     Attributes
     ----------
     decisions : dict of (int, str) to Decision
-        What holds now for each row (1 is the first below the header) and label, in the order in
-        which entries were first decided.
+        The current decision for each row (1 is the first below the header) and label, in the order
+        in which entries were first decided.
     checks : dict of (int, str) to Decision
-        The same for labels that were observed, which somebody has looked at again.
+        The same for observed labels that were confirmed or corrected.
     outputs : set of str
         Full paths of the files that the review writes.
     dropped : str
-        What was dropped of a torn last line, in words; blank if nothing was.
+        A message about the torn last line that was dropped; blank if there was none.
     digest : str
-        Of the table.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a journal, is damaged, or belongs to another table.
-    BlockingIOError
-        If another process is writing to it.
+        SHA-256 of the table.
 
     Examples
     --------
@@ -203,8 +197,8 @@ class Journal:
         self.path = Path(path)
         self.table = table
         self.digest = table_digest(table)
-        self.decisions: dict[tuple[int, str], Decision] = {}
-        self.checks: dict[tuple[int, str], Decision] = {}
+        self.decisions: dict[Key, Decision] = {}
+        self.checks: dict[Key, Decision] = {}
         self.outputs: set[str] = set()
         self.dropped = ""
         head = {
@@ -215,7 +209,7 @@ class Journal:
             "rows": table.n_rows,
             "labels": list(table.label_names),
         }
-        # Whoever makes the file and whoever finds it hold it before they look at what is in it.
+        # The lock is taken before the file is read, whether it is new or not.
         self._file = os.fdopen(os.open(self.path, _OPEN, 0o666), "r+b", buffering=0)
         try:
             self._size, self._seal = self._read(head)
@@ -239,20 +233,13 @@ class Journal:
         row : int
             Row number; 1 is the first row below the header.
         label : str
-            Name of the label; its entry in this row must be a hole of the table.
+            Name of the label, which is missing in this row.
         answer : {"yes", "no", "skip"}
             A later answer to the same entry replaces it.
         probability : float, default=None
-            Of a yes, as the model had it when it asked.
+            Probability of a yes that the model predicted.
         check : bool, default=False
             Whether the label was observed, and the answer confirms or corrects it.
-
-        Raises
-        ------
-        ValueError
-            If this is not an answer to a hole of the table, or to an observed label.
-        OSError
-            If the line cannot be written; the file is then as it was.
         """
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
@@ -263,22 +250,16 @@ class Journal:
         self._append(content)
 
     def owns(self, path: str | Path) -> bool:
-        """Whether a file is one that the review writes."""
+        """Whether the review writes a file."""
         return str(Path(path).resolve()) in self.outputs
 
     def own(self, path: str | Path) -> None:
-        """Note that a file is one that the review writes, and may write again.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        """
+        """Record that the review writes a file, and may overwrite it."""
         if not self.owns(path):
             self._append({"output": str(Path(path).resolve())})
 
     def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
-        """Raise a ValueError that says why this is no answer to a hole, or an observed label."""
+        """Raise a ValueError if this is no answer to a missing, or to an observed label."""
         table = self.table
         if answer not in ANSWERS:
             raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}; got {answer!r}.")
@@ -288,13 +269,13 @@ class Journal:
             raise ValueError(
                 f"{row!r} is not a row of {table.path}, whose rows are 1 to {table.n_rows}."
             )
-        hole = not self._observed(row, label)
-        if observed and hole:
-            raise ValueError(f"Label {label!r} of row {row} is a hole of {table.path}.")
-        if not observed and not hole:
+        missing = not self._observed(row, label)
+        if observed and missing:
+            raise ValueError(f"Label {label!r} of row {row} is missing in {table.path}.")
+        if not observed and not missing:
             raise ValueError(
-                f"Label {label!r} of row {row} is not a hole of {table.path}: it was observed. Was "
-                "the table read with other marks of missing labels?"
+                f"Label {label!r} of row {row} is not missing in {table.path}: it was observed. "
+                "Was the table read with other marks of missing labels?"
             )
 
     def _observed(self, row: Any, label: Any) -> str:
@@ -302,7 +283,7 @@ class Journal:
         return "" if np.isnan(value) else "yes" if value else "no"
 
     def close(self) -> None:
-        """Let another process have the file."""
+        """Close the file, so that another process can open it."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -372,7 +353,7 @@ class Journal:
         try:
             self.check(row, label, answer, "observed" in line.content)
             if line.content.get("observed", "") != self._observed(row, label):
-                raise ValueError("what it says was observed does not stand in the table")
+                raise ValueError("its observed label is not that of the table")
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
                 raise ValueError(f"{probability!r:.40} is not a probability")
         except ValueError as error:
@@ -385,7 +366,7 @@ class Journal:
         key = content["row"], content["label"]
         probability = content.get("probability")
         made = self.checks if "observed" in content else self.decisions
-        # Who changes an answer may have seen the model learn from it: the first belief counts.
+        # The model may have learned from the first answer: the first probability counts.
         if key in made:
             probability = made[key].probability
         made[key] = Decision(content["answer"], probability)

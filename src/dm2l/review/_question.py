@@ -1,4 +1,4 @@
-"""What a person is shown of an entry: its row, what the model believes, why it is asked."""
+"""The question about an entry: its row, the model's prediction, and why it is asked."""
 
 from __future__ import annotations
 
@@ -8,38 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dm2l.review._journal import Decision
+from dm2l.review._answers import Answers
+from dm2l.review._journal import Decision, Key
+from dm2l.review._predictions import Labels, Prediction, TablePredictions
 from dm2l.tables import Table
 
-# Of a row with more columns, and of a longer text, the rest is left out and counted.
+# Further columns, and longer texts, are left out and counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-# Columns that are not folded away: those that a row may be known by, and those that say most.
-KNOWN_BY, FIRST = 2, 8
-
-Key = tuple[int, str]
-
-
-class Belief(NamedTuple):
-    """What the model says about a hole, given what its row knows.
-
-    ``probability`` is that of a yes. ``value`` are the mistakes that an answer is expected to
-    spare, see :func:`dm2l.tables.suggest_entries`: ``own`` about the hole, ``row`` about others
-    of its row, ``others`` in other rows. ``rank`` counts from 1, the most valuable.
-    """
-
-    probability: float
-    value: float
-    rank: int
-    own: float
-    row: float
-    others: float
+# Columns on top: some that the model does not use, such as names, and those of the largest weight.
+UNUSED, HEAVY = 2, 8
 
 
 class Column(NamedTuple):
-    """A column of the row as text, whether the model uses it, and how it speaks for a yes.
+    """A column of the row as text, whether the model uses it, and its weight for a positive.
 
-    ``weight`` is the movement of the score against a row with the mean of this column; for a whole
-    row, that of all its open labels, without sign.
+    The weight is the change of the score from a row with the mean of this column; for a whole row,
+    the sum over its open labels, without sign.
     """
 
     name: str
@@ -49,9 +33,9 @@ class Column(NamedTuple):
 
 
 class OtherLabel(NamedTuple):
-    """A label of the row: observed, answered, or open with the probability of a yes.
+    """Another label of the row: "observed", "answered", or "open" with its probability.
 
-    ``if_yes`` and ``if_no`` are what that would be after either answer to what is asked.
+    ``if_yes`` and ``if_no`` are its probability after either answer.
     """
 
     name: str
@@ -64,56 +48,106 @@ class OtherLabel(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """An entry of the table, or all open labels of a row, as a person is asked about it.
+    """A question about an entry of the table, or about all open labels of a row.
 
     Attributes
     ----------
     row : int
         Row number; 1 is the first row below the header.
     label : str
-        Name of the label; blank if all labels of the row are asked for, which then are ``others``.
+        Name of the label; blank for a whole row, whose labels are ``others``.
     answer : str or None
         "yes", "no" or "skip" if it was decided already.
-    belief : Belief or None
-        What the model says; None for a whole row, and for a label that was observed.
+    prediction : Prediction or None
+        For a missing label.
     observed : str
-        What stands there ("yes" or "no") if this is a doubtful label; blank else.
-    doubt : float
-        Probability that it is wrong.
+        "yes" or "no" of a suspected label error; blank otherwise.
+    error_probability : float
+        Probability that the observed label is wrong.
     columns : list of Column
-        The row; of a sparse one what is not zero. First come those that it may be known by and
-        those that speak loudest.
+        Columns of the row; of a sparse row those that are not zero.
     n_first : int
-        How many these are.
+        Number of columns that are shown at first.
     n_left_out : int
-        Columns that are not among these because there are too many.
+        Number of columns that are left out.
     others : list of OtherLabel
-        The row's other labels; open ones first, those first that the answer settles most.
+        Other labels of the row; those come first that the answer changes most.
     """
 
     row: int
     label: str
     answer: str | None
-    belief: Belief | None
+    prediction: Prediction | None
     observed: str
-    doubt: float
+    error_probability: float
     columns: list[Column]
     n_first: int
     n_left_out: int
     others: list[OtherLabel]
 
 
+def make_question(
+    answers: Answers,
+    predictions: TablePredictions,
+    used: frozenset[str] | None,
+    key: Key,
+    *,
+    cases: Labels | None = None,
+    prediction: Prediction | None = None,
+    made: Mapping[Key, Decision] | None = None,
+    error_probability: float = 0.0,
+) -> Question:
+    """Question about an entry, or about a row if the label of the key is blank.
+
+    ``used`` are the columns that the model takes, None for all; ``cases`` the known labels of the
+    row after a yes and after a no; ``made`` the decisions of this queue.
+    """
+    row, label = key
+    known, names = answers.row(row), answers.table.label_names
+    asked = [answers.place(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
+    weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
+    columns, n_first = arranged(row_columns(answers.table, row, used, weights))
+    moved = None if cases is None else predictions.supposing(row - 1, cases).tolist()
+    others = []
+    for k, name in enumerate(names):
+        if name == label:
+            continue
+        if np.isnan(known[k]):
+            p = float(predictions.values.probability[row - 1, k])
+            after = (None, None) if moved is None else (moved[0][k], moved[1][k])
+            others.append(OtherLabel(name, "open", "", p, *after))
+        else:
+            answer = "yes" if known[k] == 1 else "no"
+            state = "observed" if answers.observed(row, name) == answer else "answered"
+            others.append(OtherLabel(name, state, answer, None))
+    if moved is not None:
+        others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
+    decision = (made or {}).get(key)
+    return Question(
+        row=row,
+        label=label,
+        answer=decision and decision.answer,
+        prediction=prediction,
+        observed=answers.observed(row, label) if label else "",
+        error_probability=error_probability,
+        columns=columns[:MOST_COLUMNS],
+        n_first=n_first,
+        n_left_out=max(0, len(columns) - MOST_COLUMNS),
+        others=others,
+    )
+
+
 def arranged(columns: list[Column]) -> tuple[list[Column], int]:
-    """Columns with those first that matter, and how many these are."""
-    known_by = [column for column in columns if not column.used][:KNOWN_BY]
-    loud = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
-    first = [*known_by, *loud[:FIRST]] or columns[:FIRST]
+    """Columns with the most informative ones first, and how many these are."""
+    unused = [column for column in columns if not column.used][:UNUSED]
+    heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
+    first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
     chosen = {column.name for column in first}
     return [*first, *(c for c in columns if c.name not in chosen)], len(first)
 
 
 def row_columns(
-    table: Table, row: int, used: frozenset[str] | None, weights: dict[str, float] | None = None
+    table: Table, row: int, used: frozenset[str] | None, weights: Mapping[str, float] | None = None
 ) -> list[Column]:
     """The features of a row as text; of a sparse one those that are not zero."""
     values: list[tuple[str, Any]]
@@ -143,48 +177,3 @@ def _text(value: Any) -> str:
     if len(text) <= MOST_CHARACTERS:
         return text
     return f"{text[:MOST_CHARACTERS]} ... ({len(text) - MOST_CHARACTERS} more characters)"
-
-
-class Progress(NamedTuple):
-    """How far a review is.
-
-    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
-    none. Of the ``believed`` answers to which the model gave a probability when it asked,
-    ``foreseen`` lie on its side of one half: it had not learnt from them yet. Of the ``checked``
-    labels, which were observed, ``corrected`` are said to be wrong.
-    """
-
-    suggested: int
-    answered: int
-    skipped: int
-    foreseen: int
-    believed: int
-    checked: int = 0
-    corrected: int = 0
-
-    @property
-    def decided(self) -> int:
-        """Entries that were answered or skipped."""
-        return self.answered + self.skipped
-
-
-class Doubting(NamedTuple):
-    """Whether doubtful labels are being looked for, how many were found, and why that failed."""
-
-    running: bool = False
-    found: int = 0
-    error: str = ""
-    done: bool = False
-
-
-def count(decisions: Mapping[Key, Decision], suggested: int) -> Progress:
-    """Sum up what was decided."""
-    answered = [made for made in decisions.values() if made.answer != "skip"]
-    known = [(answer == "yes", p) for answer, p in answered if p is not None]
-    return Progress(
-        suggested=suggested,
-        answered=len(answered),
-        skipped=len(decisions) - len(answered),
-        foreseen=sum((p > 0.5) == yes for yes, p in known),
-        believed=len(known),
-    )

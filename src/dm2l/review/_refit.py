@@ -1,4 +1,4 @@
-"""The model fitted again with a person's answers, and what the answers have changed."""
+"""Refit of the model with the answers, and the change of its measures."""
 
 from __future__ import annotations
 
@@ -18,28 +18,18 @@ from dm2l.tables._measures import changes, hold_out, intervals, measure, predict
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 
-# Share of the observed labels that is kept back, and how often.
-KEPT_BACK, REPETITIONS = 0.2, 3
+# Share of the observed labels that is held out, and how often.
+HELD_OUT, REPETITIONS = 0.2, 3
 
 Labels = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Measures on observed labels that were kept back, without and with a person's answers.
+    """Measures on held-out observed labels of models trained without and with the answers.
 
-    Attributes
-    ----------
-    n_answers : int
-        Answers (yes or no) that the second of each pair of models had.
-    n_entries : int
-        Labels that were kept back each time; all were observed in the table, none is an answer.
-    repetitions : int
-        How often.
-    before, after : dict of str to Interval
-        Measures of the models without and with the answers, on the same entries.
-    change : dict of str to Interval
-        After less before.
+    ``n_answers`` (yes or no) were given, ``n_entries`` labels held out in each of the
+    ``repetitions``; ``change`` is ``after`` less ``before``.
     """
 
     n_answers: int
@@ -50,23 +40,10 @@ class Quality:
     change: Mapping[str, Interval]
 
 
-@dataclass(frozen=True)
-class Refitting:
-    """Whether the model is being fitted again, and what came of the last time.
-
-    ``number`` counts the fits that were begun, ``error`` says why the last one failed.
-    """
-
-    running: bool = False
-    number: int = 0
-    error: str = ""
-    quality: Quality | None = None
-
-
 class Refit:
-    """Fits with the columns and settings of a model, to any labels of its table.
+    """Fits with the columns and hyperparameters of a model, to any labels of its table.
 
-    A search would take minutes, and be a second thing that changes between before and after.
+    There is no search, which would take minutes, and change a second thing.
     """
 
     def __init__(self, model: TableModel, table: Table) -> None:
@@ -74,9 +51,9 @@ class Refit:
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
         if settings is None:  # the automatic estimator, whose quick effort takes seconds
-            self.options = FitOptions(effort="quick", random_state=classifier.random_state)
+            self._options = FitOptions(effort="quick", random_state=classifier.random_state)
         else:
-            self.options = FitOptions(
+            self._options = FitOptions(
                 kernel=settings.kernel,
                 lambda_d=settings.lambda_d,
                 alpha=settings.alpha,
@@ -84,7 +61,7 @@ class Refit:
                 cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
                 random_state=classifier.random_state,
             )
-        self._kept_back: list[tuple[Labels, Labels]] = []
+        self._held_out: list[tuple[Labels, Labels]] = []
         self._before: list[dict[str, float]] = []
         self._wrong = np.zeros(table.Y.shape, dtype=bool)
 
@@ -96,43 +73,43 @@ class Refit:
         return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
 
     def quality(self, Y: Labels) -> Quality | None:
-        """What the answers in ``Y`` change; None if too little is observed to keep some back.
+        """Change by the answers in ``Y``; None if too few labels are observed to hold some out.
 
-        A fifth of each label's observed positives and negatives is kept back. One model learns from
-        the rest, another from the rest and the answers, and both are scored on what was kept back.
+        A fifth of each label's observed positives and negatives is held out. One model is trained
+        on the rest, another on the rest and the answers, and both are scored on what is held out.
         """
-        kept_back = self._split()
-        if not kept_back:
+        held_out = self._split()
+        if not held_out:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
-        # A label that was corrected is no truth to measure by, and with it no longer one to learn.
+        # A label that was corrected is neither evaluated nor learned from.
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
-        kept_back = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in kept_back]
+        held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
-            self._before = [self._measure(left, hidden) for left, hidden in kept_back]
+            self._before = [self._measure(left, hidden) for left, hidden in held_out]
             self._wrong = wrong
         after = [
             self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
-            for left, hidden in kept_back
+            for left, hidden in held_out
         ]
         return Quality(
             n_answers=int((given | wrong).sum()),
-            n_entries=int((~np.isnan(kept_back[0][1])).sum()),
-            repetitions=len(kept_back),
-            before=intervals(self._before, KEPT_BACK),
-            after=intervals(after, KEPT_BACK),
-            change=changes(after, self._before, KEPT_BACK),
+            n_entries=int((~np.isnan(held_out[0][1])).sum()),
+            repetitions=len(held_out),
+            before=intervals(self._before, HELD_OUT),
+            after=intervals(after, HELD_OUT),
+            change=changes(after, self._before, HELD_OUT),
         )
 
     def _split(self) -> list[tuple[Labels, Labels]]:
-        """Observed labels that are left and that are hidden, the same at every call."""
-        if not self._kept_back:
+        """Observed labels that are kept and that are held out, the same at every call."""
+        if not self._held_out:
             for seed in range(REPETITIONS):
-                left, hidden = hold_out(self.table.Y, KEPT_BACK, seed)
+                left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
                 both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
                 if both.any() and not np.isnan(hidden).all():
-                    self._kept_back.append((left, hidden))
-        return self._kept_back
+                    self._held_out.append((left, hidden))
+        return self._held_out
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
@@ -140,9 +117,9 @@ class Refit:
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
-            # `dm2l fit` has said these of the table; a person at a page can do nothing about them.
+            # `dm2l fit` has given these warnings; nothing can be done about them on the page.
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
             Y = np.where(self.model.unread(self.inputs)[:, None], np.nan, Y)
-            return fit_pipeline(self.inputs, uses, Y, self.options, label_names=label_names)[0]
+            return fit_pipeline(self.inputs, uses, Y, self._options, label_names=label_names)[0]

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
+from typing import Any
+from urllib.parse import quote
 
-from dm2l.review._replies import Replies
+from dm2l.review._answers import export_name
+from dm2l.review._refit import Quality
 from dm2l.review._session import ReviewSession
-from dm2l.review._web import LOOPBACK, AccessError, Handler, LocalServer, Reply
+from dm2l.review._web import LOOPBACK, AccessError, Handler, LocalServer, Reply, json_reply
+from dm2l.tables._measures import MEASURES
 
+_PAGE = {
+    "": ("page.html", "text/html; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
 _HEADERS = {
     # Nothing but this package's own script and style may run, load or be sent anywhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -46,22 +58,19 @@ class _Handler(Handler):
         return name
 
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
-        return self.server.replies.get(name, query)
+        return self.server.reply_to_get(name, query)
 
     def post(self, name: str, query: dict[str, str]) -> Reply | None:
         host = self.headers["Host"]
         if self.headers.get_all("Origin", []) != [f"http://{host}"]:
             raise AccessError(403, "Only the page of this server may write.")
-        return self.server.replies.post(name, self.body())
+        return self.server.reply_to_post(name, self.body())
 
 
 class ReviewServer(LocalServer):
     """A page for a review, which only this machine can reach and only with the token.
 
-    Attributes
-    ----------
-    url : str
-        The address of the page with its token, which is another one for every server.
+    ``url`` is the address of the page with its token, which is another one for every server.
     """
 
     def __init__(
@@ -74,10 +83,106 @@ class ReviewServer(LocalServer):
     ) -> None:
         check_host(host)
         self.session = session
-        self.replies = Replies(session, None if output is None else Path(output))
+        self.output = None if output is None else Path(output)
+        folder = files("dm2l.review")
+        self._static = {
+            name: Reply(folder.joinpath(file).read_bytes(), kind)
+            for name, (file, kind) in _PAGE.items()
+        }
         self.token = token_urlsafe(32)
         super().__init__(_Handler, host, port)
         self.url = f"{self.origin}/{self.token}/"
+
+    def reply_to_get(self, name: str, query: Mapping[str, str]) -> Reply | None:
+        """Reply to a GET request; None if the name is unknown."""
+        if name == "state":
+            at = query.get("at", "")
+            at_number = int(at) if at.isascii() and at.isdecimal() else None
+            return self._state(at_number, query.get("queue", "entries"))
+        if name == "download":
+            return self._download()
+        return self._static.get(name)
+
+    def reply_to_post(self, name: str, body: Any) -> Reply | None:
+        """Reply to a POST request; None if the name is unknown."""
+        if name == "answer":
+            if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
+                raise ValueError("An answer has row, label and answer, and nothing else.")
+            following = self.session.answer(body["row"], body["label"], body["answer"])
+            missing = (body["row"], body["label"]) in self.session.journal.decisions
+            return self._state(following, "entries" if missing else "label_errors")
+        if name in ("answers", "suppose"):
+            answers = body.get("answers") if isinstance(body, dict) else None
+            if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
+                raise ValueError("Answers to a row have row and answers, and nothing else.")
+            if name == "suppose":
+                return json_reply(self.session.suppose(body["row"], answers))
+            return self._state(self.session.answer_row(body["row"], answers), "rows")
+        if name in ("label_errors", "refit"):
+            session = self.session
+            begun = session.start_refit() if name == "refit" else session.start_label_errors()
+            return json_reply({"begun": begun}, 202 if begun else 409)
+        if name == "export":
+            if self.output is None:
+                raise ValueError("No file was named to export to; download the table instead.")
+            n_answers = self.session.export(self.output)
+            return json_reply({"path": str(self.output), "n_answers": n_answers})
+        return None
+
+    def _state(self, at: int | None, queue: str) -> Reply:
+        session = self.session
+        # First the states: what a run has changed is there once it has ended.
+        refit, label_errors = session.refit_state, session.label_errors_state
+        progress, quality = session.progress, session.quality
+        queues = {
+            "entries": (session.entry, progress.decided),
+            "rows": (session.row_entry, session.n_rows),
+            "label_errors": (session.label_error, progress.checked),
+        }
+        if queue not in queues:
+            raise ValueError(f"There is no queue {queue!r:.40}.")
+        ask, made = queues[queue]
+        state = {
+            "table": session.table.path.name,
+            "queue": queue,
+            "position": made if at is None else min(at, made),
+            "made": made,
+            "progress": {**progress._asdict(), "decided": progress.decided},
+            "entry": ask(at),
+            "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
+            "label_errors": {**label_errors._asdict(), "done": label_errors.done},
+            "output": None if self.output is None else str(self.output),
+        }
+        return json_reply(state)
+
+    def _download(self) -> Reply:
+        name = export_name(self.session.table) if self.output is None else self.output.name
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "table").with_suffix(Path(name).suffix)
+            self.session.export(path)
+            content = path.read_bytes()
+        return Reply(
+            content,
+            "application/octet-stream",
+            disposition=f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        )
+
+
+def _quality(quality: Quality) -> dict[str, Any]:
+    return {
+        **{key: vars(quality)[key] for key in ("n_answers", "n_entries", "repetitions")},
+        "measures": [
+            {
+                "words": words,
+                "higher_is_better": up,
+                "before": quality.before[key].mean,
+                "after": quality.after[key].mean,
+                "change": quality.change[key],
+            }
+            for key, words, up in MEASURES
+            if not math.isnan(quality.after[key].mean)
+        ],
+    }
 
 
 def serve(
@@ -93,11 +198,15 @@ def serve(
     Parameters
     ----------
     session : ReviewSession
-        What is shown and answered.
-    host, port, output
-        As in :class:`ReviewServer`.
+        The review.
+    host : str, default="127.0.0.1"
+        An interface of this machine: "127.0.0.1", "localhost" or "::1".
+    port : int, default=0
+        The port; 0 takes a free one.
+    output : str or Path, default=None
+        File of the table with the answers; None for a download only.
     announce : callable, default=None
-        Gets the address as soon as it can be opened.
+        Called with the address as soon as it can be opened.
     """
     with ReviewServer(session, host=host, port=port, output=output) as server:
         try:

@@ -1,34 +1,57 @@
-"""A person's walk through the holes of a table, without any page, and how far it is."""
+"""A review of the missing labels of a table, without any page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from threading import RLock, Thread
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dm2l.review._answers import Answers, export_answers, make_question
-from dm2l.review._beliefs import TableBeliefs
-from dm2l.review._journal import Journal
-from dm2l.review._question import Doubting, Key, Progress, Question, count
-from dm2l.review._refit import Refit, Refitting
+from dm2l.review._answers import Answers, export_answers
+from dm2l.review._background import Background, State
+from dm2l.review._journal import Journal, Key
+from dm2l.review._predictions import Labels, TablePredictions
+from dm2l.review._question import Question, make_question
+from dm2l.review._refit import Quality, Refit
 from dm2l.tables import Table, TableModel, audit_table, save_bundle
 
 Made = TypeVar("Made")
-# Doubtful labels that are shown.
-MOST_DOUBTS = 200
+# Suspected label errors that are shown.
+MOST_LABEL_ERRORS = 200
+
+
+class Progress(NamedTuple):
+    """Numbers of decisions of a review.
+
+    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
+    none. Of the ``predicted`` answers for which the model gave a probability before, ``correct``
+    lie on its side of one half. Of the ``checked`` observed labels, ``corrected`` were wrong.
+    """
+
+    suggested: int
+    answered: int
+    skipped: int
+    correct: int
+    predicted: int
+    checked: int
+    corrected: int
+
+    @property
+    def decided(self) -> int:
+        """Entries that were answered or skipped."""
+        return self.answered + self.skipped
 
 
 class ReviewSession:
-    """A model's questions about the holes of a table, and a person's answers.
+    """Questions of a model about the missing labels of a table, and their answers.
 
-    Three queues ask: single holes, whole rows, and observed labels that may be wrong. In each of
-    them entries have positions: those that were decided come first, in the order in which that
-    happened, then the one to be asked next. All methods may be called from several threads.
+    There are three queues: single entries, whole rows, and suspected label errors. Positions in a
+    queue begin at 0: entries that were decided come first, in the order in which that happened,
+    then the next one to ask for, which is also that of ``position=None``. Rows count from 1, the
+    first below the header; answers are "yes", "no" and "skip". All methods are safe to call from
+    several threads.
 
     Parameters
     ----------
@@ -37,9 +60,9 @@ class ReviewSession:
     table : Table
         The table to be answered, read with the model's labels.
     journal : Journal
-        Where answers go, and from which those of an earlier session come.
+        File of the answers, those of earlier sessions included.
     top : int, default=None
-        How many entries to ask for in all, those of earlier sessions included; None for all holes.
+        Number of entries to ask for in all, those of earlier sessions included; None for all.
     missing : sequence of str, default=()
         Marks of missing labels with which the table was read, besides those of the model.
     save_model : str or Path, default=None
@@ -49,18 +72,16 @@ class ReviewSession:
     ----------
     model : TableModel
         The model as it was fitted last.
-    refitting : Refitting
-        The state of :meth:`start_refit`.
-    doubting : Doubting
-        The state of :meth:`start_doubts`.
     learnt : ndarray of shape (n_rows, n_labels)
         The labels that it was fitted to; those of the table for the model that was given.
+    quality : Quality or None
+        Measures without and with the answers, as of the last refit.
     measured : bool
-        Whether a refit also says what the answers have changed, which takes several fits more.
+        Whether refits compute ``quality``, which takes several fits more.
     saved : bool
         Whether ``save_model`` was written.
     warnings : list of str
-        What was odd about the table.
+        Warnings about the table.
 
     Examples
     --------
@@ -72,7 +93,8 @@ class ReviewSession:
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
     >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
     >>> table = table_from_frame(frame, "tox_*")
-    >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    >>> options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
+    >>> model = fit_table(table, options, estimate_folds=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
     ...         session = ReviewSession(model, table, journal, top=10)
@@ -82,7 +104,7 @@ class ReviewSession:
     ...             _ = session.answer(entry.row, entry.label, "yes" if mass > 3 else "no")
     ...         _ = session.start_refit()
     ...         session.wait()
-    ...         session.refitting.quality.n_answers, session.progress[:3]
+    ...         session.quality.n_answers, session.progress[:3]
     (4, (10, 4, 0))
     """
 
@@ -99,7 +121,7 @@ class ReviewSession:
         model.check_labels(table)
         self.model, self.table, self.journal = model, table, journal
         self.learnt = table.Y
-        self.refitting = Refitting()
+        self.quality: Quality | None = None
         self.measured = True
         self.saved = False
         self._save_model = None if save_model is None else Path(save_model)
@@ -107,146 +129,99 @@ class ReviewSession:
         self._marks = [*model.missing, *missing]
         self._lock = RLock()
         self._refit = Refit(model, table)
-        self._thread: Thread | None = None
-        self._doubting_thread: Thread | None = None
-        self.doubting = Doubting()
-        self._doubts: dict[Key, float] = {}
+        self._refits = Background(self._fit_again, self._lock)
+        self._audit = Background(self._find_label_errors, self._lock)
+        self._label_errors: dict[Key, float] = {}
         uses = model.uses
         self._used = None if uses is None else frozenset(use.name for use in uses if use.used)
-        holes = int(np.isnan(table.Y).sum())
+        n_missing = int(np.isnan(table.Y).sum())
         decided = len(journal.decisions)
-        self._suggested = holes if top is None else min(holes, max(top, decided))
-        # Every hole has a belief, also those that were decided: a person may go back to them.
+        self._suggested = n_missing if top is None else min(n_missing, max(top, decided))
+        # Decided entries need a prediction too: one can go back to them.
         self._answers = Answers(table, journal)
-        self._beliefs = TableBeliefs(model, table, table.Y)
-        self.warnings = self._beliefs.warnings
+        self._predictions = TablePredictions(model, table, table.Y)
+        self.warnings = self._predictions.warnings
         if decided or journal.checks:
-            self._beliefs = TableBeliefs(model, table, self.labels(), self._beliefs)
+            self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
     # -------------------------------------------------------------------------- entries, answers
 
     @property
     def progress(self) -> Progress:
-        """How far this is."""
+        """Numbers of decisions."""
         with self._lock:
-            checks = self.journal.checks
-            said = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            wrong = sum(answer != self._answers.observed(*key) for key, answer in said)
-            found = count(self.journal.decisions, self._suggested)
-            return found._replace(checked=len(checks), corrected=wrong)
+            decisions, checks = self.journal.decisions, self.journal.checks
+            answered = [made for made in decisions.values() if made.answer != "skip"]
+            known = [(answer == "yes", p) for answer, p in answered if p is not None]
+            checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
+            return Progress(
+                suggested=self._suggested,
+                answered=len(answered),
+                skipped=len(decisions) - len(answered),
+                correct=sum((p > 0.5) == yes for yes, p in known),
+                predicted=len(known),
+                checked=len(checks),
+                corrected=sum(answer != self._answers.observed(*key) for key, answer in checked),
+            )
 
     def entry(self, position: int | None = None) -> Question | None:
-        """The entry at a position; the one to be asked next if there is none given.
-
-        Parameters
-        ----------
-        position : int, default=None
-            0 for the entry that was decided first; beyond the last it is the next one.
-
-        Returns
-        -------
-        Question or None
-            None if nothing is left to ask.
-        """
+        """The missing label at a position, by default the most valuable; None if none is left."""
         with self._lock:
+            left = self._answers.left()
             key = _at(self.journal.decisions, position)
-            best = None if key or self._enough else self._beliefs.best(self._answers.left())
+            best = None if key or self._enough else self._predictions.best_entry(left)
             if best is not None:
                 key = best[0] + 1, self.table.label_names[best[1]]
             if key is None:
                 return None
-            row, k = key[0], self.table.label_names.index(key[1])
-            # What the row would know after either answer.
-            cases = np.tile(self._answers.row(row), (2, 1))
+            row, k = key[0], self._answers.place(key[1])
+            cases = np.tile(self._answers.row(row), (2, 1))  # after either answer
             cases[:, k] = 1, 0
-            belief = self._beliefs.of(row - 1, k, self._answers.left())
-            return self._ask(key, cases=cases, belief=belief, made=self.journal.decisions)
+            prediction = self._predictions.entry(row - 1, k, left)
+            made = self.journal.decisions
+            return self._ask(key, cases=cases, prediction=prediction, made=made)
 
     def row_entry(self, position: int | None = None) -> Question | None:
-        """All holes of a row at once; positions are those of rows with something decided.
+        """All missing labels of a row, by default of the most valuable; None if none is left.
 
-        Parameters
-        ----------
-        position : int, default=None
-            0 for the row of which something was decided first; beyond the last it is the one most
-            worth reading.
-
-        Returns
-        -------
-        Question or None
-            Without a label; None if nothing is left to ask.
+        Positions are those of rows with a decision; the question has no label.
         """
         with self._lock:
             row = _at(self._answers.rows(), position)
-            best = None if row or self._enough else self._beliefs.best_row(self._answers.left())
-            if best is not None:
-                row = best + 1
+            if row is None and not self._enough:
+                row = next((i + 1 for i in self._predictions.rank_rows(self._answers.left())), None)
             return None if row is None else self._ask((row, ""))
 
-    def doubt(self, position: int | None = None) -> Question | None:
-        """A label that was observed and may be wrong, see :meth:`start_doubts`.
+    def label_error(self, position: int | None = None) -> Question | None:
+        """A suspected label error, by default the most probable one that was not checked.
 
-        Parameters
-        ----------
-        position : int, default=None
-            0 for the one that was checked first; beyond the last it is the most doubtful.
-
-        Returns
-        -------
-        Question or None
-            None if none is left, or none was looked for.
+        None if none is left, or before :meth:`start_label_errors` has found any.
         """
         with self._lock:
-            checks = self.journal.checks
-            key = _at(checks, position) or next((k for k in self._doubts if k not in checks), None)
+            checks, found = self.journal.checks, self._label_errors
+            key = _at(checks, position) or next((key for key in found if key not in checks), None)
             if key is None:
                 return None
-            return self._ask(key, made=checks, doubt=self._doubts.get(key, 0.0))
+            return self._ask(key, made=checks, error_probability=found.get(key, 0.0))
 
     def answer(self, row: int, label: str, answer: str) -> int:
-        """Take an answer, or change one; it is on disk when this returns.
+        """Take an answer to a missing label or a suspected error; return the next position.
 
-        Beliefs about the other holes of the row change with it.
-
-        Parameters
-        ----------
-        row : int
-            Row number; 1 is the first row below the header.
-        label : str
-            Name of the label: a hole, or a doubtful label, which is confirmed or corrected.
-        answer : {"yes", "no", "skip"}
-            What the person says.
-
-        Returns
-        -------
-        int
-            The position after that of this entry.
+        It is on disk when this returns, and replaces an earlier one. Predictions for the other
+        missing labels of the row are conditioned on it.
         """
         with self._lock:
-            doubted = self._doubted(row, label)
-            self.journal.check(row, label, answer, doubted)
-            k = self.table.label_names.index(label)
-            believed = float(self._beliefs.values.probability[row - 1, k])
-            p = None if doubted else round(believed, 6)
-            self.journal.add(row, label, answer, p, check=doubted)
-            self._beliefs.learn(row - 1, self._answers.row(row))
-            made = self.journal.checks if doubted else self.journal.decisions
+            check = self._is_label_error(row, label)
+            self.journal.check(row, label, answer, check)
+            self._write(row, label, answer, check)
+            self._predictions.condition(row - 1, self._answers.row(row))
+            made = self.journal.checks if check else self.journal.decisions
             return list(made).index((row, label)) + 1
 
     def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
-        """Take answers to several holes of a row; all are checked before the first is written.
+        """Take answers to missing labels of a row; return the next position of :meth:`row_entry`.
 
-        Parameters
-        ----------
-        row : int
-            Row number.
-        answers : mapping of str to {"yes", "no", "skip"}
-            By label.
-
-        Returns
-        -------
-        int
-            The position after that of this row, as :meth:`row_entry` counts.
+        All of them are checked before the first is written.
         """
         with self._lock:
             self._check_row(row, answers)
@@ -255,24 +230,13 @@ class ReviewSession:
             return self._answers.rows().index(row) + 1
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
-        """Probabilities of the other holes of a row if these were the answers; nothing is kept.
-
-        Parameters
-        ----------
-        row, answers
-            As in :meth:`answer_row`.
-
-        Returns
-        -------
-        dict of str to float
-            By label.
-        """
+        """Probabilities of the other missing labels of a row, given answers that are not kept."""
         with self._lock:
             self._check_row(row, answers)
             known, names = self._answers.row(row), self.table.label_names
             for label, answer in answers.items():
                 known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
-            p = self._beliefs.supposing(row - 1, known[None])[0]
+            p = self._predictions.supposing(row - 1, known[None])[0]
             return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
 
     def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
@@ -281,14 +245,18 @@ class ReviewSession:
         for label, answer in answers.items():
             self.journal.check(row, label, answer)
 
-    def labels(self) -> NDArray[np.float64]:
-        """The labels of the table with the answers in them."""
+    def _write(self, row: int, label: str, answer: str, check: bool) -> None:
+        p = float(self._predictions.values.probability[row - 1, self._answers.place(label)])
+        self.journal.add(row, label, answer, None if check else round(p, 6), check=check)
+
+    def labels(self) -> Labels:
+        """The labels of the table with the answers."""
         with self._lock:
             return self._answers.labels()
 
     @property
     def n_rows(self) -> int:
-        """Rows of which something was decided."""
+        """Number of rows with a decision."""
         with self._lock:
             return len(self._answers.rows())
 
@@ -296,94 +264,62 @@ class ReviewSession:
     def _enough(self) -> bool:
         return len(self.journal.decisions) >= self._suggested
 
-    def _ask(self, key: Key, **what: Any) -> Question:
-        return make_question(self._answers, self._beliefs, self._used, key, **what)
+    def _ask(self, key: Key, **details: Any) -> Question:
+        return make_question(self._answers, self._predictions, self._used, key, **details)
 
-    def _doubted(self, row: Any, label: Any) -> bool:
+    def _is_label_error(self, row: Any, label: Any) -> bool:
         if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
             return False
-        return (row, label) in self._doubts or (row, label) in self.journal.checks
+        return (row, label) in self._label_errors or (row, label) in self.journal.checks
 
-    # -------------------------------------------------------------------------- doubtful labels
+    # ------------------------------------------------------------------------- in the background
 
-    def start_doubts(self) -> bool:
-        """Look for observed labels that may be wrong, in the background; once is enough.
+    @property
+    def refit_state(self) -> State:
+        """Whether a refit is running, how many were begun, and why the last one failed."""
+        return self._refits.state
 
-        Returns
-        -------
-        bool
-            False if that is going on or was done already.
-        """
-        with self._lock:
-            if self.doubting.running or self.doubting.done:
-                return False
-            self.doubting = Doubting(running=True)
-            self._doubting_thread = Thread(target=self._doubt_all, daemon=True)
-            self._doubting_thread.start()
-            return True
-
-    def _doubt_all(self) -> None:
-        ended = Doubting(error="The search broke off; see the terminal.")
-        try:
-            found = audit_table(self.model, self.table, MOST_DOUBTS)
-            keys = zip(found.row.tolist(), found.label, strict=True)
-            doubts = dict(zip(keys, found.probability.tolist(), strict=True))
-            ended = Doubting(found=len(doubts), done=True)
-            with self._lock:
-                self._doubts = doubts
-        except (ValueError, ArithmeticError, MemoryError) as error:
-            ended = Doubting(error=str(error))
-        finally:
-            with self._lock:
-                self.doubting = ended
-
-    # ---------------------------------------------------------------------------------- refitting
+    @property
+    def label_errors_state(self) -> State:
+        """The same for the search for label errors."""
+        return self._audit.state
 
     def start_refit(self) -> bool:
-        """Fit the model again with the answers so far, in the background.
-
-        Returns
-        -------
-        bool
-            False if that is going on already.
-        """
+        """Refit the model with the answers so far, in the background; False if that is running."""
         with self._lock:
-            if self.refitting.running:
-                return False
-            number = self.refitting.number + 1
-            self.refitting = replace(self.refitting, running=True, number=number, error="")
-            self._thread = Thread(target=self._fit_again, args=(self.labels(),), daemon=True)
-            self._thread.start()
-            return True
+            return self._refits.start(self.labels())
+
+    def start_label_errors(self) -> bool:
+        """Search for label errors in the background; False if that is running or done."""
+        with self._lock:
+            return not self._audit.state.done and self._audit.start()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for what goes on in the background to end."""
-        for thread in (self._thread, self._doubting_thread):
-            if thread is not None:
-                thread.join(seconds)
+        """Wait for the background to end."""
+        self._refits.wait(seconds)
+        self._audit.wait(seconds)
 
-    def _fit_again(self, Y: NDArray[np.float64]) -> None:
-        done = replace(self.refitting, running=False, error="The fit broke off; see the terminal.")
-        try:
-            model = self._refit.fit(Y)
-            found = TableBeliefs(model, self.table, Y, self._beliefs)
-            quality = self._refit.quality(Y) if self.measured else None
-            with self._lock:
-                self.model, self.learnt = model, Y
-                # Answers that were given meanwhile are conditioned on, not learnt from.
-                for row in sorted({key[0] for key, _ in self._answers.said()}):
-                    found.learn(row - 1, self._answers.row(row))
-                self._beliefs = found
-                done = replace(done, error="", quality=quality)
-                self._save()
-        except (ValueError, ArithmeticError, MemoryError, OSError) as error:
-            done = replace(done, error=str(error))
-        finally:
-            with self._lock:
-                self.refitting = done
+    def _find_label_errors(self) -> None:
+        found = audit_table(self.model, self.table, MOST_LABEL_ERRORS)
+        keys = zip(found.row.tolist(), found.label, strict=True)
+        errors = dict(zip(keys, found.probability.tolist(), strict=True))
+        with self._lock:
+            self._label_errors = errors
+
+    def _fit_again(self, Y: Labels) -> None:
+        model = self._refit.fit(Y)
+        predictions = TablePredictions(model, self.table, Y, self._predictions)
+        quality = self._refit.quality(Y) if self.measured else None
+        with self._lock:
+            self.model, self.learnt, self.quality = model, Y, quality
+            # Answers that were given meanwhile are conditioned on, not learned from.
+            for row in sorted({key[0] for key, _ in self._answers.given()}):
+                predictions.condition(row - 1, self._answers.row(row))
+            self._predictions = predictions
+            self._save()
 
     def _save(self) -> None:
-        # Under the lock: who closes the session waits until the file is whole.
+        # Under the lock, so that closing the session waits until the file is complete.
         if self._save_model is None or self._closed:
             return
         try:
@@ -395,25 +331,11 @@ class ReviewSession:
     # -------------------------------------------------------------------------------------- export
 
     def export(self, output: str | Path) -> int:
-        """Write the table with the answers in it, in the spelling of each column.
+        """Write the table with the answers in the spelling of each column; return their number.
 
-        Everything else of the file stays as it is, the other holes included.
-
-        Parameters
-        ----------
-        output : str or Path
-            A file of the form of the table (``.npz`` for matrices of numbers); it appears under its
-            name when it is complete.
-
-        Returns
-        -------
-        int
-            The number of answers (yes or no) in it that the table has not.
-
-        Raises
-        ------
-        ValueError
-            If the table's file is not the one that was answered any more.
+        ``output`` is a file in the format of the table (``.npz`` for matrices of numbers), which is
+        written atomically. It is a ValueError if the file of the table has changed since the review
+        began.
         """
         journal = self.journal
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
@@ -426,6 +348,6 @@ class ReviewSession:
 
 
 def _at(made: Iterable[Made], position: int | None) -> Made | None:
-    """What was decided at a position; None for what comes next."""
+    """The decision at a position; None for the next one."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None

@@ -1,4 +1,4 @@
-"""A small web server: limits, refusals and headers that a page and a protocol here share."""
+"""A small web server: limits and headers of the review page and the Label Studio backend."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from dm2l.tables._output import plain_values
 
 # Names of this machine's own interface, and what a browser calls them.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# Of a request that is refused, this much is read: to close with bytes unread can cost the sender
-# the reply.
+# Bytes of a refused request that are read: the sender may lose the reply if some are unread.
 MOST_DRAINED = 2**20
 # Of the JSON of a request: an empty object takes 3 bytes there and 70 or more in memory.
 MOST_VALUES = 2**21
@@ -33,7 +32,7 @@ MOST_WORKERS = 64
 
 
 class Reply(NamedTuple):
-    """Bytes for whoever asks."""
+    """Content and headers of a reply."""
 
     content: bytes
     kind: str = "application/json"
@@ -42,7 +41,7 @@ class Reply(NamedTuple):
 
 
 class AccessError(Exception):
-    """A request that is not let in."""
+    """A request that is refused."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +90,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: checked from outside to inside, then passed on."""
+    """A request: host, token and size are checked before its content."""
 
     server: LocalServer
     timeout = 30  # seconds for a whole request to arrive, and again for the reply to be taken
@@ -102,15 +101,15 @@ class Handler(BaseHTTPRequestHandler):
     }
 
     def admitted(self, path: str) -> str:
-        """What a request with the right token asks for; raises for any other."""
+        """Name of a request with the right token; raises for any other."""
         raise NotImplementedError
 
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
-        """What is there to read; None if nothing is."""
+        """Reply to a GET request; None if the name is unknown."""
         raise NotImplementedError
 
     def post(self, name: str, query: dict[str, str]) -> Reply | None:
-        """Do what is asked for; None if there is no such thing."""
+        """Reply to a POST request; None if the name is unknown."""
         raise NotImplementedError
 
     def setup(self) -> None:
@@ -130,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
         self._length = int(length[:12]) if known else None
         self._read = False
         try:
-            # A page elsewhere can have its name lead to this machine; browsers then say that name.
+            # DNS rebinding: a name of another page may resolve to this machine.
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
                 raise AccessError(403, "This host is not served.")
             parts = urlsplit(self.path)
@@ -149,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(reply)
 
     def body(self) -> Any:
-        """The JSON of a request that was let in."""
+        """The JSON of a request."""
         if self.headers.get_content_type() != "application/json":
             raise AccessError(415, "Requests must be JSON.")
         if self._length is None:
@@ -192,17 +191,17 @@ class Handler(BaseHTTPRequestHandler):
         return "dm2l"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to the person, and lines would have the token."""
+        """Log nothing: lines would contain the token."""
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Listens on an interface of this machine; ``hosts`` are the names it may be called by there.
+    """Listens on an interface; ``hosts`` are the names that it accepts on a loopback interface.
 
-    On an interface that others can reach it has names that nobody here knows, and takes any.
+    On an interface that others can reach its names are not known, and all are accepted.
     """
 
     daemon_threads = True
-    # Connections that wait to be taken; with the usual five a crowd of them times out.
+    # Waiting connections; with the default of five, a burst of them times out.
     request_queue_size = 256
     # On Windows this would let another program take the port while it is in use.
     allow_reuse_address = os.name == "posix"
@@ -223,7 +222,7 @@ class LocalServer(ThreadingHTTPServer):
         self.origin = f"http://{called}:{self.server_port}"
 
     def server_bind(self) -> None:
-        """Take the port, without asking a name server what this machine is called."""
+        """Bind the port without a reverse DNS lookup."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
@@ -244,12 +243,12 @@ class LocalServer(ThreadingHTTPServer):
             self._workers.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a client go that has gone; all else is shown on the terminal."""
+        """Ignore clients that disconnect; other errors are shown on the terminal."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def serve_until_interrupted(self, announce: Callable[[], None]) -> None:
-        """Serve until Ctrl-C; who announces it may be interrupted, too."""
+        """Serve until Ctrl-C, which may also interrupt ``announce``."""
         try:
             announce()
             self.serve_forever()

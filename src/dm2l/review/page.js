@@ -18,7 +18,7 @@ const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 let state = null;
 let shown = null;
 let busy = false;
-let queue = "holes";
+let queue = "entries";
 let given = {}; // answers to the row on the page that are not saved yet
 let here = 0;
 
@@ -79,17 +79,17 @@ function show(next) {
 }
 
 // What does not belong to the entry; a refit that ends changes this and leaves the entry alone.
-function showAround({ table, progress, refitting, doubting, output }) {
+function showAround({ table, progress, refit: refitting, label_errors: search, output }) {
   document.title = `${progress.decided}/${progress.suggested} Review ${apart(table)}`;
   text("table", table);
   $("bar").max = Math.max(1, progress.suggested);
   $("bar").value = progress.decided;
   text("count", `${progress.decided} of ${progress.suggested}` + (progress.skipped ? ` (${progress.skipped} skipped)` : ""));
   const further = "The same command with a larger --top asks for more.";
-  const looking = doubting.running ? "Looking for labels that everything else about their rows contradicts; go on meanwhile." : doubting.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
-  if (queue === "doubts") text("end-text", looking);
+  const looking = search.running ? "Looking for labels that everything else about their rows contradicts; go on meanwhile." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
+  if (queue === "label_errors") text("end-text", looking);
   else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. Go back to change an answer, refit, or take the table. ${further}`);
-  text("foreseen", progress.believed ? `The model foresaw ${progress.foreseen} of ${many(progress.believed, "answer", "answers")}.` : "Answer a few, then refit: the model learns from them and asks anew.");
+  text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer a few, then refit: the model learns from them and asks anew.");
   $("export").hidden = !output;
   showRefit(refitting);
 }
@@ -101,29 +101,29 @@ function showEntry(entry) {
   $("single").hidden = whole;
   $("whole").hidden = !whole;
   text("earlier", entry.answer ? `; you said ${entry.answer}.` : ".");
-  if (entry.belief) showBelief(entry.belief);
-  else if (!whole) showDoubt(entry);
+  if (entry.prediction) showPrediction(entry.prediction);
+  else if (!whole) showLabelError(entry);
   for (const button of document.querySelectorAll("[data-answer]")) {
     button.setAttribute("aria-pressed", String(button.dataset.answer === entry.answer));
   }
   showColumns(entry);
   const asked = whole ? entry.others.filter(({ state: kind }) => kind !== "observed") : [];
-  showHoles(asked);
+  showMissing(asked);
   showOthers(entry.others.filter((other) => !asked.includes(other)));
 }
 
-function showBelief({ probability, value, rank, own, row, others }) {
-  text("believed", "The model believes ");
+function showPrediction({ probability, value, rank, own, row, others }) {
+  text("predicted", "The model predicts ");
   text("probability", `yes: ${percent(probability)}`);
   $("yes").style.width = `${100 * probability}%`;
-  text("why", `Why it is asked: rank ${rank}. An answer is expected to spare ${number(value, 2)} mistakes: ${number(own, 2)} here, ${number(row, 2)} in other holes of this row, ${number(others, 2)} in other rows.`);
+  text("why", `Why it is asked: rank ${rank}. An answer is expected to spare ${number(value, 2)} mistakes: ${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row, ${number(others, 2)} in other rows.`);
 }
 
-function showDoubt({ observed, doubt }) {
-  text("believed", "The table says ");
+function showLabelError({ observed, error_probability: p }) {
+  text("predicted", "The table says ");
   text("probability", observed);
-  $("yes").style.width = `${100 * doubt}%`;
-  text("why", `With a probability of ${percent(doubt)} this is wrong, going by the features and the other labels of the row. What is right?`);
+  $("yes").style.width = `${100 * p}%`;
+  text("why", `With a probability of ${percent(p)} this is wrong, going by the features and the other labels of the row. What is right?`);
 }
 
 function showColumns({ columns, n_first: first, n_left_out: left, label }) {
@@ -160,11 +160,11 @@ function showOthers(others) {
   $("others").replaceChildren(...known.map(chip));
 }
 
-// The open labels of a row, each with its belief and three answers.
-function showHoles(asked) {
+// The open labels of a row, each with its prediction and three answers.
+function showMissing(asked) {
   given = Object.fromEntries(asked.filter(({ answer: word }) => word).map(({ name, answer: word }) => [name, word]));
   here = 0;
-  $("holes").replaceChildren(...asked.map(({ name, probability: p }, place) => {
+  $("missing").replaceChildren(...asked.map(({ name, probability: p }, place) => {
     const line = document.createElement("tr");
     line.dataset.name = name;
     const head = make("th", "");
@@ -185,7 +185,7 @@ function showHoles(asked) {
 }
 
 function showGiven() {
-  [...$("holes").children].forEach((line, place) => {
+  [...$("missing").children].forEach((line, place) => {
     line.classList.toggle("here", place === here);
     for (const button of line.querySelectorAll("[data-word]")) {
       button.setAttribute("aria-pressed", String(given[line.dataset.name] === button.dataset.word));
@@ -194,14 +194,14 @@ function showGiven() {
 }
 
 const mark = (word) => during(async () => {
-  const lines = [...$("holes").children];
+  const lines = [...$("missing").children];
   if (!lines.length) return;
   given[lines[here].dataset.name] = word;
   here = Math.min(here + 1, lines.length - 1);
   showGiven();
-  const believed = await ask("suppose", { row: shown.row, answers: given });
+  const predicted = await ask("suppose", { row: shown.row, answers: given });
   for (const line of lines) {
-    const p = believed[line.dataset.name];
+    const p = predicted[line.dataset.name];
     line.children[1].textContent = p === undefined ? "" : percent(p);
   }
 });
@@ -209,14 +209,14 @@ const mark = (word) => during(async () => {
 const saveRow = () => during(async () => {
   if (queue !== "rows" || !shown) return;
   const { row } = shown;
-  const answers = Object.fromEntries([...$("holes").children].map(({ dataset: { name } }) => [name, given[name] || "skip"]));
+  const answers = Object.fromEntries([...$("missing").children].map(({ dataset: { name } }) => [name, given[name] || "skip"]));
   show(await ask("answers", { row, answers }));
   text("said", `Saved: ${many(Object.keys(answers).length, "label", "labels")} of row ${row}.`);
   scrollTo({ top: 0 });
 });
 
 const move = (by) => {
-  here = Math.max(0, Math.min($("holes").children.length - 1, here + by));
+  here = Math.max(0, Math.min($("missing").children.length - 1, here + by));
   showGiven();
 };
 
@@ -261,13 +261,13 @@ const step = (by) => during(async () => {
 
 const turnTo = (name) => during(async () => {
   queue = name;
-  if (name === "doubts" && !state.doubting.done && !state.doubting.running) await ask("doubts", {});
+  if (name === "label_errors" && !state.label_errors.done && !state.label_errors.running) await ask("label_errors", {});
   show(await ask(`state?queue=${name}`));
-  if (state.doubting.running) watch();
+  if (state.label_errors.running) watch();
 });
 
 const refit = () => during(async () => {
-  if (state.refitting.running) return;
+  if (state.refit.running) return;
   await ask("refit", {});
   watch();
 });
@@ -275,10 +275,10 @@ const refit = () => during(async () => {
 async function watch() {
   try {
     const next = await ask(`state?queue=${queue}`);
-    state = { ...state, progress: next.progress, refitting: next.refitting, doubting: next.doubting };
+    state = { ...state, progress: next.progress, refit: next.refit, label_errors: next.label_errors };
     showAround(next);
-    if (queue === "doubts" && !shown && next.entry && !busy) show(next);
-    if (next.refitting.running || next.doubting.running) setTimeout(watch, 400);
+    if (queue === "label_errors" && !shown && next.entry && !busy) show(next);
+    if (next.refit.running || next.label_errors.running) setTimeout(watch, 400);
   } catch (error) {
     text("problem", error.message);
     $("problem").hidden = false;
@@ -302,9 +302,9 @@ const keys = {
   arrowright: () => step(1),
   r: refit,
   e: exportTable,
-  1: () => turnTo("holes"),
+  1: () => turnTo("entries"),
   2: () => turnTo("rows"),
-  3: () => turnTo("doubts"),
+  3: () => turnTo("label_errors"),
   arrowup: () => move(-1),
   arrowdown: () => move(1),
   enter: saveRow,
@@ -334,5 +334,5 @@ $("export").addEventListener("click", exportTable);
 
 during(async () => {
   show(await ask("state"));
-  if (state.refitting.running || state.doubting.running) watch();
+  if (state.refit.running || state.label_errors.running) watch();
 });

@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, OrdinalEncoder
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
@@ -36,7 +36,7 @@ _USUAL: dict[str, Any] = {"positive": [], "cutoffs": [], "written": {}}
 # Columns of both kinds are numbers, and steps may take either.
 _FORMS = {"numeric": "number", "boolean": "number"}
 _STEPS: dict[str, tuple[type, ...]] = {
-    "number": (Pipeline, str),
+    "number": (Pipeline, FunctionTransformer, str),
     "category": (OneHotEncoder, OrdinalEncoder),
     "text": (TfidfVectorizer,),
     "smiles": (MorganFingerprints,),
@@ -244,6 +244,9 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
         if isinstance(columns, str) is not one or type(part) not in _STEPS.get(form, ()):
             return False
         if type(part) is Pipeline and type(part.steps[0][1]) is not SimpleImputer:
+            return False
+        # scikit-learn fits "passthrough" as a transformer without a function.
+        if type(part) is FunctionTransformer and part.func is not None:
             return False
         named = [columns] if one else list(columns)
         if any(kinds.get(column) != form for column in named):

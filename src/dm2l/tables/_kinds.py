@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l.chemistry import ABSENT, has_rdkit, readable
+from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
 from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
 from dm2l.io._words import (
     MISSING_WORDS,
@@ -240,7 +240,7 @@ def _are_smiles(name: str, texts: Any) -> bool:
     drawn = np.mean([any(sign in text for sign in "=#()1") for text in sample])
     if drawn <= 0.5 or np.mean(list(map(len, sample))) <= 8:
         return False
-    return not has_rdkit() or bool(readable(sample).mean() > 0.5)
+    return not has_rdkit() or bool(is_valid_smiles(sample).mean() > 0.5)
 
 
 def as_text(column: Any) -> Any:
@@ -260,7 +260,7 @@ def as_text(column: Any) -> Any:
 def as_molecules(column: Any) -> Any:
     """A column as SMILES; blank where there is no molecule that can be read."""
     texts = as_text(column)
-    texts[~readable(texts)] = ""
+    texts[~is_valid_smiles(texts)] = ""
     return texts
 
 

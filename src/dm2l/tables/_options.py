@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l._search._search import DM2LClassifierCV, usual_scoring
+from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge, usual_scoring
 from dm2l._utils.extras import require
-from dm2l.labels import ConstantLabelWarning
+from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
@@ -183,11 +183,13 @@ def choose_hyperparameters(
         alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
     kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
 
-    def search(kernel: str, lambda_ds: Sequence[float]) -> Hyperparameters:
+    labels = LabelMatrix.from_array(Y)
+
+    def search(kernel: str) -> DM2LClassifierCV:
         if tell is not None:
             tell(f"searching hyperparameters of the {kernel} model")
-        result = DM2LClassifierCV(
-            lambda_ds,
+        return DM2LClassifierCV(
+            lambdas,
             alphas,
             kernel=kernel,
             scoring=options.metric(Y),
@@ -196,16 +198,18 @@ def choose_hyperparameters(
             missing_as=options._missing_as,
             refit=False,
             random_state=options.random_state,
-        ).fit(X, Y)
-        return Hyperparameters(kernel, result.lambda_d_, result.alpha_, result.best_score_)
+        )
 
     if len(kernels) == 1:
         if alphas is not None and len(lambdas) == 1:
             return Hyperparameters(kernels[0], lambdas[0], alphas[0], None)
-        return search(kernels[0], lambdas)
-    ridges = [search(kernel, [0.0]) for kernel in kernels]
-    best = max(ridges, key=lambda found: -np.inf if found.score is None else found.score)
-    return best if tuple(lambdas) == (0.0,) else search(best.kernel, lambdas)
+        best = search(kernels[0]).fit(X, labels)
+    else:
+        ridges = [search_ridge(search(kernel), X, labels) for kernel in kernels]
+        best = max(ridges, key=lambda found: found.best_score_)
+        if tuple(lambdas) != (0.0,):
+            best = search_norms(search(best.kernel), X, labels, best, alphas)
+    return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
 def fit_pipeline(

@@ -69,7 +69,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if unread_rows(inputs, uses).any():
             # A step of a pipeline cannot leave rows out, and must not make molecules up.
             raise ValueError(
-                f"{odd[0]}. Leave such rows out by dm2l.chemistry.readable; fit_table does so."
+                f"{odd[0]}. Leave such rows out by dm2l.chemistry.is_valid_smiles; fit_table does "
+                "so."
             )
         for line in odd:
             warnings.warn(line, stacklevel=3)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from assays import LABELS, make_assays
-from dm2l.chemistry import readable
+from dm2l.chemistry import is_valid_smiles
 from dm2l.cli._ask import predict_command
 from dm2l.cli._learn import evaluate_command, fit_command, inspect_command
 from terminal import command_runner
@@ -42,7 +42,7 @@ def test_from_smiles_to_predictions(path):
     assert "8 rows hold no molecule" in told.stderr
     found, table = pd.read_csv(scores), pd.read_csv(path)
     assert found["mol_id"].tolist() == table["mol_id"].tolist()
-    blank = ~readable(table["smiles"])
+    blank = ~is_valid_smiles(table["smiles"])
     assert np.array_equal(found.drop(columns=["row", "mol_id"]).isna().all(axis=1), blank)
     assert found.loc[~blank].notna().all().all()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from dm2l.completion._leave_out import leave_one_out_scores, leave_row_out
+from dm2l.completion._leave_out import leave_one_out_residuals, without_own_row
 from dm2l_oracles import leverages
 
 
@@ -32,16 +32,16 @@ def test_exact_residuals_are_those_of_refits_without_the_row(size, intercept, ra
     X, T = table(*size, rate=rate)
     F = ridge_scores(X, T, intercept)
     h = leverages(X, T != 0, 2.0, intercept)
-    honest = leave_one_out_scores(T, F, h)
-    np.testing.assert_allclose(honest[T == 0], F[T == 0])
+    found = without_own_row(T, F, h)
+    np.testing.assert_allclose(found[T == 0], F[T == 0])
     for i in range(0, len(X), 5):
         without = np.delete(T, i, axis=0)
         for j in np.flatnonzero(T[i]):
             rows = without[:, j] != 0
             model = Ridge(2.0, fit_intercept=intercept)
             model.fit(np.delete(X, i, axis=0)[rows], without[rows, j])
-            np.testing.assert_allclose(honest[i, j], model.predict(X[[i]])[0], atol=1e-8)
+            np.testing.assert_allclose(found[i, j], model.predict(X[[i]])[0], atol=1e-8)
 
 
 def test_a_row_that_determines_its_own_score_stays_finite():
-    assert np.isfinite(leave_row_out(np.array([[0.1]]), np.array([[1.0]]))).all()
+    assert np.isfinite(leave_one_out_residuals(np.array([[0.1]]), np.array([[1.0]]))).all()

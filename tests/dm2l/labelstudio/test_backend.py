@@ -255,7 +255,7 @@ def test_tasks_of_another_table_are_predicted_by_their_columns_and_not_learnt_fr
     found = model.answer(model.inputs(table)[0]).probabilities[4]
     chosen = {LABELS[k] for k in np.flatnonzero(found >= 0.5)}
     assert set(first["result"][0]["value"]["choices"] if first["result"] else []) == chosen
-    p, known = session.believed(5)
+    p, known = session.row_probabilities(5)
     assert mine["score"] == pytest.approx(np.maximum(p, 1 - p)[~known].mean(), abs=1e-5)
     body = webhook(session, 5, LABELS[:2])
     body["task"] = {"id": 9, "data": {**columns, "dm2l_row": 5, "dm2l_table": "another"}}

@@ -1,4 +1,4 @@
-"""Labelling configurations, annotations as answers, beliefs as predictions."""
+"""Labelling configurations, annotations as answers, probabilities as predictions."""
 
 import numpy as np
 import pytest

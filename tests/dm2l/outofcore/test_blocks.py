@@ -131,7 +131,7 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         )
         blocks = list(source)
         assert len(blocks) == 4
-        assert source.sparse
+        assert sp.issparse(source.first().X)
         np.testing.assert_allclose(sp.vstack([b.X for b in blocks]).toarray(), X)
         expected = np.where(Y == 1, 1, other)
         np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), expected)
@@ -355,3 +355,21 @@ def test_csv_rows_with_quotes_and_blank_lines_fit_the_header(tmp_path):
 def test_numbers_of_rows_are_checked(rows, data):
     with pytest.raises(ValueError, match="rows must be an integer >= 1"):
         RowBlocks.from_arrays(*data, rows=rows)
+
+
+def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data, tmp_path):
+    X, Y = data
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "both.npz", X=X[:, 0], Y=Y)
+    with pytest.raises(ValueError, match=r"rows\.xml has no suffix .*\.parquet, \.pq, \.csv"):
+        RowBlocks.open(tmp_path / "rows.xml", "y*")
+    with pytest.raises(TypeError, match=r"\.npy files take no cutoffs"):
+        RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
+    with pytest.raises(ValueError, match="labels= must name"):
+        RowBlocks.open(tmp_path / "X.npy")
+    with pytest.raises(ValueError, match="two dimensions, got 1"):
+        RowBlocks.open(tmp_path / "both.npz")
+    with pytest.raises(ValueError, match="no file to read"):
+        RowBlocks.open([], "y*")
+    with pytest.raises(ValueError, match="each label once"):
+        RowBlocks.open(tmp_path / "rows.svm", n_features=3)

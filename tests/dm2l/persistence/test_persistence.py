@@ -24,6 +24,7 @@ from hypothesis.extra import numpy as npst
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, VotingClassifier
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
@@ -44,6 +45,7 @@ from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_sc
 from dm2l.persistence import (
     ModelFileError,
     _archive,
+    _manifest,
     _model,
     load_model,
     save_model,
@@ -596,6 +598,14 @@ class TestScikitLearn:
         loaded = again(model, path, trusted=[voting, "sklearn.utils._bunch.Bunch"])
         check_equal(model, loaded, X)
         assert loaded.named_estimators_["a"] is loaded.estimators_[0]
+
+    def test_another_version_of_scikit_learn_is_warned_of(self, data, path, monkeypatch):
+        model = make_pipeline(StandardScaler(), DM2LClassifier()).fit(*data)
+        monkeypatch.setattr(_manifest.sklearn, "__version__", "1.2.3")
+        save_model(model, path)
+        monkeypatch.undo()
+        with pytest.warns(InconsistentVersionWarning, match=r"Pipeline from version 1\.2\.3"):
+            check_equal(model, load_model(path), data[0])
 
     def test_the_saved_model_itself_is_not_touched(self, data, path):
         X, Y = data

@@ -551,9 +551,7 @@ def test_a_canary_sings_when_pickle_runs():
 )
 def test_members_that_are_no_plain_arrays(member, match, content, path):
     parts = members(content)
-    node = json.loads(parts[MANIFEST])["model"]["attributes"]["_completer"]["parameters"][
-        "thresholds"
-    ]
+    node = completer_node(parts)["thresholds"]
     parts[node["member"]] = member
     refused(path, signed(parts), match)
     assert not SUNG
@@ -561,9 +559,7 @@ def test_members_that_are_no_plain_arrays(member, match, content, path):
 
 def test_shapes_that_no_array_can_have(content, path):
     parts = members(content)
-    name = json.loads(parts[MANIFEST])["model"]["attributes"]["_completer"]["parameters"][
-        "thresholds"
-    ]["member"]
+    name = completer_node(parts)["thresholds"]["member"]
     for shape in ([0, 2**62], [0] * 70):
         parts[name] = npy(np.zeros(0), shape=tuple(shape))
         whole = edited(signed(parts), put("members", name, "shape", value=shape))

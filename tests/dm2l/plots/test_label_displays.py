@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as hnp
 
 from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes, make_missing_multilabel
+from dm2l.labels import LabelMatrix
 from dm2l.plots import CooccurrenceDisplay, MissingnessDisplay, SingularValuesDisplay
-from dm2l.plots._missingness import _like_with_like
+from dm2l.plots._missingness import _order_by_pattern
 from dm2l.tables import inspect_table, table_from_frame
 
 matplotlib = pytest.importorskip("matplotlib", reason="plots need the extra plot")
@@ -57,21 +58,20 @@ def containers(T):
     garbage = np.where(T == 0, 1, (T > 0).astype(int))
     frame = pd.DataFrame(Y, columns=list("abcde")).astype("Int8")
     return {
-        "nan": (Y, {}),
-        "mark": (np.where(T == 0, -9, (T > 0).astype(int)), {"missing_label": -9}),
-        "mask": (garbage, {"label_mask": T != 0}),
-        "masked array": (np.ma.array(garbage, mask=T == 0), {}),
-        "frame": (frame, {}),
-        "signed csr": (sp.csr_array(T.astype(float)), {}),
-        "list": (Y.tolist(), {}),
+        "nan": Y,
+        "mark": LabelMatrix.from_array(np.where(T == 0, -9, (T > 0).astype(int)), missing_label=-9),
+        "mask": LabelMatrix.from_array(garbage, mask=T != 0),
+        "masked array": np.ma.array(garbage, mask=T == 0),
+        "frame": frame,
+        "signed csr": sp.csr_array(T.astype(float)),
+        "list": Y.tolist(),
     }
 
 
 @pytest.mark.parametrize("kind", containers(half()))
 def test_the_map_is_the_same_for_every_container(kind):
     T = half()
-    Y, reading = containers(T)[kind]
-    display = MissingnessDisplay.from_labels(Y, **reading)
+    display = MissingnessDisplay.from_labels(containers(T)[kind])
     assert (display.signs == T[display.rows]).all()
     names = list("abcde") if kind == "frame" else [f"y{k}" for k in range(5)]
     assert display.label_names == names
@@ -105,7 +105,7 @@ def test_drawn_rows_are_spread_evenly_over_the_data():
 @settings(deadline=None)
 @given(SIGNS)
 def test_rows_with_the_same_holes_lie_together(T):
-    order = _like_with_like(T)
+    order = _order_by_pattern(T)
     assert sorted(order.tolist()) == list(range(len(T)))
     patterns = [tuple(row) for row in (T[order] != 0).tolist()]
     changes = sum(a != b for a, b in pairwise(patterns))
@@ -129,7 +129,7 @@ def test_the_more_complete_rows_are_on_top(c):
     # One row after the other loses its last labels; the direction of an eigenvector is arbitrary.
     counts = np.random.default_rng(c).integers(1, c + 1, size=60)
     T = np.where(np.arange(c) < counts[:, None], 1, 0)
-    assert (np.diff(counts[_like_with_like(T)]) <= 0).all()
+    assert (np.diff(counts[_order_by_pattern(T)]) <= 0).all()
 
 
 def test_colours_differ_in_grey():
@@ -153,13 +153,16 @@ def test_a_hundred_thousand_rows():
     [
         ({"sort": "name"}, "sort must be 'pattern' or None, got 'name'"),
         ({"max_rows": 0}, "max_rows must be an integer >= 1, got 0"),
-        ({"missing_label": 1}, "nothing observed|nan"),
-        ({"label_mask": np.zeros((80, 5), dtype=bool)}, "nothing observed"),
     ],
 )
 def test_wrong_options_of_the_map(options, message):
     with pytest.raises(ValueError, match=message):
         MissingnessDisplay.from_labels(nan_coded(half()), **options)
+
+
+def test_labels_without_an_observed_entry_are_refused():
+    with pytest.raises(ValueError, match="nothing observed"):
+        MissingnessDisplay.from_labels(np.full((80, 5), NAN))
 
 
 def test_classes_of_a_one_dimensional_y_are_its_labels():
@@ -237,7 +240,8 @@ def test_hidden_entries_do_not_matter():
     masks = [(T != 0), (T != 0)]
     values = [np.where(T == 0, fill, T > 0).astype(int) for fill in (0, 1)]
     one, other = (
-        CooccurrenceDisplay.from_labels(v, label_mask=m) for v, m in zip(values, masks, strict=True)
+        CooccurrenceDisplay.from_labels(LabelMatrix.from_array(v, mask=m))
+        for v, m in zip(values, masks, strict=True)
     )
     np.testing.assert_array_equal(one.probability, other.probability)
     np.testing.assert_array_equal(one.base, other.base)
@@ -314,7 +318,9 @@ def test_hidden_positives_are_in_no_group():
     T = half()
     truth = np.where(T == 0, 1, T > 0).astype(int)
     scores = np.random.default_rng(1).normal(size=T.shape)
-    masked = SingularValuesDisplay.from_predictions(truth, scores, label_mask=T != 0)
+    masked = SingularValuesDisplay.from_predictions(
+        LabelMatrix.from_array(truth, mask=T != 0), scores
+    )
     assert list(masked.group_rows.values()) == (T > 0).sum(axis=0).tolist()
 
 

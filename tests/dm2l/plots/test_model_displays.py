@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
+from dm2l.labels import LabelMatrix
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.plots import (
     ConvergenceDisplay,
@@ -269,7 +270,8 @@ def test_what_is_hidden_does_not_matter():
     seen = ~np.isnan(Y)
     one, other = (
         ReliabilityDisplay.from_predictions(
-            np.where(seen, Y, fill).astype(int), np.where(seen, P, fill), label_mask=seen
+            LabelMatrix.from_array(np.where(seen, Y, fill).astype(int), mask=seen),
+            np.where(seen, P, fill),
         )
         for fill in (0, 1)
     )

@@ -91,7 +91,7 @@ def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observe
         journal.add(1, "tox_b", "no", check=True)
         with pytest.raises(ValueError, match="it was observed"):
             journal.add(1, "tox_b", "no")
-        with pytest.raises(ValueError, match="is a hole"):
+        with pytest.raises(ValueError, match="is missing in"):
             journal.add(2, "tox_b", "no", check=True)
     with Journal(path, table) as journal:
         assert journal.decisions == {(2, "tox_b"): Decision("yes", 0.25)}
@@ -103,7 +103,7 @@ def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observe
     del content["seal"]
     forged = write_line(content | {"observed": "no"}, seal)[0]
     path.write_bytes("".join(f"{line}\n" for line in lines[:2]).encode() + forged)
-    with pytest.raises(ValueError, match="line 3: what it says was observed does not stand"):
+    with pytest.raises(ValueError, match="line 3: its observed label is not that of the table"):
         Journal(path, table)
 
 
@@ -227,10 +227,10 @@ def test_a_full_disk_loses_nothing_and_counts_nothing(path, table, monkeypatch):
         (2, "tox_c", "yes", "'tox_c' is not a label"),
         (2, ["tox_b"], "yes", "is not a label"),
         (2, "tox_b", "maybe", "one of yes, no, skip; got 'maybe'"),
-        (1, "tox_b", "no", "'tox_b' of row 1 is not a hole"),
+        (1, "tox_b", "no", "'tox_b' of row 1 is not missing"),
     ],
 )
-def test_what_is_no_answer_to_a_hole_is_refused(path, table, row, label, answer, message):
+def test_what_is_no_answer_to_a_missing_label_is_refused(path, table, row, label, answer, message):
     with Journal(path, table) as journal:
         before = path.read_bytes()
         with pytest.raises(ValueError, match=message):
@@ -262,7 +262,7 @@ def test_a_table_read_with_other_marks_is_found_out_by_line(tmp_path):
     with Journal(path, read_table(source, "tox_a", missing=["-1"])) as journal:
         journal.add(3, "tox_a", "yes")
         journal.add(2, "tox_a", "yes")
-    with pytest.raises(ValueError, match=r"line 3: Label 'tox_a' of row 2 is not a hole"):
+    with pytest.raises(ValueError, match=r"line 3: Label 'tox_a' of row 2 is not missing"):
         Journal(path, read_table(source, "tox_a"))
 
 
@@ -335,7 +335,7 @@ def test_line_ends_that_an_editor_changed_are_read(path, table):
         assert len(journal.decisions) == 3
 
 
-def test_the_belief_of_the_first_question_is_kept(path, table):
+def test_the_prediction_of_the_first_question_is_kept(path, table):
     with Journal(path, table) as journal:
         journal.add(2, "tox_b", "yes", 0.3)
         journal.add(2, "tox_b", "no", np.float64(0.9))

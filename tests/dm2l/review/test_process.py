@@ -242,7 +242,7 @@ def test_a_refitted_model_is_kept_and_the_next_review_writes_it_again(files, tmp
         entry = running.ask("state")["entry"]
         running.ask("answer", {"row": entry["row"], "label": entry["label"], "answer": word})
         running.ask("refit", {}, status=202)
-        while running.ask("state")["refitting"]["running"]:
+        while running.ask("state")["refit"]["running"]:
             time.sleep(0.1)
         code, out, err = running.end(signal.SIGINT)
         assert code == 0, err
@@ -383,7 +383,7 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     wait_for(page, "said", f"{asked[3][1]}\u2069 in row {asked[3][0]}.")
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.getElementById('earlier').textContent === '.'")
-    following = shown(page)  # another one, perhaps: beliefs about the row have changed
+    following = shown(page)  # another one, perhaps: predictions for the row have changed
     assert following not in asked
     page.keyboard.press("r")
     page.wait_for_selector("#quality:visible")
@@ -403,7 +403,7 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     assert page.problems == []
 
 
-def test_a_row_is_answered_in_one_go_and_a_doubtful_label_is_corrected(files, review, page):
+def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(files, review, page):
     running = review()
     page.goto(running.url)
     page.wait_for_selector("#question:visible")
@@ -415,11 +415,11 @@ def test_a_row_is_answered_in_one_go_and_a_doubtful_label_is_corrected(files, re
     page.keyboard.press("2")
     page.wait_for_selector("#whole:visible")
     row = int(page.inner_text("#label").removeprefix("Row "))
-    names = page.locator("#holes th").all_inner_texts()
-    before = page.locator("#holes tr td:nth-child(2)").all_inner_texts()
+    names = page.locator("#missing th").all_inner_texts()
+    before = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
     page.keyboard.press("y")
-    page.wait_for_function("() => !document.querySelector('#holes td:nth-child(2)').textContent")
-    after = page.locator("#holes tr td:nth-child(2)").all_inner_texts()
+    page.wait_for_function("() => !document.querySelector('#missing td:nth-child(2)').textContent")
+    after = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
     if len(names) > 1:
         assert after[1:] != before[1:]
     assert running.ask("state")["progress"]["decided"] == 0
@@ -431,7 +431,7 @@ def test_a_row_is_answered_in_one_go_and_a_doubtful_label_is_corrected(files, re
     assert running.ask("state")["progress"]["decided"] == len(names)
     page.keyboard.press("3")
     page.wait_for_function(
-        "() => document.getElementById('believed').textContent.includes('table')"
+        "() => document.getElementById('predicted').textContent.includes('table')"
     )
     label, number = page.inner_text("#label"), int(page.inner_text("#row").removeprefix("row "))
     said = page.inner_text("#probability")

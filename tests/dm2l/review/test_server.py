@@ -139,11 +139,11 @@ def test_nothing_is_read_without_the_token(server, name):
 def test_nothing_is_written_without_the_token(server, session):
     entry = session.entry()
     body = {"row": entry.row, "label": entry.label, "answer": "yes"}
-    for name in ("answer", "answers", "suppose", "doubts", "refit", "export"):
+    for name in ("answer", "answers", "suppose", "label_errors", "refit", "export"):
         assert send(server, "POST", f"/wrong/{name}", body)[0] == 403
     assert not session.journal.decisions
-    assert session.refitting.number == 0
-    assert not server.replies.output.exists()
+    assert session.refit_state.number == 0
+    assert not server.output.exists()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_another_origin_may_not_write(server, session, origin):
     assert send(server, "POST", f"/{server.token}/refit", {}, Origin=origin)[0] == 403
     assert send(server, "POST", f"/{server.token}/export", {}, Origin=origin)[0] == 403
     assert not session.journal.decisions
-    assert session.refitting.number == 0
-    assert not server.replies.output.exists()
+    assert session.refit_state.number == 0
+    assert not server.output.exists()
 
 
 def test_a_name_of_somebody_else_that_leads_here_is_refused(server):
@@ -305,7 +305,7 @@ def test_refusals_do_not_repeat_what_was_sent(server):
 def test_the_state_tells_the_entry_and_its_place(server, session):
     entry, found = session.entry(), state(server)
     assert (found["entry"]["row"], found["entry"]["label"]) == (entry.row, entry.label)
-    assert found["entry"]["belief"] == entry.belief._asdict()
+    assert found["entry"]["prediction"] == entry.prediction._asdict()
     assert found["position"] == 0
     assert found["progress"]["suggested"] == 40
     note = next(c for c in found["entry"]["columns"] if c["name"] == "note")
@@ -325,7 +325,7 @@ def test_the_state_tells_the_entry_and_its_place(server, session):
         assert state(server, odd)["entry"]["row"] == session.entry().row
 
 
-def test_rows_are_supposed_and_answered_and_doubts_have_a_queue_of_their_own(server, session):
+def test_rows_are_supposed_and_answered_and_label_errors_have_a_queue_of_their_own(server, session):
     entry = state(server, "?queue=rows")["entry"]
     names = [o["name"] for o in entry["others"] if o["state"] == "open"]
     body = {"row": entry["row"], "answers": {names[0]: "yes"}}
@@ -347,14 +347,14 @@ def test_rows_are_supposed_and_answered_and_doubts_have_a_queue_of_their_own(ser
     assert (status, found["queue"], found["position"], found["made"]) == (200, "rows", 1, 1)
     assert list(session.journal.decisions) == [(entry["row"], names[0])]
     assert send(server, "GET", f"/{server.token}/state?queue=nothing")[0] == 400
-    assert state(server, "?queue=doubts")["entry"] is None
-    assert send(server, "POST", f"/{server.token}/doubts", {})[0] == 202
+    assert state(server, "?queue=label_errors")["entry"] is None
+    assert send(server, "POST", f"/{server.token}/label_errors", {})[0] == 202
     session.wait(120)
-    doubted = state(server, "?queue=doubts")["entry"]
-    body = {"row": doubted["row"], "label": doubted["label"], "answer": doubted["observed"]}
+    suspected = state(server, "?queue=label_errors")["entry"]
+    body = {"row": suspected["row"], "label": suspected["label"], "answer": suspected["observed"]}
     status, _, content = send(server, "POST", f"/{server.token}/answer", body)
     found = json.loads(content)
-    assert (status, found["queue"], found["progress"]["checked"]) == (200, "doubts", 1)
+    assert (status, found["queue"], found["progress"]["checked"]) == (200, "label_errors", 1)
     assert json.loads(session.journal.path.read_bytes().splitlines()[-1])["observed"]
 
 
@@ -388,11 +388,11 @@ def test_a_refit_is_begun_once_and_tells_measures(server, session):
     assert first[0] == 202
     assert json.loads(first[2]) == {"begun": True}
     session.wait(60)
-    found = state(server)["refitting"]
+    found = state(server)["refit"]
     assert (found["running"], found["number"], found["error"]) == (False, 1, "")
     assert found["quality"]["n_answers"] == 1
     by_words = {line["words"]: line for line in found["quality"]["measures"]}
-    auc = session.refitting.quality.after["label_auc"]
+    auc = session.quality.after["label_auc"]
     assert by_words["AUC by label"]["after"] == auc.mean
     assert not by_words["Brier score"]["higher_is_better"]
 
@@ -409,7 +409,7 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert (status, json.loads(content)["n_answers"]) == (200, 2)
     assert (tmp_path / "out.csv").read_bytes() == expected
-    server.replies.output = None
+    server.output = None
     headers = send(server, "GET", f"/{server.token}/download")[1]
     assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''tickets-reviewed.csv"
     status, _, content = send(server, "POST", f"/{server.token}/export", {})

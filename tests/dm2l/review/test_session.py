@@ -79,9 +79,9 @@ def say(session, answers):
 def refit(session):
     assert session.start_refit()
     session.wait(60)
-    assert not session.refitting.running
-    assert session.refitting.error == ""
-    return session.refitting.quality
+    assert not session.refit_state.running
+    assert session.refit_state.error == ""
+    return session.quality
 
 
 # --------------------------------------------------------------------------------------- asking
@@ -97,16 +97,16 @@ def test_entries_are_asked_in_the_order_of_their_value(case, begin):
     assert asked == ranked[:1]
     for word in ("no", "skip", "yes", "no"):
         entry = session.entry()
-        values = session._beliefs.values.total
+        values = session._predictions.values.total
         left = session._answers.left()
         best = values[left].max()
-        assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.belief.value
-        assert entry.belief.rank == 1
+        assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.prediction.value
+        assert entry.prediction.rank == 1
         session.answer(entry.row, entry.label, word)
     assert session.progress[:3] == (len(found.label), 4, 1)
 
 
-def test_an_entry_shows_its_row_its_other_labels_and_the_belief(case, begin):
+def test_an_entry_shows_its_row_its_other_labels_and_the_prediction(case, begin):
     table, model, _, _ = case
     session = begin()
     (row, label), *_ = say(session, ["yes"])
@@ -117,8 +117,8 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_belief(case, begin):
     entry = session.entry(0)
     assert (entry.row, entry.label, entry.answer) == (row, label, "yes")
     first = complete_table(model, table).probabilities[row - 1]
-    assert entry.belief.probability == pytest.approx(first[LABELS.index(label)])
-    parts = entry.belief
+    assert entry.prediction.probability == pytest.approx(first[LABELS.index(label)])
+    parts = entry.prediction
     assert parts.value == pytest.approx(parts.own + parts.row + parts.others)
     assert parts.own == pytest.approx(min(parts.probability, 1 - parts.probability))
     shown = {column.name: column for column in entry.columns}
@@ -130,7 +130,7 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_belief(case, begin):
     assert {"text", "ticket"} <= {column.name for column in entry.columns[: entry.n_first]}
     states = {o.name: o for o in entry.others}
     assert set(states) == set(LABELS) - {label}
-    # What is open is believed as `complete` does with all that the row knows now.
+    # Predictions for open labels are those of `complete`, given the known labels of the row.
     cases = []
     for word in (1.0, 0.0):
         Y = session.labels()
@@ -150,14 +150,14 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_belief(case, begin):
             )
 
 
-def test_an_answer_changes_beliefs_about_its_row_at_once_and_no_other(case, begin):
+def test_an_answer_changes_predictions_for_its_row_at_once_and_no_other(case, begin):
     table, model, _, _ = case
     session = begin()
-    before = session._beliefs.values.probability.copy()
+    before = session._predictions.values.probability.copy()
     entry = session.entry()
     row, k = entry.row - 1, LABELS.index(entry.label)
     session.answer(entry.row, entry.label, "yes")
-    after = session._beliefs.values.probability
+    after = session._predictions.values.probability
     others = np.arange(len(before)) != row
     np.testing.assert_array_equal(after[others], before[others])
     oracle = complete_table(model, replace(table, Y=session.labels())).probabilities[row]
@@ -166,9 +166,9 @@ def test_an_answer_changes_beliefs_about_its_row_at_once_and_no_other(case, begi
     np.testing.assert_allclose(after[row, holes], oracle[holes])
     assert (after[row, holes] != before[row, holes]).any()
     assert after[row, k] == before[row, k]  # with what it was asked
-    # Who takes it back has the beliefs of before.
+    # Without the answer, predictions are those of before.
     session.answer(entry.row, entry.label, "skip")
-    np.testing.assert_allclose(session._beliefs.values.probability, before)
+    np.testing.assert_allclose(session._predictions.values.probability, before)
 
 
 def test_a_whole_row_is_answered_in_one_go(case, begin):
@@ -176,7 +176,7 @@ def test_a_whole_row_is_answered_in_one_go(case, begin):
     session = begin()
     entry = session.row_entry()
     assert entry.row == suggest_rows(model, table, top=1).row[0]
-    assert (entry.label, entry.belief) == ("", None)
+    assert (entry.label, entry.prediction) == ("", None)
     asked = [o.name for o in entry.others if o.state == "open"]
     assert asked == [LABELS[k] for k in np.flatnonzero(np.isnan(table.Y[entry.row - 1]))]
     first = {o.name: o.probability for o in entry.others if o.state == "open"}
@@ -197,24 +197,24 @@ def test_a_whole_row_is_answered_in_one_go(case, begin):
         session.answer_row(entry.row, {})
 
 
-def test_doubtful_labels_are_confirmed_and_corrected(case, begin, tmp_path):
+def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_path):
     table, model, _, _ = case
     session = begin()
-    assert session.doubt() is None
+    assert session.label_error() is None
     i, k = np.argwhere(~np.isnan(table.Y))[0].tolist()
     with pytest.raises(ValueError, match="it was observed"):
         session.answer(i + 1, LABELS[k], "no")
-    assert session.start_doubts()
+    assert session.start_label_errors()
     session.wait(120)
-    assert session.doubting.done
-    assert not session.start_doubts()
+    assert session.label_errors_state.done
+    assert not session.start_label_errors()
     found = audit_table(model, table, top=3)
     corrected = {}
     for n in range(3):
-        entry = session.doubt()
+        entry = session.label_error()
         assert (entry.row, entry.label) == (found.row[n], found.label[n])
         assert entry.observed == ("yes" if found.observed[n] else "no")
-        assert entry.doubt == found.probability[n]
+        assert entry.error_probability == found.probability[n]
         word = entry.observed if n == 1 else {"yes": "no", "no": "yes"}[entry.observed]
         assert session.answer(entry.row, entry.label, word) == n + 1
         if n != 1:
@@ -232,7 +232,10 @@ def test_doubtful_labels_are_confirmed_and_corrected(case, begin, tmp_path):
     session.close()
     again = begin(path)
     np.testing.assert_array_equal(again.labels(), Y)
-    assert again.doubt(0).answer == corrected[again.doubt(0).row, again.doubt(0).label]
+    assert (
+        again.label_error(0).answer
+        == corrected[again.label_error(0).row, again.label_error(0).label]
+    )
 
 
 def test_a_sparse_row_shows_what_is_not_zero_and_long_ones_are_cut(tmp_path):
@@ -320,13 +323,13 @@ def test_when_every_hole_is_answered_the_session_still_opens_refits_and_exports(
     assert not np.isnan(read_table(tmp_path / "out.csv", ["y1", "y2"]).Y).any()
 
 
-def test_foreseen_counts_answers_on_the_models_side(begin):
+def test_correct_counts_answers_on_the_models_side(begin):
     session = begin()
     expected = 0
     for k in range(8):
         entry = session.entry()
         answer = "yes" if k % 3 else "no"
-        expected += (entry.belief.probability > 0.5) == (answer == "yes")
+        expected += (entry.prediction.probability > 0.5) == (answer == "yes")
         session.answer(entry.row, entry.label, answer)
     say(session, ["skip"])
     assert session.progress[3:5] == (expected, 8)
@@ -339,9 +342,9 @@ def test_a_table_without_holes_can_be_checked_and_one_with_other_labels_is_refus
         session = ReviewSession(model, whole, journal)
         assert session.entry() is None
         assert session.row_entry() is None
-        session.start_doubts()
+        session.start_label_errors()
         session.wait(120)
-        assert session.doubt() is not None
+        assert session.label_error() is not None
     few = read_table(table.path, LABELS[:3])
     with Journal(tmp_path / "b.jsonl", few) as journal, pytest.raises(ValueError, match="was read"):
         ReviewSession(model, few, journal)
@@ -447,12 +450,12 @@ def test_answers_are_taken_while_the_model_is_fitted(begin, monkeypatch):
     monkeypatch.setattr(_refit, "fit_pipeline", slow)
     assert session.start_refit()
     assert reached.wait(60)
-    assert session.refitting.running
+    assert session.refit_state.running
     assert not session.start_refit()
     meanwhile = say(session, ["no", "yes", "skip"])
     go_on.set()
     session.wait(60)
-    assert session.refitting.quality.n_answers == 2
+    assert session.quality.n_answers == 2
     following = [say(session, ["yes"])[0] for _ in range(10)]
     assert not set(following) & set(meanwhile)
 
@@ -476,8 +479,8 @@ def test_a_model_that_cannot_be_saved_is_used_and_told(case, begin, tmp_path):
     say(session, ["yes", "no"])
     session.start_refit()
     session.wait(60)
-    assert "was fitted, but it cannot be saved" in session.refitting.error
-    assert session.refitting.quality.n_answers == 2
+    assert "was fitted, but it cannot be saved" in session.refit_state.error
+    assert session.quality.n_answers == 2
     assert session.model is not case[1]
     assert not session.saved
 
@@ -496,7 +499,7 @@ def test_nothing_is_saved_after_the_end(begin, monkeypatch, tmp_path):
     session.close()
     ended.set()
     session.wait(60)
-    assert not session.refitting.running
+    assert not session.refit_state.running
     assert not path.exists()
 
 
@@ -511,8 +514,8 @@ def test_a_refit_that_fails_says_why_and_leaves_all_as_it_was(begin, monkeypatch
     monkeypatch.setattr(_refit, "fit_pipeline", broken)
     session.start_refit()
     session.wait(60)
-    assert session.refitting.error == "no label has both a yes and a no"
-    assert not session.refitting.running
+    assert session.refit_state.error == "no label has both a yes and a no"
+    assert not session.refit_state.running
     assert session.model is model
     assert session.entry() == before
     monkeypatch.undo()

@@ -6,7 +6,7 @@ import pytest
 
 from assays import LABELS, make_assays
 from dm2l import AutoClassifier
-from dm2l.chemistry import MorganFingerprints, readable, scaffold_groups
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
 from dm2l.model_selection import MultilabelKFold
@@ -123,7 +123,7 @@ def test_molecules_are_grouped_by_fingerprint_and_by_scaffold():
     frame = pd.DataFrame(make_assays(150))
     frame = pd.concat([frame, frame[:30]], ignore_index=True)
     table = table_from_frame(frame, LABELS)
-    known = readable(frame["smiles"])
+    known = is_valid_smiles(frame["smiles"])
     X = MorganFingerprints().fit_transform(frame["smiles"][known])
     assert inspect_table(table).n_duplicates == X.shape[0] - duplicate_groups(X).max() - 1
     model = fit_table(table, FIXED, groups="scaffold")

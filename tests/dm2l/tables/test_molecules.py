@@ -8,8 +8,8 @@ import pytest
 
 from assays import LABELS, make_assays
 from dm2l import chemistry
-from dm2l.chemistry import MorganFingerprints, readable
-from dm2l.review import _beliefs, _refit
+from dm2l.chemistry import MorganFingerprints, is_valid_smiles
+from dm2l.review import _predictions, _refit
 from dm2l.tables import (
     FitOptions,
     audit_table,
@@ -39,7 +39,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def unread(frame):
-    rows = np.flatnonzero(~readable(frame["smiles"]))
+    rows = np.flatnonzero(~is_valid_smiles(frame["smiles"]))
     assert len(rows) == 8
     return rows
 
@@ -67,7 +67,7 @@ def test_a_column_of_smiles_is_recognised_and_its_faults_are_named(frame, unread
 
 def test_what_rdkit_cannot_read_is_no_column_of_molecules():
     codes = [f"CN(C{i % 9}C(CO{i % 7}" for i in range(60)]  # of the right signs, and never closed
-    assert not readable(codes).any()
+    assert not is_valid_smiles(codes).any()
     assert column_kinds(pd.DataFrame({"code": codes}))[0].kind != "smiles"
     assert column_kinds(pd.DataFrame({"smiles": codes}))[0].kind == "smiles"
 
@@ -169,5 +169,5 @@ def test_a_review_refits_without_them(table, model, unread):
     refit = _refit.Refit(model, table)
     X = refit.fit(table.Y).classifier.X_fit_
     assert (X.sum(axis=1) > 0).all()
-    beliefs = _beliefs.TableBeliefs(model, table, table.Y)
-    assert not beliefs.values.total[unread].any()
+    predicted = _predictions.TablePredictions(model, table, table.Y)
+    assert not predicted.values.total[unread].any()

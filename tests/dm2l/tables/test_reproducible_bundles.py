@@ -11,7 +11,7 @@ import sys, warnings
 warnings.simplefilter("ignore")
 from dm2l.tables import FitOptions, fit_table, read_table, save_bundle
 table = read_table(sys.argv[1], "topic_*")
-model = fit_table(table, FitOptions("linear", 0.1, 1.0, folds=2), estimate_folds=2)
+model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2)
 save_bundle(model, sys.argv[2])
 """
 

@@ -25,7 +25,7 @@ class FeatureMap(ABC):
         What the inputs were centred by; their coefficients then move the intercept.
     """
 
-    # No value here: a stored map has its own, and what a class provides is not read from a file.
+    # No default: model files store what an instance has, not what its class provides.
     error: float
     offset: Any = None
 
@@ -35,7 +35,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
-        """Features of any rows; after :meth:`fixed`, where that is another map."""
+        """Features of any rows. Some maps need :meth:`fixed` first."""
 
     def coefficients(self, W: Any) -> Any:
         """``A`` of given feature weights: these, unless a map says otherwise."""

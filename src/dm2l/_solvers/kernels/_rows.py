@@ -111,7 +111,7 @@ class LandmarkMap(_FactorMap):
 
 
 class KernelColumns(_RowMap):
-    """``Phi = K`` with ``A`` as the weights: the variables in which (4) was published."""
+    """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
 
     def fit(self, X: Any) -> Any:
         """Return the kernel matrix."""

@@ -1,0 +1,289 @@
+"""Fits by blocks of rows: statistics that grow and shrink, and a model of all rows so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length
+
+from dm2l._fitting import SolverConfig
+from dm2l._utils.arrays import check_magnitude, is_non_numpy
+from dm2l._weights import FITTED, SolverResult, Weights
+from dm2l.labels._entries import apply_weights
+from dm2l.labels._form import LabelForm
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
+
+if TYPE_CHECKING:  # loaded by the methods that need it
+    from dm2l.outofcore import GramStatistics
+    from dm2l.outofcore._stream import Stream
+
+__all__ = ["StreamingClassifier"]
+
+
+def _by_blocks(model: StreamingClassifier) -> bool:
+    """Whether a model can be fitted block by block; raises an error that says why not."""
+    reason = model._needs_rows()
+    if reason:
+        raise AttributeError(f"With these parameters it needs all rows at once: {reason}.")
+    return True
+
+
+class StreamingClassifier(PositiveUnlabelledClassifier):
+    """Base of a classifier that can be fitted block by block: its methods for that."""
+
+    kernel: Any
+    _statistics: Any  # state of the statistics of all blocks; None after other fits
+    _last: Any
+    _keep_result: Any
+
+    @property
+    def _weights(self) -> Weights:
+        return Weights(*(getattr(self, name, None) for name in FITTED))
+
+    def _keep_weights(self, weights: Weights) -> None:
+        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
+        for name, value in zip(FITTED, weights, strict=True):
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _needs_rows(self) -> str:
+        """Why a fit cannot go by blocks; empty where it can."""
+        looking = ""
+        if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
+            looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
+        return SolverConfig.of(self).needs_rows or looking
+
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        label_mask: Any = None,
+        classes: Any = None,
+        *,
+        sample_weight: Any = None,
+        forgetting: float = 1.0,
+        solve: bool = True,
+    ) -> Self:
+        """Add a block of rows to those seen before and fit to all of them.
+
+        The statistics of the block are added to those of the others (``statistics_``), and the
+        model is what :meth:`fit` would make of all these rows at once, in whatever order they
+        came; with ``warm_start`` it begins where the last fit ended and agrees to ``tol`` only.
+        Labels that have shown one class so far get a constant score, without a warning. A fit in
+        memory keeps no statistics: after it a new stream begins, with the classes and label names
+        of that fit but without its rows (``strategy="statistics"`` keeps them).
+
+        The linear model takes any blocks. With ``approximation`` the features are fixed by the
+        first block: random Fourier features by its number of columns (and ``gamma="scale"`` by its
+        spread), landmarks by its rows, so it should be a fair sample. Exact kernels grow with every
+        row and have no statistics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows of the block.
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels; a block may have nothing observed.
+        label_mask : array-like of bool of the shape of ``y``, default=None
+            True where a label may be used.
+        classes : array-like, default=None
+            All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
+            one for each label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, >= 0: statistics of a row of weight 2 are those of two rows.
+        forgetting : float, default=1.0
+            What the rows seen before weigh from now on, for streams that drift: with 0.9 a block
+            counts 0.9 after the next one, 0.81 after the second, and so on.
+        solve : bool, default=True
+            False only adds to the statistics, and leaves the solving to a later block or to
+            :meth:`fit_statistics`.
+
+        Returns
+        -------
+        self
+            The estimator, fitted to all rows so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> whole = DM2LClassifier().fit(X, Y)
+        >>> parts = DM2LClassifier()
+        >>> for rows in np.array_split(np.arange(300), 3):
+        ...     _ = parts.partial_fit(X[rows], Y[rows])
+        >>> np.allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-8)
+        True
+        """
+        self._check_parameters()
+        X, T, form, stream, rows = self._read_block(X, y, label_mask, classes, sample_weight)
+        stream.add(X, T, forgetting, rows)
+        self._set_label_attributes(form.labels)
+        if solve:
+            return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
+        self._statistics = stream.state()
+        parts = zip(stream.map_weights(), self._weights, strict=True)
+        self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
+        return self
+
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
+    def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
+        """Take a block away from the rows seen so far and fit to what is left.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows that were part of an earlier block, exactly as they were.
+        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
+            Their labels, as they were.
+        label_mask : array-like of bool of the shape of ``y``, default=None
+            The mask that was used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights that they had.
+
+        Returns
+        -------
+        self
+            The estimator, as if it had never seen these rows, up to rounding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> never = DM2LClassifier().partial_fit(X[:200], Y[:200])
+        >>> model = DM2LClassifier().partial_fit(X, Y).unlearn(X[200:], Y[200:])
+        >>> np.allclose(model.decision_function(X), never.decision_function(X), atol=1e-6)
+        True
+        """
+        self._check_parameters()
+        if not self._has_statistics:
+            raise NotFittedError("There are no statistics to take rows away from.")
+        X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
+        stream.remove(X, T, rows)
+        return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
+
+    @available_if(_by_blocks)  # type: ignore[untyped-decorator]
+    def fit_statistics(self, statistics: GramStatistics) -> Self:
+        """Fit to statistics that were gathered before, here or elsewhere.
+
+        Parameters
+        ----------
+        statistics : GramStatistics
+            Of the rows to fit to, for instance the sum of several days less one. They are copied.
+
+        Returns
+        -------
+        self
+            The fitted estimator. Names and coding of labels stay as they were, if the estimator
+            was fitted to as many before.
+
+        Examples
+        --------
+        >>> from dm2l import DM2LClassifier
+        >>> from dm2l.outofcore import RowBlocks
+        >>> from dm2l.datasets import make_missing_multilabel
+        >>> from dm2l.outofcore import GramStatistics
+        >>> X, Y = make_missing_multilabel(n_samples=300, random_state=0)
+        >>> gathered = GramStatistics.gather(RowBlocks.from_arrays(X, Y, rows=100))
+        >>> model = DM2LClassifier().fit_statistics(gathered)
+        >>> model.coef_.shape == (Y.shape[1], X.shape[1])
+        True
+        """
+        from dm2l.outofcore import GramStatistics
+
+        self._check_parameters()
+        if not isinstance(statistics, GramStatistics):
+            raise TypeError(f"Expected GramStatistics, got {type(statistics).__name__}.")
+        known = getattr(self, "_labels", None)
+        if known is None or known.n_labels != statistics.n_labels:
+            known = LabelMatrix.of_signs(np.zeros((0, statistics.n_labels), dtype=np.int8))
+        d = statistics.n_features
+        if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
+            self._check_X(np.zeros((1, d)), reset=True)
+        stream = self._resumed(statistics.copy())
+        self._set_label_attributes(known)
+        replace(known, signs=statistics.seen).warn_constant()
+        result = stream.fit(np.empty((0, self.n_features_in_)), self._last())
+        return self._keep_without_rows(result, stacklevel=3)
+
+    @property
+    def statistics_(self) -> GramStatistics:
+        """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
+        from dm2l.outofcore import GramStatistics
+
+        if not self._has_statistics:
+            raise AttributeError(
+                f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
+                "by a fit with strategy='statistics'."
+            )
+        return GramStatistics.from_state(self._statistics).copy()
+
+    @property
+    def _has_statistics(self) -> bool:
+        return getattr(self, "_statistics", None) is not None
+
+    def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
+        """The stream of the blocks so far, with its own statistics or others."""
+        from dm2l.outofcore import GramStatistics
+        from dm2l.outofcore._stream import Stream
+
+        if statistics is None:
+            statistics = GramStatistics.from_state(self._statistics)
+        n_features = getattr(self, "n_features_in_", 0)
+        return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
+
+    def _read_block(
+        self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Any, Any, LabelForm, Stream, Any]:
+        """A block of rows, and the stream that it belongs to, which the first one founds."""
+        from dm2l.outofcore._stream import Stream
+
+        if is_non_numpy(X):
+            raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+        first = not self._has_statistics
+        X = super()._check_X(X, reset=first)
+        check_magnitude(X)
+        stream = None if first else self._resumed()
+        marks = self.missing_label, self.missing_as
+        form = LabelForm(*marks, classes)
+        if stream is not None or (classes is None and hasattr(self, "_labels")):
+            form = LabelForm.resumed(
+                self._labels, 0 if stream is None else stream.negatives, *marks
+            )
+        T = form.read(y, label_mask)
+        check_consistent_length(np.empty(X.shape[0]), T)
+        T, entries = apply_weights(T, sample_weight)
+        if stream is None:
+            stream = Stream.begun(self._block_config(form.labels), X, T)
+        return X, T, form, stream, None if entries is None else entries.rows
+
+    def _block_config(self, labels: LabelMatrix) -> SolverConfig:
+        """How blocks are fitted: a 1-D ``y`` has no label correlation, so that no rows are kept."""
+        config = SolverConfig.of(self)
+        return config if labels.kind == "multilabel" else replace(config, coupling=None)
+
+    def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
+        """Keep a fit whose rows are gone, but for a sample that it may have."""
+        self._keep_result(result, stacklevel=stacklevel + 1)
+        none = np.empty((0, len(result.mask.learnable)), dtype=np.int8)
+        self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)
+        return self
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset and self._has_statistics and not hasattr(self, "_learnable"):
+            raise NotFittedError(
+                "Statistics were gathered with solve=False and nothing was solved yet: add a block "
+                "with solve=True, or call fit_statistics(model.statistics_)."
+            )
+        return super()._check_X(X, reset=reset)
