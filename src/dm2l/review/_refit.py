@@ -59,6 +59,7 @@ class Refit:
                 alpha=settings.alpha,
                 calibration=classifier.calibration,
                 cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
+                missing_as=classifier.missing_as or FitOptions.missing_as,
                 random_state=classifier.random_state,
             )
         self._held_out: list[tuple[Labels, Labels]] = []

@@ -661,3 +661,22 @@ def test_a_table_that_has_changed_meanwhile_is_not_exported(tmp_path):
         with pytest.raises(ValueError, match=r"in\.csv has changed since the review began"):
             session.export(tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_refit_of_positive_unlabelled_labels_is_one_again(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"mass": rng.normal(size=90)})
+    noted = (frame["mass"] > 0) & (rng.random(size=90) < 0.6)
+    frame["tag"] = [True if yes else None for yes in noted]
+    table = table_from_frame(frame, ["tag"])
+    options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0, missing_as="unlabelled")
+    model = fit_table(table, options, estimate_folds=0)
+    with Journal(tmp_path / "answers.jsonl", table) as journal:
+        session = ReviewSession(model, table, journal, top=2)
+        for answer in ("yes", "no"):
+            entry = session.entry()
+            session.answer(entry.row, entry.label, answer)
+        session.start_refit()
+        session.wait()
+        assert session.refit_state.error == ""
+        assert session.model.classifier.missing_as == "unlabelled"
