@@ -484,7 +484,7 @@ HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient
   n_trees_per_iteration_: =t
   _baseline_prediction: f8[1,t]
   _bin_mapper: _BinMapper<d>
-  _label_encoder: LabelEncoder<k>
+  _label_encoder?: LabelEncoder<k>
   _predictors: [[t: TreePredictor]]
   _preprocessor _scorer is_categorical_ _is_categorical_remapped: none
   _random_seed: int

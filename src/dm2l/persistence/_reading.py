@@ -146,6 +146,8 @@ class Reader:
             value = _read_float(value) if type(value) is dict else value
             if dtype.kind in kinds and type(value) in (bool, int, float, str):
                 try:
+                    if dtype.kind in "iu" and not _fits(value, dtype):
+                        raise OverflowError(f"{value} is no {dtype}")
                     return dtype.type(value)
                 except (ValueError, OverflowError) as error:
                     raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
@@ -440,6 +442,11 @@ def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
     wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
     if name != "*" and wanted != size:
         raise ModelFileError(f"{place} has size {size}, where the rest of the model has {wanted}.")
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether an integer type holds a value; older versions of numpy only warn."""
+    return type(value) is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
 def read_dtype(name: Any) -> np.dtype[Any]:

@@ -1,6 +1,7 @@
 """Excel files: the first sheet is a table."""
 
 import zipfile
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -232,9 +233,11 @@ def test_cells_say_what_they_say_in_openpyxl(crafted):
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     header, *rows = book.worksheets[0].iter_rows(values_only=True)
     assert list(found.columns) == ["a", "b"] == list(header)
-    assert found["a"].tolist() == [row[0] for row in rows]
+    expected = [row[0] for row in rows]
+    expected[2] = timedelta(days=1.5)  # openpyxl 3.1.0 reads durations as dates
+    assert found["a"].tolist() == expected
     assert found["b"].dropna().tolist() == ["c"]
-    assert [type(v) for v in found["a"]] == [type(row[0]) for row in rows]
+    assert [type(v) for v in found["a"]] == [type(value) for value in expected]
 
 
 def test_a_part_may_be_anywhere_and_tags_may_have_a_prefix(sheet):

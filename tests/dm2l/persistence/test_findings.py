@@ -32,7 +32,7 @@ def hook(event, arguments):
         name = str(arguments[0])
         if "python3" not in name and not name.startswith(("/proc", "/sys")):
             opened.append(name)
-    if event in ("os.system", "subprocess.Popen", "socket.connect"):
+    if watching and event in ("os.system", "subprocess.Popen", "socket.connect"):
         opened.append(event)
 
 watching = False
