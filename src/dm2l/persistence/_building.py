@@ -57,10 +57,11 @@ class Builder:
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
         missing = sorted(_parameters(cls) - state.keys()) if value.entry.groups else []
-        # Parameters that only some versions of scikit-learn have.
-        for name in value.entry.optional.intersection(missing):
-            state[name] = inspect.signature(cls).parameters[name].default
-            missing.remove(name)
+        if not value.entry.module.startswith("dm2l."):
+            # Parameters that only some versions of scikit-learn have.
+            for name in value.entry.optional.intersection(missing):
+                state[name] = inspect.signature(cls).parameters[name].default
+                missing.remove(name)
         if missing:
             raise ModelFileError(
                 f"the parameter {missing[0]!r} of {cls.__name__} is not in it: it was saved with "

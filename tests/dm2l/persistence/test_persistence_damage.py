@@ -435,6 +435,13 @@ def test_manifests_that_ask_for_what_they_must_not(change, match, content, path)
     refused(path, edited(content, without_result), match)
 
 
+def test_a_parameter_that_some_estimators_lack_is_needed_by_those_that_have_it(content, path):
+    def change(manifest):
+        del manifest["model"]["state"]["threshold"]
+
+    refused(path, edited(content, change), "the parameter 'threshold' of .* is not in it")
+
+
 def test_random_states_outside_their_words(content, path):
     for position in (-1, 625, 2**40, "0"):
         wrong = put_attribute("table_", None)
