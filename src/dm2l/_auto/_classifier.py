@@ -67,7 +67,7 @@ class AutoClassifier(MissingLabelClassifier):
         Columns that are categories although they hold numbers. Columns of text and of pandas'
         categories always are.
     coupling : {"residual", None}, default="residual"
-        Whether :meth:`complete` uses the known labels of a row, see :doc:`/coupling`.
+        Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     threshold : None, float or "f1", default=None
         Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None

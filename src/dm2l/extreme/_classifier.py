@@ -52,7 +52,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     Because ``B`` is orthonormal, all nuclear norms are those of matrices with ``rank`` columns, and
     the loss over all entries is a sum over the stored ones plus :math:`\|\Phi W + 1 b'\|^2`: no
     array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label space
-    that ridge regression predicts best (reduced-rank regression). See :doc:`/extreme`.
+    that ridge regression predicts best (reduced-rank regression). See :doc:`/research/many-labels`.
 
     There is no ``coupling``, which learns from known positives and negatives: with so many labels
     mostly positives are known, or every entry is, and ``B`` holds label correlations already. For
@@ -188,7 +188,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where a label may be used. One that is sparse stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : None
             Refused: the estimator holds no array of all entries. Positives have weights through
             ``propensities``.
