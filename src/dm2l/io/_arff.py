@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError
-from dm2l._utils.memory import available_memory, check_memory
+from dm2l._utils.files import DataFileError, available_memory, check_memory
 from dm2l.io._arff_header import Coding, Header, codings_of, read_header, read_label_names, tokens
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding

@@ -21,8 +21,6 @@ from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
 
-TEXT = (".csv", ".tsv", ".tab", ".txt")
-
 # pandas compares letter by letter; columns of text are looked at once more.
 _MISSING_SPELLINGS = sorted(
     {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}

@@ -11,7 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,10 +26,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.child_process import ChildEndedError, script_output
-from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
-from dm2l._utils.memory import available_memory, check_memory
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
+from dm2l._utils.files import (
+    DataFileError,
+    available_memory,
+    check_memory,
+    check_regular,
+    damaged_file_error,
+    translate_errors,
+)
 from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, read_into
 
@@ -267,3 +277,39 @@ def _refusal(path: str | os.PathLike[str], last: str) -> DataFileError:
     if last == "memory":
         return DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
     return damaged_file_error(path, "a MATLAB file", ValueError(last))
+
+
+# One thread: every further one of a BLAS library takes address space, which a script may limit.
+_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class ChildEndedError(Exception):
+    """A process has ended before its output was complete; the text says why."""
+
+
+@contextmanager
+def script_output(script: Path, arguments: Sequence[str]) -> Iterator[IO[bytes]]:
+    """Standard output of a Python script; an EOFError while it is read is a ChildEndedError."""
+    with (
+        tempfile.TemporaryFile() as messages,
+        subprocess.Popen(
+            [sys.executable, "-P", str(script), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            env=os.environ | _THREADS,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        except EOFError:
+            code = process.wait()
+            messages.seek(0)
+            lines = messages.read().decode(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else ""
+            if code < 0:
+                last = f"reading it ended with {signal.strsignal(-code)}"
+            raise ChildEndedError(last) from None
+        finally:
+            process.kill()  # unless it has ended by itself

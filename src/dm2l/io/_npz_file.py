@@ -17,9 +17,15 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, atomic_write, check_regular, translate_errors
-from dm2l._utils.memory import check_memory, check_width
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
+from dm2l._utils.files import (
+    DataFileError,
+    atomic_write,
+    check_memory,
+    check_regular,
+    check_width,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import read_into

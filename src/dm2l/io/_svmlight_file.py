@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, translate_errors
-from dm2l._utils.memory import check_memory, check_width
+from dm2l._utils.files import DataFileError, check_memory, check_width, translate_errors
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import make_bunch
 from dm2l.io._unpacking import MEMORY_HINT, open_unpacked

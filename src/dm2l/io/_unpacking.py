@@ -16,9 +16,17 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
-from dm2l._utils.memory import available_memory, check_memory
+from dm2l._utils.files import (
+    DataFileError,
+    available_memory,
+    check_memory,
+    check_regular,
+    damaged_file_error,
+    translate_errors,
+)
 
+# Suffixes of tables with a header.
+TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 

@@ -15,13 +15,11 @@ from typing import Any
 from xml.parsers import expat
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, check_regular, translate_errors
-from dm2l._utils.memory import available_memory
+from dm2l._utils.files import DataFileError, available_memory, check_regular, translate_errors
 from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
-EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
 # The same where every cell is kept with its style, to be written again.

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dm2l._utils.files import DataFileError, check_regular
-from dm2l._utils.memory import check_memory
+from dm2l._utils.files import DataFileError, check_memory, check_regular
 from dm2l.io._unpacking import MEMORY_HINT
 
 _PIECE = 2**16
