@@ -306,9 +306,6 @@ class CheckedLines:
         self._zero = zero if find_zeros else None
         self._lines = _check_rows(lines, path, separator, width, skip_blanks)
 
-    def __iter__(self) -> Iterator[str]:  # pandas takes nothing for a file that lacks it
-        return self._lines
-
     def read(self, size: int = -1) -> str:
         """The next lines, together of about this size."""
         found, length = [], 0
