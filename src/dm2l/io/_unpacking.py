@@ -54,8 +54,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterator[IO[bytes]]:
     """The bytes of a regular file, unpacked if it ends in .gz, .bz2, .xz or .zip.
 
-    A file that does not fit into memory is refused, a packed one as soon as that shows, unless it
-    is read a piece at a time.
+    With ``whole`` it has to fit into memory; a packed one is refused as soon as that shows.
     """
     path = Path(path)
     size = check_regular(path)
