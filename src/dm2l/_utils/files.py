@@ -95,11 +95,9 @@ _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 def translate_errors(
     path: str | os.PathLike[str], what: str, *also: type[Exception]
 ) -> Iterator[None]:
-    """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
+    """Turn whatever a library throws while it reads ``what`` into :class:`DataFileError`.
 
-    ``what`` says what the file should be, such as "a MATLAB file"; ``also`` are further exceptions
-    of the library. To be put around calls of libraries, and no further: a mistake of our own is no
-    bad file.
+    To be put around calls of libraries only: a mistake of our own is no bad file.
     """
     try:
         yield
@@ -142,11 +140,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path in the same folder to write to; renamed to ``path`` when all went well.
+    """A path in the same folder, of the same suffix, renamed to ``path`` when all went well.
 
-    A file that is there is replaced at once, or stays as it was; a symbolic link stays one. The
-    suffix of the new path is that of ``path``: some writers go by it. Unfinished files of
-    processes that were killed while they wrote to the same path are removed.
+    Symbolic links are followed. What processes that were killed have left of the file is removed.
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
