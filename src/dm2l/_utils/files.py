@@ -177,6 +177,10 @@ def _remove_abandoned(unfinished: Path) -> None:
             pass  # it runs, for somebody else
 
 
+MEMORY_HINT = (
+    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
+    "can go on in parts, one file each, with a model that was fitted to a sample."
+)
 _BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
 
 
@@ -198,15 +202,12 @@ def _probe() -> int | None:
     return None
 
 
-def check_memory(path: str | os.PathLike[str], size: float, what: str, hint: str = "") -> None:
+def check_memory(path: str | os.PathLike[str], size: float, what: str) -> None:
     """Refuse a file of which more bytes would be made than are free."""
     free = available_memory()
     if size > free:
-        raise DataFileError(
-            path,
-            f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free",
-            hint=hint,
-        )
+        reason = f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free"
+        raise DataFileError(path, reason, hint=MEMORY_HINT)
 
 
 def check_width(path: str | os.PathLike[str], columns: int) -> None:

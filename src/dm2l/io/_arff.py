@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from dm2l._utils.files import (
+    MEMORY_HINT,
     DataFileError,
     available_memory,
     check_memory,
@@ -24,7 +25,7 @@ from dm2l._utils.files import (
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, open_text, unpacked_name
+from dm2l.io._unpacking import open_text, unpacked_name
 from dm2l.io._words import as_number, parse_boolean
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
@@ -131,7 +132,7 @@ def read_arff(
     columns = [c.start + k for c in features for k in range(len(c.names))]
     size = 9 * matrix.shape[0] * (len(slots) + (0 if sparse else len(columns)))
     what = f"a table of {matrix.shape[0]} rows, {len(columns)} features and {len(slots)} labels"
-    check_memory(path, size, what, MEMORY_HINT)
+    check_memory(path, size, what)
     label_names = [names[j] for j in chosen]
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()

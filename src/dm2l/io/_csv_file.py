@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, damaged_file_error, translate_errors
+from dm2l._utils.files import DataFileError, translate_errors
 from dm2l.io._columns import check_distinct
 from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
@@ -155,13 +156,15 @@ class CsvFile:
         check_separator(separator)
         check_encoding(encoding)
         self.path, self.encoding, self.content = Path(path), encoding, content
-        self._skip_blanks, self._whole = skip_blanks, whole
+        self._skip_blanks = skip_blanks
         if content is None and whole and self.path.stat().st_size <= _KEPT:
             with open_unpacked(self.path) as file:
                 # In pieces: a read of so many bytes at once takes their memory before it begins.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
             self.content = content if len(content) <= _KEPT else None
+        kept = self.content
+        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=kept)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
         head = _head(beginning)
@@ -238,23 +241,10 @@ class CsvFile:
     def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
         with self._text() as lines:
-            if self._checked and not zeros:
-                yield lines
-                return
             options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
-            yield CheckedLines(lines, self.path, self.separator, len(self.names), **options)
+            text = CheckedLines(lines, self.path, self.separator, len(self.names), **options)
+            yield lines if self._checked and not zeros else text
             self._checked = True
-
-    @contextmanager
-    def _text(self) -> Iterator[io.TextIOWrapper]:
-        if self.content is None:
-            with open_text(self.path, self.encoding, "a table", whole=self._whole) as text:
-                yield text
-            return
-        try:
-            yield io.TextIOWrapper(io.BytesIO(self.content), encoding=self.encoding, newline="")
-        except UnicodeError as error:
-            raise damaged_file_error(self.path, "a table", error) from error
 
 
 def _head(beginning: str) -> str:

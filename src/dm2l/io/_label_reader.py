@@ -120,16 +120,11 @@ class LabelReader:
             everywhere = label == "*"
             meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
             positives.update(dict.fromkeys(meant, MissingMarkers(values, usual=False)))
-        bounds, markers = cutoffs_of(names, cutoffs, where), MissingMarkers(as_list(missing))
+        bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
+        mark = MissingMarkers(as_list(missing))
         self._columns = [
             _LabelColumn(
-                name,
-                where,
-                decimal,
-                markers,
-                positives.get(j),
-                bounds.get(j),
-                (written or {}).get(name),
+                name, where, decimal, mark, positives.get(j), bounds.get(j), pairs.get(name)
             )
             for j, name in enumerate(names)
         ]

@@ -25,6 +25,7 @@ from sklearn.utils import Bunch
 
 from dm2l._utils.arrays import sparse_from_parts
 from dm2l._utils.files import (
+    MEMORY_HINT,
     DataFileError,
     available_memory,
     check_memory,
@@ -33,7 +34,7 @@ from dm2l._utils.files import (
     translate_errors,
 )
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, read_into
+from dm2l.io._unpacking import read_into
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
 # One thread: every further one of a BLAS library takes address space, which the script limits.
@@ -171,9 +172,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
         rows, columns = Y.shape
-        check_memory(
-            path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", MEMORY_HINT
-        )
+        check_memory(path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels")
         Y = Y.toarray()
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
@@ -235,7 +234,7 @@ def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
         for kind, shape in forms:
             numbers, dtype = prod(shape), np.dtype(kind)
             size = (8 + dtype.itemsize) * numbers
-            check_memory(path, size, f"a matrix of {numbers} numbers", MEMORY_HINT)
+            check_memory(path, size, f"a matrix of {numbers} numbers")
             arrays.append(np.empty(shape, dtype))
             read_into(pipe, arrays[-1])
         if what == "sparse":

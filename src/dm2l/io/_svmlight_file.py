@@ -19,7 +19,7 @@ from sklearn.utils import Bunch
 from dm2l._utils.files import DataFileError, check_memory, check_width, translate_errors
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, open_unpacked
+from dm2l.io._unpacking import open_unpacked
 
 Base = bool | Literal["auto"]
 
@@ -104,7 +104,7 @@ def read_svmlight(
     if not columns:
         raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
     n, c = len(listed), len(columns)
-    check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows", MEMORY_HINT)
+    check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     place = {number: j for j, number in enumerate(columns)}
     positive = np.zeros((n, c), dtype=np.int8)
     for i, row in enumerate(listed):

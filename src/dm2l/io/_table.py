@@ -16,7 +16,6 @@ from dm2l._utils.files import DataFileError, check_memory, check_regular, transl
 from dm2l.io._columns import check_distinct, choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader, make_bunch
-from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._words import as_number
 
 _FACTOR = 4.0  # bytes in memory for a byte of an unpacked Parquet table
@@ -202,7 +201,7 @@ def _bunch(
     reader = LabelReader(label_names, str(path), **words)
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
-    check_memory(path, 8 * len(frame) * len(features), what, MEMORY_HINT)
+    check_memory(path, 8 * len(frame) * len(features), what)
     data = np.empty((len(frame), len(features)))
     unusable = []
     for position, j in enumerate(features):
@@ -275,7 +274,7 @@ def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -
         # Repeated values are stored once: the number of cells tells more than that of bytes.
         size = max(sum(group.total_byte_size for group in groups), 8 * rows * columns)
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
-    check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns", MEMORY_HINT)
+    check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns")
     # A text that is stored once is kept once: 3 KB of file became 4 GB.
     with open_parquet(path, read_dictionary=texts) as file, translate_arrow_errors(path):
         frame = file.read().to_pandas(ignore_metadata=ignore_metadata)

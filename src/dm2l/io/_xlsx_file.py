@@ -16,9 +16,14 @@ from typing import Any
 from xml.parsers import expat
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, available_memory, check_regular, translate_errors
+from dm2l._utils.files import (
+    MEMORY_HINT,
+    DataFileError,
+    available_memory,
+    check_regular,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
