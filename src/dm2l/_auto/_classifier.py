@@ -25,8 +25,8 @@ from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.inputs import explain_unsuitable
 from dm2l._utils.parameters import check_choice, check_numbers
-from dm2l._utils.unsuitable import explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix

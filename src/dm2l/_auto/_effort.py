@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dm2l._utils.memory import available_memory
+from dm2l._utils.files import available_memory
 
 Report = Callable[[str], None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dm2l._fitting import SolverConfig
-from dm2l._utils.memory import available_memory
+from dm2l._utils.files import available_memory
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import RemoteBlocks, RowBlocks
 

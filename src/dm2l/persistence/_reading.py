@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
 from dm2l.persistence._archive import ModelFileError, brief
 from dm2l.persistence._arrays import KINDS
 from dm2l.persistence._checks import CHECKS, check_requests

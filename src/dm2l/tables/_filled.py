@@ -17,12 +17,11 @@ from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import TEXT, Record, quote, records, unquote
-from dm2l.io._cutoffs import cutoffs_of
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import suffix_of
+from dm2l.io._csv_file import Record, quote, records, unquote
+from dm2l.io._label_reader import cutoffs_of
+from dm2l.io._unpacking import EXCEL, PARQUET, TEXT, suffix_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
-from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, write_sheet
+from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import harmless, write_columns
 from dm2l.tables._reading import Table

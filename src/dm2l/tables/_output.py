@@ -15,9 +15,8 @@ import numpy as np
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write
-from dm2l.io._csv_file import TEXT
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._xlsx_file import EXCEL, write_sheet
+from dm2l.io._unpacking import EXCEL, PARQUET, TEXT
+from dm2l.io._xlsx_file import write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier
-from dm2l._utils import memory
+from dm2l._utils import files
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._csv_file import quote, records, unquote
@@ -562,16 +562,16 @@ def test_a_table_without_a_file_cannot_be_written_and_that_is_said(tmp_path):
 
 def test_files_larger_than_memory_are_refused_with_advice(write, monkeypatch):
     path = write("x,a\n" + "1,0\n" * 5000)
-    free = memory.available_memory()
+    free = files.available_memory()
     assert free is None or free > 2**20
-    monkeypatch.setattr(memory, "_probe", lambda: 30_000)
+    monkeypatch.setattr(files, "_probe", lambda: 30_000)
     with pytest.raises(ValueError, match="sample of the rows"):
         read_table(path, "a")
     frame = pd.DataFrame({"x": np.random.RandomState(0).normal(size=5000), "a": 1})
     frame.to_parquet(path.with_suffix(".parquet"))
     with pytest.raises(ValueError, match="sample of the rows"):
         read_table(path.with_suffix(".parquet"), "a")
-    monkeypatch.setattr(memory, "_probe", lambda: None)
+    monkeypatch.setattr(files, "_probe", lambda: None)
     assert read_table(path, "a").n_rows == 5000
 
 
