@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._containers import check_mask, is_null
 from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import check_mask, is_null
 
 MissingAs = Literal["missing", "negative", "unlabelled"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.labels._containers import refuse_shuffled
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._parsing import refuse_shuffled
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics._complete import CompleteRows
 from dm2l.metrics._rates import Array
