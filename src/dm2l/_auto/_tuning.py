@@ -18,7 +18,7 @@ from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.metrics._selection import label_discrimination
+from dm2l.metrics._ranking import label_discrimination
 
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 

@@ -20,7 +20,7 @@ from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, label_basis, ridge_start
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
-from dm2l.metrics._propensities import check_propensities
+from dm2l.metrics._rates import check_propensities
 
 Array = NDArray[np.float64]
 

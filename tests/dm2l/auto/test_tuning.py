@@ -6,7 +6,7 @@ import pytest
 from dm2l._auto._tuning import LAMBDAS, Sample, choose_norms, choose_ridge, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics._selection import label_discrimination
+from dm2l.metrics._ranking import label_discrimination
 
 
 def test_labels_of_one_class_alone_judge_all_settings_alike():
