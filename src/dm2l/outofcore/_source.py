@@ -345,12 +345,8 @@ class RemoteBlocks(RowBlocks, ABC):
     """Row blocks that are elsewhere: functions go to them, and small results come back."""
 
     @abstractmethod
-    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, element by element of the tuple."""
-
-    @abstractmethod
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each: an object with :meth:`reduce`."""
+    def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
+        """How to sum a function, which gives tuples, over all blocks, each changed before."""
 
     @abstractmethod
     def counts(self) -> tuple[Any, Any, int]:

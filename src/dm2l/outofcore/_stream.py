@@ -20,8 +20,7 @@ from dm2l._utils.threads import blas_thread_count, blas_threads
 from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.outofcore._gram_problem import GramProblem, RowSums
-from dm2l.outofcore._row_sums import StatisticsSums
+from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums
 from dm2l.outofcore._sample import MAX_ROWS
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
@@ -29,7 +28,7 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 def fit_sums(
     fitting: SolverConfig,
     statistics: RowStatistics,
-    make: Callable[[], RowSums],
+    make: Callable[[], StatisticsSums | PassSums],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,

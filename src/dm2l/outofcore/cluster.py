@@ -155,18 +155,19 @@ class DaskBlocks(RemoteBlocks):
     def _workers(self) -> list[Any]:
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
-    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, made on the workers, in a fixed order."""
-        return self._sum(function, self._tasks())
+    def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
+        """How to sum a function over all blocks, each changed before, on the workers."""
+        tasks = self._tasks()
+        if change is not None:
+            shared = delayed(_same, traverse=False)(change)
+            tasks = [delayed(_applied)(shared, block) for block in tasks]
+            if self.keep:
+                with _LARGE_GRAPHS():
+                    tasks = self.client.persist(tasks)
+        return partial(self._sum, tasks)
 
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each, on the workers."""
-        shared = delayed(_same, traverse=False)(function)
-        tasks = [delayed(_applied)(shared, block) for block in self._tasks()]
-        with _LARGE_GRAPHS():
-            return _Mapped(self, self.client.persist(tasks) if self.keep else tasks)
-
-    def _sum(self, function: Callable[[Any], Any], tasks: list[Any]) -> tuple[Any, ...]:
+    def _sum(self, tasks: list[Any], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Sum of ``function(block)``, in a fixed order."""
         # The function is a task of its own: it goes to every worker once, not with every block,
         # and is made again where the worker that had it is lost.
         shared = delayed(_same, traverse=False)(function)
@@ -180,16 +181,6 @@ class DaskBlocks(RemoteBlocks):
         sent = len(self._workers()) * _size(function)
         self.traffic = Traffic(passes + 1, out + sent, back + size)
         return tuple(total)
-
-
-class _Mapped:
-    """Changed blocks that stay on the workers."""
-
-    def __init__(self, source: DaskBlocks, tasks: list[Any]) -> None:
-        self._source, self._tasks = source, tasks
-
-    def reduce(self, function: Callable[[Any], Any]) -> tuple[Any, ...]:
-        return self._source._sum(function, self._tasks)
 
 
 # -- collections --------------------------------------------------------------------------------

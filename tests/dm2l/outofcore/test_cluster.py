@@ -19,7 +19,7 @@ from dm2l import DM2LClassifier
 from dm2l._utils.threads import blas_thread_count
 from dm2l.datasets import make_missing_multilabel
 from dm2l.outofcore import RowBlocks, _stream
-from dm2l.outofcore._row_sums import gradient_sums, score_sums
+from dm2l.outofcore._gram_problem import gradient_sums, score_sums
 
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
 distributed = pytest.importorskip("distributed", reason="an extra: pip install 'dm2l[scale]'")
@@ -119,8 +119,8 @@ def test_traffic_of_an_evaluation_does_not_depend_on_the_number_of_rows(client, 
     moved = []
     for times in (1, 5):
         blocks = chunked(np.tile(X, (times, 1)), np.tile(Y, (times, 1)), rows=times * BLOCK)
-        blocks.reduce(partial(score_sums, W=W, intercept=True))
-        blocks.reduce(partial(gradient_sums, W=W, factors=grams, intercept=True))
+        blocks.reducer()(partial(score_sums, W=W, intercept=True))
+        blocks.reducer()(partial(gradient_sums, W=W, factors=grams, intercept=True))
         moved.append(blocks.traffic)
     assert moved[0] == moved[1]
     assert moved[0].passes == 2
@@ -304,13 +304,13 @@ def test_a_worker_killed_during_the_fit_changes_nothing(client, data, strategy, 
     X, Y = data
     plain, passes = DaskBlocks._sum, []
 
-    def kill_one(self, function, tasks):
+    def kill_one(self, tasks, function):
         passes.append(None)
         if len(passes) == (1 if strategy == "statistics" else 4):
             victim, pid = min(self.client.run(os.getpid).items())
             assert self.client.has_what()[victim]  # blocks are lost with it
             os.kill(pid, signal.SIGKILL)
-        return plain(self, function, tasks)
+        return plain(self, tasks, function)
 
     monkeypatch.setattr(DaskBlocks, "_sum", kill_one)
     client.wait_for_workers(WORKERS, timeout=60)
