@@ -347,12 +347,7 @@ def three_problems(X, T, intercept, lambda_d=0.4, alpha=0.7, **terms):
     return (
         Problem(Features(X, intercept), objective, alpha),
         GramProblem(StatisticsSums(statistics, intercept), lambda_d, alpha, **terms),
-        GramProblem(
-            PassSums(partial(sum_over_blocks, blocks, None), tally, intercept),
-            lambda_d,
-            alpha,
-            **terms,
-        ),
+        GramProblem(passes, lambda_d, alpha, **terms),
     )
 
 
