@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -211,7 +212,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
-        stream = self._resumed(statistics.copy())
+        stream = self._resumed(deepcopy(statistics))
         self._set_label_attributes(known)
         replace(known, signs=statistics.seen).warn_constant()
         result = stream.fit(np.empty((0, self.n_features_in_)), self._last())
@@ -227,7 +228,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return GramStatistics.from_state(self._statistics).copy()
+        return deepcopy(GramStatistics.from_state(self._statistics))
 
     @property
     def _has_statistics(self) -> bool:
