@@ -131,8 +131,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._set_label_attributes(form.labels)
         if solve:
             return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
-        self._statistics = stream.state()
-        parts = zip(stream.map_weights(), self._weights, strict=True)
+        self._statistics = stream.statistics.state()
+        weights = stream.config.map_weights(stream.feature_map)
+        parts = zip(weights, self._weights, strict=True)
         self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
         return self
 
@@ -259,9 +260,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         marks = self.missing_label, self.missing_as
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
-            form = LabelForm.resumed(
-                self._labels, 0 if stream is None else stream.negatives, *marks
-            )
+            negatives = 0 if stream is None else int(stream.statistics.negatives.sum())
+            form = LabelForm.resumed(self._labels, negatives, *marks)
         T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
         T, entries = apply_weights(T, sample_weight)

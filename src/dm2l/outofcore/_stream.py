@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,11 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums
 from dm2l.outofcore._sample import MAX_ROWS
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
+
+_UNSETTLED = (
+    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
+    "features of such different scales. Scale the features, or use strategy='statistics'."
+)
 
 
 def fit_sums(
@@ -54,7 +60,12 @@ def fit_sums(
 
         def ridge() -> Any:
             W = sums.ridge(problem.alpha)
-            return _by_passes(problem) if W is None else W
+            if W is not None:
+                return W
+            W, settled = ridge_by_steps(problem)
+            if not settled:
+                warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
+            return W
 
         fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
         if fitting.coupling != "residual":
@@ -86,19 +97,6 @@ def _coupled(
     return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
-def _by_passes(problem: GramProblem) -> Any:
-    """The problem without norms, by conjugate gradients."""
-    W, settled = ridge_by_steps(problem)
-    if not settled:
-        warnings.warn(
-            "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
-            "features of such different scales. Scale the features, or use strategy='statistics'.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return W
-
-
 def sample_size(fitting: SolverConfig) -> int:
     """Rows of the sample that a fit needs."""
     return MAX_ROWS if fitting.coupling == "residual" else 0
@@ -120,15 +118,13 @@ def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
     labels.warn_constant(stacklevel=stacklevel)
 
 
+@dataclass
 class Stream:
     """Features and Gram statistics of rows that come block by block."""
 
-    def __init__(
-        self, fitting: SolverConfig, feature_map: FeatureMap, statistics: GramStatistics
-    ) -> None:
-        self._fitting = fitting
-        self._map = feature_map
-        self._statistics = statistics
+    config: SolverConfig
+    feature_map: FeatureMap
+    statistics: GramStatistics
 
     @classmethod
     def begun(cls, fitting: SolverConfig, X: Any, T: Signs) -> Self:
@@ -139,11 +135,7 @@ class Stream:
 
     @classmethod
     def resumed(
-        cls,
-        fitting: SolverConfig,
-        weights: Weights,
-        n_features: int,
-        statistics: GramStatistics,
+        cls, fitting: SolverConfig, weights: Weights, n_features: int, statistics: GramStatistics
     ) -> Self:
         """The stream that a fitted estimator keeps."""
         feature_map = fitting.stored_map(weights, n_features)
@@ -156,39 +148,20 @@ class Stream:
             )
         return cls(fitting, feature_map, statistics)
 
-    @property
-    def negatives(self) -> int:
-        """Number of observed negatives."""
-        return int(self._statistics.negatives.sum())
-
     def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
         """Add a block; ``forgetting`` multiplies the weight of the rows before it."""
-        Phi = self._map.transform(X)
-        self._statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
+        Phi = self.feature_map.transform(X)
+        self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
     def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
         """Subtract a block."""
-        whole = self._statistics
+        whole = self.statistics
         part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
-        self._statistics -= part.add(self._map.transform(X), T, inputs=X, weights=weights)
-
-    def state(self) -> dict[str, Any]:
-        """Statistics as plain arrays, which every way of storing a model knows."""
-        return self._statistics.state()
-
-    def map_weights(self) -> Weights:
-        """What a fitted estimator keeps of the features."""
-        return self._fitting.map_weights(self._map)
+        whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
         """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
-        statistics, intercept = self._statistics, bool(self._fitting.fit_intercept)
-        fit = fit_sums(
-            self._fitting,
-            statistics,
-            lambda: StatisticsSums(statistics, intercept, blas_thread_count()),
-            self._map,
-            X,
-            last,
-        )
-        return replace(fit, statistics=self.state())
+        statistics, intercept = self.statistics, bool(self.config.fit_intercept)
+        sums = partial(StatisticsSums, statistics, intercept, blas_thread_count())
+        fit = fit_sums(self.config, statistics, sums, self.feature_map, X, last)
+        return replace(fit, statistics=statistics.state())
