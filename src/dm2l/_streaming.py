@@ -21,7 +21,7 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import GramStatistics
-    from dm2l.outofcore._stream import Stream
+    from dm2l.outofcore._fits import Stream
 
 __all__ = ["StreamingClassifier"]
 
@@ -238,7 +238,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, with its own statistics or others."""
         from dm2l.outofcore import GramStatistics
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
@@ -249,7 +249,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """A block of rows, and the stream that it belongs to, which the first one founds."""
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from dm2l import DM2LClassifier
 from dm2l._utils.threads import blas_thread_count
 from dm2l.datasets import make_missing_multilabel
-from dm2l.outofcore import RowBlocks, _stream
+from dm2l.outofcore import RowBlocks, _fits
 from dm2l.outofcore._gram_problem import gradient_sums, score_sums
 
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
@@ -68,7 +68,7 @@ def test_workers_give_the_answer_of_one_process(client, data, strategy, keep):
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 @pytest.mark.parametrize("most", [20_000, 150])
 def test_labels_are_coupled_as_in_one_process(client, data, strategy, most, monkeypatch):
-    monkeypatch.setattr(_stream, "MAX_ROWS", most)
+    monkeypatch.setattr(_fits, "MAX_ROWS", most)
     X, Y = data
     order = np.random.default_rng(0).permutation(len(Y))
     there = DM2LClassifier(strategy=strategy).fit(chunked(X, Y))
@@ -87,7 +87,7 @@ def test_few_rows_travel_for_the_sample(client, data, monkeypatch):
     X, Y = data
     sizes = []
     for most in (0, 20_000, 50):
-        monkeypatch.setattr(_stream, "MAX_ROWS", most)
+        monkeypatch.setattr(_fits, "MAX_ROWS", most)
         source = chunked(X, Y)
         DM2LClassifier(max_iter=1, tol=1.0, strategy="statistics").fit(source)
         sizes.append(source.traffic.back)

@@ -23,8 +23,9 @@ from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams, _statistics
-from dm2l.outofcore import _source_fit as strategy_module
+from dm2l.outofcore import _fits as strategy_module
 from dm2l.outofcore._block import Block
+from dm2l.outofcore._fits import choose_strategy
 from dm2l.outofcore._gram_problem import (
     GramProblem,
     PassSums,
@@ -33,7 +34,6 @@ from dm2l.outofcore._gram_problem import (
     score_sums,
     sum_over_blocks,
 )
-from dm2l.outofcore._source_fit import choose_strategy
 from dm2l.outofcore._statistics import RowStatistics
 from dm2l.persistence import load_model, save_model
 

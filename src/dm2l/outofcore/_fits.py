@@ -1,27 +1,33 @@
-"""Fits to row blocks by statistics or by passes, and to arrays in the same way."""
+"""Fits by statistics or by passes: to row blocks, arrays, and blocks that come one by one."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from dm2l._fitting import SolverConfig
+from dm2l._score_model import LearnableMask
+from dm2l._solvers.features import Features
 from dm2l._solvers.kernels._map import FeatureMap
-from dm2l._utils.arrays import is_non_numpy
+from dm2l._solvers.ridge import ridge_by_steps
+from dm2l._utils.arrays import float64, is_non_numpy
 from dm2l._utils.memory import available_memory
-from dm2l._weights import SolverResult, WarmStart
+from dm2l._utils.threads import blas_thread_count, blas_threads
+from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.outofcore._block import Block, block_rows, stacked
-from dm2l.outofcore._gram_problem import PassSums, sum_over_blocks
+from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums, sum_over_blocks
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import RemoteBlocks, RowBlocks
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
-from dm2l.outofcore._stream import Stream, announce, fit_sums, sample_size, seen_rows
 
 Strategy = Literal["memory", "statistics", "passes"]
 
@@ -37,13 +43,165 @@ FACTOR, MULTIPLICATIONS = 3.0, 1e10
 BLOCK = 6 * 8_000_000
 # Free memory if the system does not say how much there is.
 UNKNOWN = 4 * 2**30
+_UNSETTLED = (
+    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
+    "features of such different scales. Scale the features, or use strategy='statistics'."
+)
+
+
+def fit_sums(
+    fitting: SolverConfig,
+    statistics: RowStatistics,
+    make: Callable[[], StatisticsSums | PassSums],
+    feature_map: FeatureMap,
+    X: Any,
+    last: WarmStart | None,
+) -> SolverResult:
+    """Fit the labels with both classes observed; the others are constant.
+
+    ``make`` gives the sums, if there is a label to learn; the model has the dtype of ``X``.
+    """
+    constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
+    selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
+    if not selection.learnable.any():
+        return fitting.nothing(X, selection)
+    sums = make()
+    with blas_threads(sums.n_labels * sums.size**2):
+        problem = GramProblem(
+            sums,
+            fitting.lambda_d,
+            fitting.ridge_of(statistics.variances()),
+            local=fitting.local,
+            discriminant=fitting.discriminant,
+            workers=blas_thread_count(),
+        )
+
+        def ridge() -> Any:
+            W = sums.ridge(problem.alpha)
+            if W is not None:
+                return W
+            W, settled = ridge_by_steps(problem)
+            if not settled:
+                warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
+            return W
+
+        fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        if fitting.coupling != "residual":
+            return fit
+        rows = statistics.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
+        return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
+
+
+def _coupled(
+    fitting: SolverConfig,
+    problem: GramProblem,
+    feature_map: FeatureMap,
+    fit: SolverResult,
+    rows: Any,
+) -> SolverResult:
+    """A fit with leave-one-out scores of a sample of its rows."""
+    X, T = rows
+    learnable = fit.mask.learnable
+    kept = (T[:, learnable] != 0).any(axis=1)
+    X, T = fit.mask._replace(keep=kept).rows(X), T[kept]
+    if not len(T) or fit.solution is None:
+        return fit
+    Phi = float64(feature_map.transform(X))
+    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
+    # Not by projections, which depend on the offset and so on which block was the first.
+    scores = np.full(T.shape, np.nan)
+    scores[:, learnable] = fitting.leave_one_out(
+        problem, fit.solution, features, T[:, learnable], exact=True
+    )
+    return replace(fit, leave_one_out_scores=scores, sample=(X, T))
+
+
+def sample_size(fitting: SolverConfig) -> int:
+    """Rows of the sample that a fit needs."""
+    return MAX_ROWS if fitting.coupling == "residual" else 0
+
+
+def seen_rows(X: Any, T: Signs) -> Any:
+    """Rows with an observed entry; all rows if there are none."""
+    seen = (T != 0).any(axis=1)
+    return X if seen.all() or not seen.any() else X[seen]
+
+
+def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
+    """Refuse labels without any observed entry, and warn about constant ones."""
+    if not labels.signs.any():
+        raise ValueError(
+            "Y has nothing observed in any block. At least one label of one row is needed; check "
+            "missing_label and label_mask."
+        )
+    labels.warn_constant(stacklevel=stacklevel)
+
+
+@dataclass
+class Stream:
+    """Features and Gram statistics of rows that come block by block."""
+
+    config: SolverConfig
+    feature_map: FeatureMap
+    statistics: GramStatistics
+
+    @classmethod
+    def begun(cls, fitting: SolverConfig, X: Any, T: Signs) -> Self:
+        """A stream whose features are those of a first block, which is not added yet."""
+        feature_map = fitting.fixed_map(seen_rows(X, T))
+        size, sample = feature_map.n_coefficients, sample_size(fitting)
+        return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
+
+    @classmethod
+    def resumed(
+        cls, fitting: SolverConfig, weights: Weights, n_features: int, statistics: GramStatistics
+    ) -> Self:
+        """The stream that a fitted estimator keeps."""
+        feature_map = fitting.stored_map(weights, n_features)
+        if feature_map is None:
+            raise NotFittedError("The features of the approximation are made by a first block.")
+        if feature_map.n_coefficients != statistics.n_features:
+            raise ValueError(
+                f"The statistics are of {statistics.n_features} features, the approximation has "
+                f"{feature_map.n_coefficients}."
+            )
+        return cls(fitting, feature_map, statistics)
+
+    def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
+        """Add a block; ``forgetting`` multiplies the weight of the rows before it."""
+        Phi = self.feature_map.transform(X)
+        self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
+
+    def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
+        """Subtract a block."""
+        whole = self.statistics
+        part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
+        whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
+
+    def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
+        """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
+        statistics, intercept = self.statistics, bool(self.config.fit_intercept)
+        sums = partial(StatisticsSums, statistics, intercept, blas_thread_count())
+        fit = fit_sums(self.config, statistics, sums, self.feature_map, X, last)
+        return replace(fit, statistics=statistics.state())
 
 
 def fit_source(
     fitting: SolverConfig, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
     """Fit to row blocks by statistics or by passes."""
-    return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last)
+    # Features are made from the first block, or from more of them for landmarks.
+    wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
+    if len(first.T) >= wanted:
+        return _fit_blocks(fitting, source, seen_rows(first.X, first.T), strategy, last)
+    found: list[Any] = []
+    for X, T, *_ in source:
+        if len(T):
+            found.append(seen_rows(X, T))
+            wanted -= found[-1].shape[0]
+        if wanted <= 0:
+            break
+    return _fit_blocks(fitting, source, stacked(found), strategy, last)
 
 
 def fit_arrays(
@@ -92,33 +250,15 @@ def _fit_blocks(
     return fit_sums(fitting, statistics, sums, feature_map, example, last)
 
 
-def _sample(fitting: SolverConfig, source: RowBlocks, first: Block) -> Any:
-    """Rows that the features are made from: the first block, or more for landmarks."""
-    wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
-    if len(first.T) >= wanted:
-        return seen_rows(first.X, first.T)
-    found: list[Any] = []
-    for X, T, *_ in source:
-        if not len(T):
-            continue
-        found.append(seen_rows(X, T))
-        wanted -= found[-1].shape[0]
-        if wanted <= 0:
-            break
-    return stacked(found)
-
-
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
     """All rows of a source, in memory, and their weights if they have any."""
-    blocks = list(source)
-    X, T = stacked([block.X for block in blocks]), np.concatenate([block.T for block in blocks])
+    rows, signs, weights = zip(*source, strict=True)
+    X, T = stacked(list(rows)), np.concatenate(signs)
     announce(replace(source.labels, signs=T), stacklevel=6)
-    if all(block.weights is None for block in blocks):
+    if all(part is None for part in weights):
         return X, T, None
-    weights = [
-        np.ones(len(block.T)) if block.weights is None else block.weights for block in blocks
-    ]
-    return X, T, EntryWeights.of(T, weights=np.concatenate(weights)[:, None])
+    parts = [np.ones(len(t)) if w is None else w for t, w in zip(signs, weights, strict=True)]
+    return X, T, EntryWeights.of(T, weights=np.concatenate(parts)[:, None])
 
 
 def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: Block) -> Block:
