@@ -325,7 +325,7 @@ class DM2LClassifier(StreamingClassifier):
             strategy = self._strategy_in_memory(X, labels)
         if strategy == "memory":
             return self._keep_result(config.fit(X, labels, last), stacklevel=5)
-        from dm2l.outofcore._source_fit import fit_arrays
+        from dm2l.outofcore._fits import fit_arrays
 
         if labels.kind != "multilabel":
             config = replace(config, coupling=None)
@@ -338,7 +338,7 @@ class DM2LClassifier(StreamingClassifier):
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose_strategy
+        from dm2l.outofcore._fits import choose_strategy
 
         n, d = X.shape
         return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
@@ -349,8 +349,7 @@ class DM2LClassifier(StreamingClassifier):
         return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source
-        from dm2l.outofcore._strategy import source_strategy
+        from dm2l.outofcore._fits import collect, fit_source, source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()
