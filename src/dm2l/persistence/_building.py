@@ -16,10 +16,12 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError
-from dm2l.persistence._reading import Foreign, Function, Trusted
+from dm2l.persistence._checks import METHODS
+from dm2l.persistence._reading import Foreign, Trusted
 from dm2l.persistence._schema import Entry, Record
 
 State = dict[str, Any]
+_signature = cache(inspect.signature)  # asked for every tree of a forest
 
 
 class Builder:
@@ -31,9 +33,6 @@ class Builder:
 
     def build(self, value: Any) -> Any:
         """The value with objects for its records."""
-        if isinstance(value, Function):
-            package = "pandas" if value.name in ("NA", "NaT") else "numpy"
-            return getattr(import_module(package), value.name)
         if type(value) is list:
             return [self.build(item) for item in value]
         if type(value) is tuple:
@@ -56,12 +55,12 @@ class Builder:
             return _trusted(value.name, self.build(value.parts))
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
-        missing = sorted(_parameters(cls) - state.keys()) if value.entry.groups else []
+        parameters = _signature(cls).parameters if value.entry.groups else {}
         if not value.entry.module.startswith("dm2l."):
             # Parameters that only some versions of scikit-learn have.
-            for name in value.entry.optional.intersection(missing):
-                state[name] = inspect.signature(cls).parameters[name].default
-                missing.remove(name)
+            for name in value.entry.optional & (parameters.keys() - state.keys()):
+                state[name] = parameters[name].default
+        missing = sorted(parameters.keys() - state.keys())
         if missing:
             raise ModelFileError(
                 f"the parameter {missing[0]!r} of {cls.__name__} is not in it: it was saved with "
@@ -81,16 +80,16 @@ def class_of(entry: Entry) -> Any:
     return getattr(import_module(entry.module), entry.name)
 
 
-@cache
-def _parameters(cls: Any) -> set[str]:
-    """Parameters that estimators of the installed version have."""
-    return set(inspect.signature(cls).parameters)
-
-
 def _plain(cls: Any, state: State) -> Any:
     made = cls.__new__(cls)
-    made.__dict__.update(state)
+    _set(made, state)
     return made
+
+
+def _set(made: Any, state: State) -> None:
+    """Set attributes as pickle does, also of a frozen object."""
+    for name, part in state.items():
+        object.__setattr__(made, name, part)
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
@@ -116,7 +115,7 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
         if hasattr(made, "__setstate__"):
             made.__setstate__(parts["state"])
         else:
-            made.__dict__.update(parts["state"])
+            _set(made, parts["state"])
     return made
 
 
@@ -169,7 +168,7 @@ def _node_state(nodes: Any) -> State:
 
 
 def _predictor_state(value: Any) -> State:
-    return {**vars(value), **_node_state(value.nodes)}
+    return _attributes(value) | _node_state(value.nodes)
 
 
 def _boosting(cls: Any, state: State) -> Any:
@@ -187,7 +186,7 @@ def _vectoriser(cls: Any, state: State) -> Any:
 
 def _vectoriser_state(value: Any) -> State:
     """Words in the order of their columns."""
-    state = dict(vars(value))
+    state = _attributes(value)
     if "vocabulary_" in state:
         words = {int(place): word for word, place in state["vocabulary_"].items()}
         if sorted(words) != list(range(len(state["vocabulary_"]))):
@@ -282,17 +281,23 @@ STATES: dict[str, Callable[[Any], State]] = {
 }
 
 
+def _attributes(value: Any) -> State:
+    # Not what classes give themselves: estimators of scikit-learn add their version.
+    found: Any = object.__getstate__(value)
+    return dict(found or {})
+
+
 def state_of(value: Any, entry: Entry) -> State:
     """What is stored of an object."""
-    state = STATES[entry.name](value) if entry.name in STATES else dict(vars(value))
+    state = STATES.get(entry.name, _attributes)(value)
     requests = state.pop("_metadata_request", None)
     if requests is not None:
-        methods = {name: getattr(part, "requests", None) for name, part in vars(requests).items()}
-        state["_metadata_request"] = {name: dict(part) for name, part in methods.items() if part}
-    held = type(value)
+        wanted = {method: dict(getattr(requests, method).requests) for method in METHODS}
+        state["_metadata_request"] = {method: part for method, part in wanted.items() if part}
     return {
         name: part
         for name, part in state.items()
         # What a class works out itself, once, is not stored.
-        if name not in entry.dropped and not isinstance(getattr(held, name, None), cached_property)
+        if name not in entry.dropped
+        and not isinstance(getattr(type(value), name, None), cached_property)
     }

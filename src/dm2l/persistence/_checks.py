@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dm2l.persistence._schema import Record
 
 Wrong = str | None
-_METHODS = (
+METHODS = (
     *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function"),
     *("score", "split", "transform", "inverse_transform"),
 )
@@ -389,7 +389,7 @@ def check_requests(requests: dict[str, dict[str, Any]] | None) -> Wrong:
     """What ``set_fit_request`` and its kin had asked for, by methods."""
     for method, wanted in (requests or {}).items():
         names = [*wanted, *(alias for alias in wanted.values() if isinstance(alias, str))]
-        if method not in _METHODS or not all(name.isidentifier() for name in names):
+        if method not in METHODS or not all(name.isidentifier() for name in names):
             return f"asks for metadata of {method!r}"
     return None
 

@@ -26,8 +26,8 @@ from dm2l.persistence._archive import (
     brief,
     new_member,
     replacing,
+    write_array,
 )
-from dm2l.persistence._arrays import read_array, write_array
 from dm2l.persistence._building import Builder
 from dm2l.persistence._manifest import HASH, MANIFEST, read_manifest, write_manifest
 from dm2l.persistence._reading import Reader
@@ -92,11 +92,10 @@ def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArra
             f"The model has {len(arrays)} arrays; a file has at most {MAX_MEMBERS} members."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-        members = {name: write_array(archive, name, array) for name, array in arrays.items()}
-        text = write_manifest(root, members)
-        for name, content in ((MANIFEST, text), (HASH, hashlib.sha256(text).hexdigest().encode())):
-            with new_member(archive, name, len(content)) as sink:
-                sink.write(content)
+        hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
+        text = write_manifest(root, {name: {"sha256": digest} for name, digest in hashes.items()})
+        archive.writestr(new_member(MANIFEST), text)
+        archive.writestr(new_member(HASH), hashlib.sha256(text).hexdigest())
 
 
 def load_model(
@@ -190,27 +189,23 @@ def _warn_of_version(manifest: dict[str, Any], names: list[str]) -> None:
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = read_manifest(archive)
     members = manifest["members"]
-    missing = sorted(members.keys() - archive.spans.keys())
-    extra = sorted(archive.spans.keys() - members.keys() - {MANIFEST, HASH})
+    missing = sorted(members.keys() - archive.sizes.keys())
+    extra = sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH})
     if missing or extra:
         what = f"no member {brief(missing[0])}" if missing else f"the member {extra[0]!r} too many"
         raise ModelFileError(f"it has {what}.")
-    for name, record in members.items():
-        if not isinstance(record, dict) or record.get("size") != archive.spans[name].size:
-            raise ModelFileError(
-                f"its member {name!r} has {archive.spans[name].size} bytes, not what its manifest "
-                "says."
-            )
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
         if type(name) is not str or name not in members:
             raise ModelFileError(f"its manifest names an array {brief(name)} that is not there.")
         if name not in arrays:
-            arrays[name] = read_array(archive, name, members[name])
+            record = members[name]
+            sha256 = record.get("sha256") if isinstance(record, dict) else None
+            arrays[name] = archive.read_array(name, sha256)
         return arrays[name]
 
-    reader = Reader(array, trusted, 16 * sum(span.size for span in archive.spans.values()) + 2**26)
+    reader = Reader(array, trusted, 16 * sum(archive.sizes.values()) + 2**26)
     try:
         found = reader.read(manifest["model"], _MODEL, "the model", {})
     except RecursionError as error:

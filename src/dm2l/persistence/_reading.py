@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.persistence._archive import ModelFileError, brief
-from dm2l.persistence._arrays import KINDS
+from dm2l.persistence._archive import KINDS, ModelFileError, brief
 from dm2l.persistence._checks import CHECKS, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
 
@@ -29,6 +29,12 @@ MAX_DEPTH = 64
 _VALUE, _OBJECT, _CURVE = 64, 16384, 2048
 _LONGEST_DTYPE = 40
 _PLAIN = parse("plain")
+# Kinds of numpy's scalars and types of Python's.
+_SCALARS: dict[str, tuple[Any, ...]] = {
+    "none": ("", type(None)),
+    "bool": ("b", bool),
+    "str": ("U", str),
+}
 # What JSON gives for forms that allow all values of these types.
 _AT_ONCE: dict[str, set[type]] = {"str": {str}, "plain": {str, int, float, bool, type(None)}}
 # Of what is inside of an object that is trusted.
@@ -52,36 +58,15 @@ class Foreign:
     array: NDArray[Any]
 
 
-@dataclass
-class Function:
-    """A function of numpy."""
-
-    name: str
-
-
 class _MismatchError(Exception):
     """A value is not of this form; perhaps of another that may stand there."""
 
 
 # Elementwise, and with nowhere to write to: no ``out`` can be given, for ``kw_args`` is None.
-FUNCTIONS = frozenset(
-    [
-        "abs",
-        "arcsinh",
-        "arctan",
-        "cbrt",
-        "exp",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "sign",
-        "sqrt",
-        "square",
-        "tanh",
-    ]
-)
+FUNCTIONS = {
+    *("abs", "arcsinh", "arctan", "cbrt", "exp", "expm1", "log", "log10", "log1p", "log2"),
+    *("sign", "sqrt", "square", "tanh"),
+}
 
 
 class Reader:
@@ -122,6 +107,8 @@ class Reader:
                 node = self._earlier(node)
             for form in spec:
                 try:
+                    if form.kind in _SCALARS:
+                        return self._scalar(node, *_SCALARS[form.kind])
                     return getattr(self, f"_{form.kind}")(node, form, place, sizes)
                 except _MismatchError:
                     pass
@@ -153,16 +140,6 @@ class Reader:
                     raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
         raise _MismatchError
 
-    def _none(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> None:
-        if node is not None:
-            raise _MismatchError
-
-    def _bool(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        return self._scalar(node, "b", bool)
-
-    def _str(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        return self._scalar(node, "U", str)
-
     def _int(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = self._scalar(node, "iu", int)
         if abs(int(value)) >= 2**63:
@@ -181,7 +158,7 @@ class Reader:
         return self._scalar(node, "iuf", int, float)
 
     def _range(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value, (low, high) = self._scalar(node, "iu", int), map(int, form.value.split(".."))
+        value, (low, high) = self._scalar(node, "iu", int), map(int, form.value.split(":"))
         if not low <= value <= high:
             raise _MismatchError
         return value
@@ -193,7 +170,7 @@ class Reader:
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = self._scalar(node, "iu", int)
-        _bind(sizes, form.value, int(value), place)
+        _bind(sizes, form.sizes[0], int(value), place)
         return value
 
     def _dtype(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -208,13 +185,11 @@ class Reader:
             raise _MismatchError
         return slice(*ends)
 
-    def _function(
-        self, node: Json, form: Alternative, place: str, sizes: dict[str, int]
-    ) -> Function:
+    def _function(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         name = node.get("name") if type(node) is dict and node.get("kind") == "function" else None
         if type(name) is not str or name not in FUNCTIONS:
             raise _MismatchError
-        return Function(name)
+        return getattr(np, name)
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         """Whatever holds no object; inside of what is trusted, anything."""
@@ -229,7 +204,7 @@ class Reader:
         if kind == "dict":
             return {key: self.read(v, inner, place, sizes) for key, v in _pairs(node, place)}
         if kind == "pandas" and node.get("name") in ("NA", "NaT"):
-            return Function(node["name"])
+            return getattr(import_module("pandas"), node["name"])
         if kind == "objects":
             return self._objects(node, place, inner)
         forms: dict[Any, Any] = {
@@ -440,7 +415,7 @@ def _is_one(entry: Entry, form: Alternative) -> bool:
 
 def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
     wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
-    if name != "*" and wanted != size:
+    if name != "..." and wanted != size:
         raise ModelFileError(f"{place} has size {size}, where the rest of the model has {wanted}.")
 
 

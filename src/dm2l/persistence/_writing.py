@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dm2l._utils.arrays import device_name, is_non_numpy, to_numpy
-from dm2l.persistence._arrays import KINDS
+from dm2l.persistence._archive import KINDS
 from dm2l.persistence._building import named, state_of
 from dm2l.persistence._reading import FUNCTIONS, MAX_DEPTH, Json
 from dm2l.persistence._schema import Entry, by_class

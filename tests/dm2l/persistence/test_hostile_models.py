@@ -51,11 +51,8 @@ def write(path, model, arrays, others=()):
     """A file with right hashes, of a manifest text or tree and these arrays."""
     contents = {name: npy(array) for name, array in arrays.items()} | dict(others)
     records = {
-        name: {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-        for name, content in contents.items()
+        name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()
     }
-    for name, array in arrays.items():
-        records[name] |= {"dtype": array.dtype.str, "shape": list(array.shape)}
     root = model if isinstance(model, str) else json.dumps(model)
     start = '{"format": "dm2l model", "version": 2, "members": '
     text = (start + json.dumps(records) + ', "model": ' + root + "}").encode()

@@ -378,13 +378,8 @@ def test_numpy_json_and_zipfile_can_read_the_file(data, path):
     arrays = {}
     for name, record in manifest["members"].items():
         assert record["sha256"] == hashlib.sha256(contents[name]).hexdigest()
-        assert record["size"] == len(contents[name])
         (path.parent / "array.npy").write_bytes(contents[name])
         arrays[name] = np.load(path.parent / "array.npy", allow_pickle=False)
-        assert (record["dtype"], record["shape"]) == (
-            arrays[name].dtype.str,
-            list(arrays[name].shape),
-        )
     stored = node["state"]
     assert np.array_equal(arrays[stored["dual_coef_"]["member"]], model.dual_coef_)
     assert np.array_equal(arrays[stored["X_fit_"]["data"]["member"]], model.X_fit_.data)
