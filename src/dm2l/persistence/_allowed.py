@@ -178,6 +178,7 @@ PUCompleter dm2l.pu._completer
 
 Calibrator dm2l.completion._calibration
   method: 'sigmoid' | 'isotonic'
+  fitted
   rates: F[c]
   fitted_labels: b[c]
   slopes? offsets?: f8[k]

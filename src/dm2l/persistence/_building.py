@@ -195,54 +195,6 @@ def _vectoriser_state(value: Any) -> State:
     return state
 
 
-def _calibrator_state(value: Any) -> State:
-    """Curves of all labels in a few arrays: thousands of labels are no more members."""
-    curves = [curve for curve in value._maps if curve is not None]
-    fitted = np.array([curve is not None for curve in value._maps], dtype=bool)
-    found: State = {"method": value.method, "rates": value._rates, "fitted_labels": fitted}
-    if value.method == "sigmoid":
-        found["slopes"] = np.array([curve.coef_[0, 0] for curve in curves], dtype=np.float64)
-        found["offsets"] = np.array([curve.intercept_[0] for curve in curves], dtype=np.float64)
-    else:
-        found["lengths"] = np.array([len(curve.X_thresholds_) for curve in curves], dtype=np.int64)
-        for name, part in (("scores", "X_thresholds_"), ("probabilities", "y_thresholds_")):
-            found[name] = np.concatenate([np.zeros(0), *(getattr(curve, part) for curve in curves)])
-    return found
-
-
-def _calibrator(cls: Any, state: State) -> Any:
-    if state["method"] == "sigmoid":
-        parts = zip(state["slopes"].tolist(), state["offsets"].tolist(), strict=True)
-        curves = [_sigmoid(slope, offset) for slope, offset in parts]
-    else:
-        ends = np.cumsum(state["lengths"])[:-1]
-        scores, p = (np.split(state[name], ends) for name in ("scores", "probabilities"))
-        curves = [_isotonic(*curve) for curve in zip(scores, p, strict=True) if len(curve[0])]
-    made, left = cls(state["method"]), iter(curves)
-    made._maps = [next(left) if known else None for known in state["fitted_labels"].tolist()]
-    made._rates = state["rates"]
-    return made
-
-
-def _sigmoid(slope: float, offset: float) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    curve = LogisticRegression(C=1e6, max_iter=1000)
-    curve.coef_, curve.intercept_ = np.array([[slope]]), np.array([offset])
-    curve.classes_, curve.n_features_in_ = np.array([0, 1]), 1
-    return curve
-
-
-def _isotonic(scores: Any, probabilities: Any) -> Any:
-    from sklearn.isotonic import IsotonicRegression
-
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    curve.X_thresholds_, curve.y_thresholds_ = scores.copy(), probabilities.copy()
-    curve.X_min_, curve.X_max_, curve.increasing_ = scores[0], scores[-1], True
-    curve._build_f(curve.X_thresholds_, curve.y_thresholds_)
-    return curve
-
-
 def _random_state_state(value: Any) -> State:
     found = value.get_state(legacy=False)
     if found["bit_generator"] != "MT19937":
@@ -258,7 +210,6 @@ def _random_state(cls: Any, state: State) -> Any:
 
 
 BUILDERS: dict[str, Callable[[Any, State], Any]] = {
-    "Calibrator": _calibrator,
     "CountVectorizer": _vectoriser,
     "HistGradientBoostingClassifier": _boosting,
     "Interval": _by_arguments,
@@ -269,7 +220,6 @@ BUILDERS: dict[str, Callable[[Any, State], Any]] = {
     "Tree": _tree,
 }
 STATES: dict[str, Callable[[Any], State]] = {
-    "Calibrator": _calibrator_state,
     "CountVectorizer": _vectoriser_state,
     "Interval": lambda value: value._asdict(),
     "LabelCompleter": lambda value: value.state(),

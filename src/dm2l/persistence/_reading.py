@@ -25,8 +25,8 @@ from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, 
 
 Json = Any
 MAX_DEPTH = 64
-# Bytes that a value, an object and a curve of a calibrator count for.
-_VALUE, _OBJECT, _CURVE = 64, 16384, 2048
+# Bytes that a value and an object count for.
+_VALUE, _OBJECT = 64, 16384
 _LONGEST_DTYPE = 40
 _PLAIN = parse("plain")
 # Kinds of numpy's scalars and types of Python's.
@@ -383,8 +383,6 @@ class Reader:
         lacks = entry.lacks(set(nodes))
         if lacks:
             raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
-        if name == "Calibrator":
-            self.pay(_CURVE * record.sizes["c"])
         if self._n_trusted == before:
             check = CHECKS.get(name, lambda _: None)
             wrong = check_requests(record.state.get("_metadata_request")) or check(record)
