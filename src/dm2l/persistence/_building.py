@@ -69,7 +69,7 @@ class Builder:
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
         requests = state.pop("_metadata_request", None)
-        made = BUILDERS.get(value.entry.name, _plain)(cls, state)
+        made = SPECIAL.get(value.entry.name, (_attributes, _plain))[1](cls, state)
         if requests is not None:
             _set_requests(made, requests)
         return made
@@ -129,10 +129,6 @@ def named(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------- what is made otherwise
-
-
-def _by_arguments(cls: Any, state: State) -> Any:
-    return cls(**state)
 
 
 def _tree(cls: Any, state: State) -> Any:
@@ -209,28 +205,6 @@ def _random_state(cls: Any, state: State) -> Any:
     return made
 
 
-BUILDERS: dict[str, Callable[[Any, State], Any]] = {
-    "CountVectorizer": _vectoriser,
-    "HistGradientBoostingClassifier": _boosting,
-    "Interval": _by_arguments,
-    "LabelCompleter": _by_arguments,
-    "PUCompleter": _by_arguments,
-    "RandomState": _random_state,
-    "TfidfVectorizer": _vectoriser,
-    "Tree": _tree,
-}
-STATES: dict[str, Callable[[Any], State]] = {
-    "CountVectorizer": _vectoriser_state,
-    "Interval": lambda value: value._asdict(),
-    "LabelCompleter": lambda value: value.state(),
-    "PUCompleter": lambda value: value.state(),
-    "RandomState": _random_state_state,
-    "TfidfVectorizer": _vectoriser_state,
-    "Tree": _tree_state,
-    "TreePredictor": _predictor_state,
-}
-
-
 def _attributes(value: Any) -> State:
     # Not what classes give themselves: estimators of scikit-learn add their version.
     found: Any = object.__getstate__(value)
@@ -239,7 +213,7 @@ def _attributes(value: Any) -> State:
 
 def state_of(value: Any, entry: Entry) -> State:
     """What is stored of an object."""
-    state = STATES.get(entry.name, _attributes)(value)
+    state = SPECIAL.get(entry.name, (_attributes, _plain))[0](value)
     requests = state.pop("_metadata_request", None)
     if requests is not None:
         wanted = {method: dict(getattr(requests, method).requests) for method in METHODS}
@@ -251,3 +225,17 @@ def state_of(value: Any, entry: Entry) -> State:
         if name not in entry.dropped
         and not isinstance(getattr(type(value), name, None), cached_property)
     }
+
+
+# How objects are stored and made; all others by their attributes as they are.
+SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
+    "CountVectorizer": (_vectoriser_state, _vectoriser),
+    "HistGradientBoostingClassifier": (_attributes, _boosting),
+    "Interval": (lambda value: value._asdict(), lambda cls, state: cls(**state)),
+    "LabelCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
+    "PUCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
+    "RandomState": (_random_state_state, _random_state),
+    "TfidfVectorizer": (_vectoriser_state, _vectoriser),
+    "Tree": (_tree_state, _tree),
+    "TreePredictor": (_predictor_state, _plain),
+}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.sparse_input import sparse_from_parts
 from dm2l.persistence._archive import KINDS, ModelFileError, brief
-from dm2l.persistence._checks import CHECKS, check_requests
+from dm2l.persistence._checks import CHECKS, Wrong, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
 
 Json = Any
@@ -308,8 +308,9 @@ class Reader:
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
             raise ModelFileError(
-                f"a {name} cannot have an attribute {brief(unknown[0])}. If dm2l wrote the "
-                "file, it was another version: fit the model again."
+                f"a {name} cannot have an attribute {brief(unknown[0])}: the table of model files "
+                "(dm2l/persistence/_allowed.py) does not list it. If dm2l wrote the file, it was "
+                "another version: fit the model again."
             )
         record, before = Record(entry, {}, {}), self._n_trusted
         for key, part in nodes.items():
@@ -318,10 +319,12 @@ class Reader:
         if lacks:
             raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
         if self._n_trusted == before:
-            check = CHECKS.get(name, lambda _: None)
-            wrong = check_requests(record.state.get("_metadata_request")) or check(record)
-            if wrong:
-                raise ModelFileError(f"{place}, a {name}, {wrong}.")
+            try:
+                check_requests(record.state.get("_metadata_request"))
+                for check in CHECKS.get(name, ()):
+                    check(record)
+            except Wrong as wrong:
+                raise ModelFileError(f"{place}, a {name}, {wrong}.") from None
         self._records.append(record)
         return record
 

@@ -103,13 +103,6 @@ class Writer:
             state = state_of(value, entry)
         except TypeError as error:
             raise TypeError(f"{place}: {error}.") from error
-        unknown = sorted(state.keys() - entry.attributes.keys())
-        if unknown:
-            self.write(state[unknown[0]], f"{place}.{unknown[0]}", depth + 1)  # what it says of it
-            raise TypeError(
-                f"{place}.{unknown[0]} cannot be saved: the table of model files "
-                f"(dm2l/persistence/_allowed.py) has no attribute {unknown[0]!r} of {entry.name}."
-            )
         self._enter(value, place)
         parts = {
             name: self.write(part, f"{place}.{name}", depth + 1, inside=inside)
