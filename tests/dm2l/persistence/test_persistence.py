@@ -45,7 +45,6 @@ from dm2l.model_selection import MultilabelKFold, MultilabelShuffleSplit, get_sc
 from dm2l.persistence import (
     ModelFileError,
     _archive,
-    _manifest,
     _model,
     load_model,
     save_model,
@@ -596,7 +595,7 @@ class TestScikitLearn:
 
     def test_another_version_of_scikit_learn_is_warned_of(self, data, path, monkeypatch):
         model = make_pipeline(StandardScaler(), DM2LClassifier()).fit(*data)
-        monkeypatch.setattr(_manifest.sklearn, "__version__", "1.2.3")
+        monkeypatch.setattr(_model.sklearn, "__version__", "1.2.3")
         save_model(model, path)
         monkeypatch.undo()
         with pytest.warns(InconsistentVersionWarning, match=r"Pipeline from version 1\.2\.3"):

@@ -25,7 +25,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.persistence import ModelFileError, _archive, _manifest, load_model, save_model
+from dm2l.persistence import ModelFileError, _archive, _model, load_model, save_model
 
 MANIFEST, HASH = "manifest.json", "manifest.sha256"
 
@@ -351,7 +351,7 @@ def test_files_of_a_later_version_say_so(content, path):
 
 
 def test_a_manifest_that_is_too_long(content, path, monkeypatch):
-    monkeypatch.setattr(_manifest, "MAX_JSON", 1000)
+    monkeypatch.setattr(_model, "MAX_JSON", 1000)
     refused(path, content, f"member '{MANIFEST}' has .* bytes; at most 1000 are read")
     with pytest.raises(ValueError, match="may have 1000"):
         save_model(DM2LClassifier(missing_label="x" * 2000), path)
