@@ -223,7 +223,7 @@ TrainingRows dm2l.completion._training_rows
 
 Kernel dm2l._solvers.kernels._kernel
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
-    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+    | 'tanimoto' | 'precomputed'
   gamma degree coef0: number
 
 FourierMap dm2l._solvers.kernels._fourier
