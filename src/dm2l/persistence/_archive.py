@@ -47,6 +47,7 @@ _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
+brief = _SHORT.repr  # what a file says, for a message
 
 
 class ModelFileError(ValueError):
@@ -68,11 +69,6 @@ class ModelFileError(ValueError):
     ...         print(str(error).removeprefix(folder))
     /notes.txt cannot be loaded: it is not a zip file, or was cut short.
     """
-
-
-def brief(value: Any) -> str:
-    """What a file says, for a message, however much of it there is."""
-    return _SHORT.repr(value)
 
 
 # -------------------------------------------------------------------------------------- reading
