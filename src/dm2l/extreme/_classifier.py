@@ -105,7 +105,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
     No array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label
-    space that ridge regression predicts best (reduced-rank regression). See :doc:`/research/many-labels`.
+    space that ridge regression predicts best (reduced-rank regression). See
+    :doc:`/research/many-labels`.
 
     There is no ``coupling``: ``B`` holds label correlations already. For up to some thousand labels
     with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier` has it.

@@ -57,7 +57,8 @@ class FitOptions:
         Of the automatic estimator.
     missing_as : {"missing", "unlabelled", "negative"}
         What a missing label means: unknown; negative or overlooked, as with labels of which only
-        positives are written down (:doc:`/guide/positive-unlabelled`), for which DM2L is fitted; or negative.
+        positives are written down (:doc:`/guide/positive-unlabelled`), for which DM2L is fitted; or
+        negative.
     """
 
     kernel: str = "auto"
