@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
-from dm2l._auto._tuning import Sample, choose_norms, choose_ridge, in_words
+from dm2l._auto._tuning import Sample, choose, in_words
 from dm2l._classifier import DM2LClassifier
 from dm2l._score_model import fold_inputs
 from dm2l._search._search import DM2LClassifierCV
@@ -190,9 +190,9 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
     context.budget.report("linear model: choosing hyperparameters")
-    found = choose_ridge(sample, "linear", None)
+    found = choose(sample, "linear")
     if context.T.shape[1] <= context.effort.labels:
-        found = choose_norms(sample, found)
+        found = choose(sample, "linear", ridge=found)
     model = DM2LClassifier(coupling=_coupling(context), **found.best_params_)
     return BaseModel("linear", in_words(found), model)
 
@@ -202,14 +202,14 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
     found = []
     for kernel, gammas in _widths(context):
         context.budget.report(f"{kernel} kernel: choosing hyperparameters")
-        found.append(choose_ridge(sample, kernel, gammas))
+        found.append(choose(sample, kernel, gammas))
         context.budget.check()
     found.sort(key=lambda search: -search.best_score_)
     models = []
     for best in found[: context.effort.kernels]:
         context.budget.report(f"{best.kernel} kernel: choosing the weight of the norms")
         if context.T.shape[1] <= context.effort.labels:
-            best = choose_norms(sample, best)
+            best = choose(sample, best.kernel, ridge=best)
         models.append(_kernel_model(context, best, exact))
     return models
 

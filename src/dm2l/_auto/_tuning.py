@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge
+from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils.arrays import take_rows
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -24,11 +24,9 @@ LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
 
 def skill(labels: Any, scores: NDArray[np.float64]) -> float:
-    """Label discrimination, 0 where no label shows both answers.
-
-    Correlations alone choose kernels that are too wide and norms that are too weak
-    (benchmarks/study.py, Tox21).
-    """
+    """Label discrimination, 0 where no label shows both answers."""
+    # Correlations alone choose kernels that are too wide and norms that are too weak
+    # (benchmarks/study.py, Tox21).
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value: Any = label_discrimination(labels, scores)
@@ -41,20 +39,11 @@ class _SkillSearch(DM2LClassifierCV):
 
 
 class Sample(NamedTuple):
-    """Rows to choose by: features, signs, and the fold of each in the ensemble.
-
-    The folds of a search are those of the ensemble, merged to a few, so that groups of rows stay
-    together.
-    """
+    """Rows to choose by: features, signs, and the fold of each in the ensemble."""
 
     X: Any
     T: Signs
     fold: NDArray[np.intp]
-
-    @property
-    def labels(self) -> LabelMatrix:
-        """The signs, as estimators take them."""
-        return LabelMatrix.of_signs(self.T)
 
     def informative(self) -> Sample:
         """Labels with both classes, and rows with one of them observed."""
@@ -63,7 +52,7 @@ class Sample(NamedTuple):
         return Sample(take_rows(self.X, rows), self.T[np.ix_(rows, both)], self.fold[rows])
 
     def splits(self, most: int = 3) -> Any:
-        """Training and test rows of each merged fold, or how many to make where there are none."""
+        """Training and test rows of the folds, merged to a few: groups of rows stay together."""
         folds = int(self.fold.max()) + 1
         merged = self.fold * min(most, folds) // max(folds, 1)
         here = [(np.flatnonzero(merged != f), np.flatnonzero(merged == f)) for f in range(most)]
@@ -71,38 +60,23 @@ class Sample(NamedTuple):
         return held if len(held) > 1 else min(most, len(self.T))
 
 
-def choose_ridge(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> DM2LClassifierCV:
-    """The best ridge and width of a kernel without nuclear norms."""
+def choose(
+    sample: Sample,
+    kernel: str,
+    gammas: Sequence[float] | None = None,
+    ridge: DM2LClassifierCV | None = None,
+) -> DM2LClassifierCV:
+    """The best ridge and width of a kernel without nuclear norms, or the norms for this ridge."""
     sample = sample.informative()
+    search = _SkillSearch(
+        LAMBDAS, None, gammas, kernel=kernel, cv=sample.splits(), refit=False, coupling=None
+    )
+    # Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes
+    # many more steps (benchmarks/study.py: Social, Tox21, SIDER).
+    alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of labels with one class in a fold
-        return search_ridge(_search(sample, kernel, gammas), sample.X, sample.labels)
-
-
-def choose_norms(sample: Sample, ridge: DM2LClassifierCV) -> DM2LClassifierCV:
-    """The best weight of the norms with this kernel, and whether a larger ridge goes with it.
-
-    Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes many
-    more steps (benchmarks/study.py: Social, Tox21, SIDER).
-    """
-    sample = sample.informative()
-    search = _search(sample, ridge.kernel, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        near = (ridge.alpha_, 3 * ridge.alpha_)
-        return search_norms(search, sample.X, sample.labels, ridge, near)
-
-
-def _search(sample: Sample, kernel: str, gammas: Sequence[float] | None) -> DM2LClassifierCV:
-    return _SkillSearch(
-        LAMBDAS,
-        None,
-        gammas,
-        kernel=kernel,
-        cv=sample.splits(),
-        refit=False,
-        coupling=None,
-    )
+        return search_stage(search, sample.X, LabelMatrix.of_signs(sample.T), ridge, alphas)
 
 
 def in_words(found: DM2LClassifierCV) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dm2l._auto._tuning import LAMBDAS, Sample, choose_norms, choose_ridge, skill
+from dm2l._auto._tuning import LAMBDAS, Sample, choose, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics._selection import label_discrimination
@@ -25,9 +25,9 @@ def sample():
 
 @pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
 def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
-    found = choose_ridge(sample, kernel, gammas)
+    found = choose(sample, kernel, gammas)
     assert found.lambda_d_ == 0
-    best = choose_norms(sample, found)
+    best = choose(sample, kernel, ridge=found)
     search = DM2LClassifierCV(
         LAMBDAS,
         [found.alpha_, 3 * found.alpha_],
@@ -43,4 +43,4 @@ def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
     alphas = (found.alpha_, 3 * found.alpha_)
     assert (best.alpha_, best.gamma_) in [(alpha, found.gamma_) for alpha in alphas]
     found.alpha_ /= 1000
-    assert choose_norms(sample, found).alpha_ == pytest.approx(3 * found.alpha_)
+    assert choose(sample, kernel, ridge=found).alpha_ == pytest.approx(3 * found.alpha_)
