@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dm2l._auto._tuning import LAMBDAS, Sample, choose, skill
+from dm2l._auto._base_models import LAMBDAS, Sample, choose, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
+from dm2l.labels import LabelMatrix
 from dm2l.metrics._selection import label_discrimination
 
 
@@ -20,7 +21,9 @@ def test_labels_of_one_class_alone_judge_all_settings_alike():
 def sample():
     X, Y = make_missing_multilabel(n_samples=150, random_state=0)
     T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1)).astype(np.int8)
-    return Sample(X, T, np.arange(150) % 5)
+    fold = np.arange(150) % 3
+    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    return Sample(X, LabelMatrix.of_signs(T), cv)
 
 
 @pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
@@ -34,10 +37,10 @@ def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
         None if gammas is None else [found.gamma_],
         kernel=kernel,
         scoring=skill,
-        cv=sample.splits(),
+        cv=sample.cv,
         refit=False,
         coupling=None,
-    ).fit(sample.X, np.where(sample.T == 0, np.nan, sample.T > 0))
+    ).fit(sample.X, np.asarray(sample.labels))
     assert best.best_score_ == pytest.approx(search.cv_results_["mean_test_score"].max())
     assert best.best_score_ >= found.best_score_
     alphas = (found.alpha_, 3 * found.alpha_)
