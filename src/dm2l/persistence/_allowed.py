@@ -102,7 +102,7 @@ MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Model Estimato
   estimators_: [c, none | Model]
   _columns: [none | i[...] | b[...]]
 
-ZeroFillClassifier dm2l.baselines._filling: Model Estimator
+ZeroFillClassifier dm2l.baselines._one_vs_rest: Model Estimator
   estimator: Estimator | Model
   fitted
   include Data

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge, usual_scoring
+from dm2l._search._search import DM2LClassifierCV, search_stage, usual_scoring
 from dm2l._utils.extras import require
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
@@ -206,10 +206,10 @@ def choose_hyperparameters(
             return Hyperparameters(kernels[0], lambdas[0], alphas[0], None)
         best = search(kernels[0]).fit(X, labels)
     else:
-        ridges = [search_ridge(search(kernel), X, labels) for kernel in kernels]
+        ridges = [search_stage(search(kernel), X, labels) for kernel in kernels]
         best = max(ridges, key=lambda found: found.best_score_)
         if tuple(lambdas) != (0.0,):
-            best = search_norms(search(best.kernel), X, labels, best, alphas)
+            best = search_stage(search(best.kernel), X, labels, best, alphas)
     return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
