@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.tables._html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._model import TableModel, constant_warnings, learnt, lowest_error_rate
+from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._reading import Table
 
 MARGIN = 0.2

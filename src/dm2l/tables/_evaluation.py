@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dm2l.labels import ConstantLabelWarning
 from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._html import OPEN, YES, Bar, Cell, block, grid
 from dm2l.tables._measures import (
     MEASURES,
     changes,
@@ -26,6 +25,7 @@ from dm2l.tables._measures import (
 )
 from dm2l.tables._model import impute
 from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
+from dm2l.tables._output import OPEN, YES, Bar, Cell, block, grid
 from dm2l.tables._preparation import row_groups, table_inputs
 from dm2l.tables._reading import Table
 

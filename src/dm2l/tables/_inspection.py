@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dm2l.io._words import parse_tick_or_boolean
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
-from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
+from dm2l.tables._output import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table
 
