@@ -183,7 +183,8 @@ def predict_command(
         columns |= _kept(table, keep, names)
         tell("predicting")
         rows, warnings = model.inputs(table)
-        answer, blank = model.answer(rows), model.unread(rows)
+        answer = model.answer(rows)
+        blank = np.isnan(answer.scores[:, 0])
         for k, name in enumerate(model.label_names):
             pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
             columns[name] = _unless(blank, pair[(~answer.positive[:, k]).astype(int)])

@@ -223,7 +223,7 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
 
 def _n_duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     if table.frame is None or uses is None:
-        return table.n_rows - len(np.unique(duplicates(table.matrix, None)))
+        return table.n_rows - len(np.unique(duplicates(table.matrix, ())))
     if not any(use.used for use in uses):
         return 0
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)

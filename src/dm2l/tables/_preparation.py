@@ -46,8 +46,6 @@ _FORMS = {
     "smiles": as_molecules,
 }
 
-# ------------------------------------------------------------------------------------- columns
-
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
     """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
@@ -196,21 +194,28 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
-) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64]]:
-    """Features, the use of every column (None for a sparse matrix), and labels to learn from.
+) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64], NDArray[np.intp] | None]:
+    """Features, the use of every column (None for a sparse matrix), labels, and groups of rows.
 
-    Rows without a molecule have no labels, which leaves them out of every fit and fold.
+    Rows without a molecule have no labels, which leaves them out of every fit and fold. ``groups``
+    is None, the name of a column, "duplicates", "scaffold", or one value a row.
     """
     if table.frame is None:
-        return table.matrix, None, table.Y
-    column = _group_column(table, groups)
-    drop = [*drop, column] if column is not None and column not in drop else drop
+        return table.matrix, None, table.Y, _row_groups(table, table.matrix, (), groups)
+    column = None
+    if isinstance(groups, str) and groups in table.frame.columns:
+        column, drop = groups, [*drop, groups]
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
     check_given_kinds(uses, kinds, table.frame, table.decimal)
     why = "keeps groups of rows together"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
-    return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
+    Y = np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
+    if column is None:
+        return inputs, uses, Y, _row_groups(table, inputs, uses, groups)
+    values = as_text(table.frame[column])
+    # A row whose group is blank is a group of its own.
+    return inputs, uses, Y, factorize([text or row for row, text in enumerate(values)])
 
 
 def usable(
@@ -230,26 +235,12 @@ def usable(
 # -------------------------------------------------------------------------------------- groups
 
 
-def _group_column(table: Table, groups: Any) -> str | None:
-    """The column that ``groups`` names; it is no feature then."""
-    named = isinstance(groups, str) and table.frame is not None and groups in table.frame.columns
-    return groups if named else None
-
-
-def row_groups(
-    table: Table, inputs: Any, uses: Sequence[ColumnUse] | None, groups: Any
+def _row_groups(
+    table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
-    """A number for each row, the same for rows that folds keep together.
-
-    ``groups`` is None, the name of a column, "duplicates", "scaffold", or one value a row.
-    """
+    """A number for each row, the same for rows that folds keep together."""
     if groups is None:
         return None
-    column = _group_column(table, groups)
-    if column is not None:
-        values = as_text(table.frame[column])
-        # A row whose group is blank is a group of its own.
-        return factorize([text or row for row, text in enumerate(values)])
     if not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
@@ -257,7 +248,7 @@ def row_groups(
         return factorize(values.tolist())
     if groups == "duplicates":
         return duplicates(inputs, uses)
-    molecules = [use.name for use in uses or () if use.kind == "smiles"]
+    molecules = [use.name for use in uses if use.kind == "smiles"]
     if groups == "scaffold" and molecules:
         return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
     lack = "SMILES to take scaffolds of" if groups == "scaffold" else "such column"
@@ -267,9 +258,9 @@ def row_groups(
     )
 
 
-def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.intp]:
+def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
     """Groups of rows with the same features; of molecules those with the same fingerprint."""
-    if uses is None:
+    if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs
     for use in uses:
