@@ -161,7 +161,7 @@ def _typed(value: Any, form: Any) -> Any:
         if not isinstance(value, dict) or value.keys() != hints.keys():
             raise TypeError
         return form(**{name: _typed(value[name], hint) for name, hint in hints.items()})
-    stored = {tuple: list, Mapping: dict, float: (int, float)}.get(origin, origin)
+    stored: Any = {tuple: list, Mapping: dict, float: (int, float)}.get(origin, origin)
     if form is not Any and not isinstance(value, stored):
         raise TypeError
     if isinstance(value, bool) and form not in (bool, Any):

@@ -200,6 +200,10 @@ def estimate_rows(
         both &= options.unlabelled | (Y[train] == 0).any(axis=0)
         if not both.any():
             continue
+
+        def told(line: str, number: int = number) -> None:
+            tell(f"estimate {number} of {folds}: {line}")
+
         with warnings.catch_warnings():
             # A fold may lack a class of a rare label, which says nothing about the table.
             warnings.simplefilter("ignore", ConstantLabelWarning)
@@ -209,7 +213,7 @@ def estimate_rows(
                 Y[train],
                 options,
                 groups=None if groups is None else groups[train],
-                tell=lambda line, number=number: tell(f"estimate {number} of {folds}: {line}"),
+                tell=told,
             )
         model = pipeline[-1]
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
