@@ -100,7 +100,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 
 @click.command("fit")
 @shared.label_options
-@shared.output_option("MODEL", "The file for the model.")
+@shared.file_option("MODEL", "The file for the model.", required=True)
 @shared.effort_option("normal")
 @shared.search_options
 @click.option(

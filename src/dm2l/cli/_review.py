@@ -34,7 +34,7 @@ _unchosen_option = click.option(
     help="How to read a choice that an annotator has not made: a no, or no answer.",
 )
 _save_option = shared.file_option(
-    "--save-model", metavar="REFITTED", help="The file for the model, written after each refit."
+    "REFITTED", "The file for the model, written after each refit.", "--save-model"
 )
 
 
@@ -42,17 +42,15 @@ _save_option = shared.file_option(
 @shared.model_argument
 @shared.table_argument
 @shared.file_option(
+    "ANSWERS",
+    "The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
     "--answers",
     required=True,
-    metavar="ANSWERS",
-    help="The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
 )
 @shared.file_option(
-    "-o",
-    "--output",
-    metavar="EXPORTED",
-    help="The file for TABLE with the answers, of the same form: written by the page's export and "
-    "at the end.",
+    "EXPORTED",
+    "The file for TABLE with the answers, of the same form: written by the page's export and at "
+    "the end.",
 )
 @_save_option
 @click.option(
@@ -63,12 +61,12 @@ _save_option = shared.file_option(
 @click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
 @shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
+@shared.file_option(
+    "ANNOTATED",
+    "Instead of the page: take the annotations that Label Studio has exported as JSON.",
     "--import",
     "annotated",
-    type=shared.FILE,
-    metavar="ANNOTATED",
-    help="Instead of the page: take the annotations that Label Studio has exported as JSON.",
+    new=False,
 )
 @click.option(
     "--export",
@@ -77,12 +75,12 @@ _save_option = shared.file_option(
     help="Instead of the page: write tasks for Label Studio to -o, and print a labelling "
     "configuration for them.",
 )
-@click.option(
+@shared.file_option(
+    "CONFIG",
+    "The labelling configuration of the project that --import comes from, if it is another than "
+    "--export has printed.",
     "--config",
-    type=shared.FILE,
-    metavar="CONFIG",
-    help="The labelling configuration of the project that --import comes from, if it is another "
-    "than --export has printed.",
+    new=False,
 )
 @_unchosen_option
 @shared.reading_options
@@ -253,16 +251,16 @@ def _open_session(
 @shared.model_argument
 @shared.table_argument
 @shared.file_option(
+    "ANSWERS",
+    "The file in which answers are kept (JSON lines), that of dm2l review.",
     "--answers",
     required=True,
-    metavar="ANSWERS",
-    help="The file in which answers are kept (JSON lines), that of dm2l review.",
 )
 @shared.file_option(
+    "TOKEN",
+    "The file with the token of Label Studio's requests; made if it is not there. Without it, "
+    "ANSWERS.token.",
     "--token-file",
-    metavar="TOKEN",
-    help="The file with the token of Label Studio's requests; made if it is not there. "
-    "Without it, ANSWERS.token.",
 )
 @_save_option
 @click.option(

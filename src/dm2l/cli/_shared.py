@@ -66,15 +66,13 @@ keep_option = click.option(
 )
 
 
-def file_option(*names: str, metavar: str, help: str, required: bool = False) -> Command:
-    """An option for a file to write."""
-    new = click.Path(dir_okay=False, path_type=Path)
-    return click.option(*names, required=required, type=new, metavar=metavar, help=help)
-
-
-def output_option(metavar: str, help: str) -> Command:
-    """``-o``, which every command that writes a file has."""
-    return file_option("-o", "--output", metavar=metavar, help=help, required=True)
+def file_option(
+    metavar: str, help: str, *names: str, required: bool = False, new: bool = True
+) -> Command:
+    """An option for a file; without names ``-o``, which every command that writes a file has."""
+    kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
+    names = names or ("-o", "--output")
+    return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
 
 
 def port_option(default: int) -> Command:
@@ -124,31 +122,21 @@ def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str,
     return found
 
 
-def _separator(_context: Any, _option: Any, value: str | None) -> str | None:
-    separator = "\t" if value == "\\t" else value
-    with _bad_parameter():
-        check_separator(separator)
-    return separator
+def _checked(check: Callable[[Any], None]) -> Callable[[Any, Any, Any], Any]:
+    def callback(_context: Any, _option: Any, value: str | None) -> str | None:
+        value = "\t" if value == "\\t" else value
+        try:
+            check(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+        return value
+
+    return callback
 
 
-def _decimal(_context: Any, _option: Any, value: str | None) -> str | None:
+def _check_decimal(value: str | None) -> None:
     if value is not None and len(value) != 1:
-        raise click.BadParameter(f"The decimal point must be one character; got {value!r}.")
-    return value
-
-
-def _encoding(_context: Any, _option: Any, value: str) -> str:
-    with _bad_parameter():
-        check_encoding(value)
-    return value
-
-
-@contextmanager
-def _bad_parameter() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+        raise ValueError(f"The decimal point must be one character; got {value!r}.")
 
 
 reading_options = _options(
@@ -161,17 +149,20 @@ reading_options = _options(
     ),
     click.option(
         "--separator",
-        callback=_separator,
+        callback=_checked(check_separator),
         help="The character that separates columns of a text file; '\\t' is a tab.",
     ),
     click.option(
         "--decimal",
-        callback=_decimal,
+        callback=_checked(_check_decimal),
         help="The decimal point of numbers that are text; a comma is recognised in text files with "
         "semicolons.",
     ),
     click.option(
-        "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."
+        "--encoding",
+        default="utf-8",
+        callback=_checked(check_encoding),
+        help="The encoding of a text file.",
     ),
 )
 word_options = _options(
@@ -282,21 +273,16 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
 
 
 def open_table(
-    path: Path,
-    labels: Iterable[str],
-    kinds: dict[str, str],
-    drop: Iterable[str] = (),
-    **reading: Any,
+    path: Path, labels: tuple[str, ...], kinds: dict[str, str], drop: Any, **reading: Any
 ) -> Table:
     """Read a table whose label columns were given with --labels."""
-    names = list(labels)
-    if not names and suffix_of(path) not in MATRIX_FORMATS:
+    if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
         )
     as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    return read_table(path, names or None, as_text=as_text, drop=list(drop), **reading)
+    return read_table(path, labels or None, as_text=as_text, drop=drop, **reading)
 
 
 def open_both(
@@ -314,13 +300,12 @@ def open_both(
 
 @contextmanager
 def opened(
+    outputs: Mapping[str, Path | None],
     model_path: Path,
     path: Path,
-    outputs: Mapping[str, Path | None],
     *,
     force: bool,
     columns: bool = True,
-    labels: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
     """A model, a table for it, and a function that shows steps; outputs are checked before.
@@ -329,11 +314,10 @@ def opened(
     """
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
-        for output in outputs.values() if columns else ():
-            if output is not None:
-                check_suffix(output)
+        for output in filter(None, outputs.values() if columns else ()):
+            check_suffix(output)
         tell(f"reading {path.name}")
-        yield *open_both(model_path, path, labels=labels, **reading), tell
+        yield *open_both(model_path, path, **reading), tell
 
 
 def check_outputs(
