@@ -315,7 +315,10 @@ def _auto(record: Record) -> Wrong:
     state, sizes = record.state, record.sizes
     if not state.get("_inputs"):
         return _labelled(record)
-    if list(state["_inputs"]) != list(state["models_"]):
+    # The linear model stays without a weight, too: it explains predictions.
+    models = {} if "linear" in state["_inputs"] else {"linear": "features"}
+    models |= state["_inputs"]
+    if list(models) != list(state["models_"]):
         return "has other models than inputs"
     stack, features = state.get("stack_"), state.get("_features")
     if stack is None or features is None or features.sizes["d"] != sizes["d"]:
@@ -331,7 +334,7 @@ def _auto(record: Record) -> Wrong:
     ):
         return "has other columns than its features"
     width = levels.count(0) + len(gaps) + sum(levels)
-    for name, inputs in state["_inputs"].items():
+    for name, inputs in models.items():
         model = state["models_"][name]
         taken = width if inputs == "features" else sizes["d"]
         if not hasattr(model, "sizes"):

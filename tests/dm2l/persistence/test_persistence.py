@@ -273,6 +273,18 @@ def test_a_model_that_was_not_fitted(path):
     assert not hasattr(loaded, "coef_")
 
 
+def test_an_ensemble_whose_linear_model_has_no_weight(path):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    radius = np.hypot(*X.T)
+    Y = np.column_stack([radius + 0.5 * X[:, 0] > 1.2, radius - 0.5 * X[:, 1] > 1])
+    model = AutoClassifier("quick", random_state=0).fit(X, Y)
+    assert list(model.models_) == ["linear", "rbf kernel"]
+    assert list(model._inputs) == ["rbf kernel"]
+    save_model(model, path)
+    found = load_model(path).predict_proba(X)
+    np.testing.assert_array_equal(found, model.predict_proba(X))
+
+
 def test_what_metadata_was_asked_for_is_kept(data, path):
     with sklearn.config_context(enable_metadata_routing=True):
         model = DM2LClassifier().set_fit_request(label_mask=True)
