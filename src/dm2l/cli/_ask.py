@@ -63,7 +63,6 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     "--margin",
     type=click.FloatRange(0, 0.5),
     default=MARGIN,
-    show_default=True,
     help="An entry is worth a look if its probability is this close to one half.",
 )
 @click.option(
@@ -290,9 +289,7 @@ _SUSPECTED = {
 
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
-@click.option(
-    "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
-)
+@click.option("--top", type=click.IntRange(1), default=20, help="How many to list.")
 @shared.model_options
 def audit_command(
     output: Path | None, top: int, safe_csv: bool, as_json: bool, **given: Any
@@ -341,7 +338,6 @@ def audit_command(
     "--top",
     type=click.IntRange(1),
     default=8,
-    show_default=True,
     help="Features and labels to name for each label.",
 )
 @shared.seed_option

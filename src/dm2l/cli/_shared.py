@@ -47,9 +47,7 @@ safe_csv_option = click.option(
     help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of folds, masks and samples."
-)
+seed_option = click.option("--seed", default=0, help="Seed of folds, masks and samples.")
 labels_option = click.option(
     "--labels",
     multiple=True,
@@ -78,7 +76,7 @@ def file_option(
 def port_option(default: int) -> Command:
     """``--port`` of commands that serve."""
     numbers, help = click.IntRange(0, 65535), "0 takes one that is free."
-    return click.option("--port", type=numbers, default=default, show_default=True, help=help)
+    return click.option("--port", type=numbers, default=default, help=help)
 
 
 def effort_option(default: str) -> Command:
@@ -87,7 +85,6 @@ def effort_option(default: str) -> Command:
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
-        show_default=True,
         help="What the automatic model tries: quick has a linear and a kernel model, normal trees "
         "as well, best more of everything. Ignored with --kernel, --lambda-d, --alpha, --scoring "
         "and --missing-as unlabelled.",
@@ -161,6 +158,7 @@ reading_options = _options(
     click.option(
         "--encoding",
         default="utf-8",
+        show_default=False,
         callback=_checked(check_encoding),
         help="The encoding of a text file.",
     ),
@@ -206,7 +204,6 @@ search_options = _options(
         "--kernel",
         type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
         default="auto",
-        show_default=True,
         help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines "
         "linear, kernel and tree models.",
     ),
@@ -225,14 +222,12 @@ search_options = _options(
         "cv",
         type=click.IntRange(2),
         default=5,
-        show_default=True,
         help="Folds of the search and of the calibration.",
     ),
     click.option(
         "--missing-as",
         type=click.Choice(["missing", "unlabelled", "negative"]),
         default="missing",
-        show_default=True,
         help="How to read a blank label: missing (unknown), unlabelled (negative or overlooked, "
         "for tables with hardly a no), negative.",
     ),
@@ -272,17 +267,20 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
 # --------------------------------------------------------------------------------------- files
 
 
-def open_table(
-    path: Path, labels: tuple[str, ...], kinds: dict[str, str], drop: Any, **reading: Any
-) -> Table:
-    """Read a table whose label columns were given with --labels."""
+def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
+    """Read a table whose label columns were given with --labels; and options of its features."""
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
         )
-    as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    return read_table(path, labels or None, as_text=as_text, drop=drop, **reading)
+    columns: dict[str, Any] = {
+        name: options.pop(name) for name in ("kinds", "drop", "groups") if name in options
+    }
+    kinds = columns["kinds"].items()
+    as_text = [name for name, kind in kinds if kind in ("category", "text", "smiles")]
+    drop = columns["drop"]
+    return read_table(path, labels or None, as_text=as_text, drop=drop, **options), columns
 
 
 def open_both(

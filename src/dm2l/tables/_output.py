@@ -6,7 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -64,7 +64,7 @@ def harmless(value: Any) -> Any:
 def plain_values(value: Any) -> Any:
     """Dataclasses, arrays and numbers as values for JSON; what is undefined is None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain_values(vars(value))
+        return {field.name: plain_values(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):
         return plain_values(value._asdict())
     if isinstance(value, Mapping):
