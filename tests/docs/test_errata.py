@@ -1,4 +1,4 @@
-"""The demonstrations of docs/research/errata.md show what they say, and the page quotes what they found."""
+"""The demonstrations of docs/research/errata.md show what they say, and the page quotes them."""
 
 from __future__ import annotations
 

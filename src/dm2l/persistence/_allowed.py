@@ -248,7 +248,7 @@ MorganFingerprints dm2l.chemistry: Estimator
   fitted
   n_features_in_: int
 
-TableColumns dm2l.tables._pipeline: Estimator
+TableColumns dm2l.tables._preparation: Estimator
   kinds: none | {str}
   drop: plain
   decimal: '.' | ','
