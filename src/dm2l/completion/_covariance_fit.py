@@ -181,7 +181,7 @@ def em_factor(
         if k == rounds or (k and history[-1] - history[-2] < enough):
             break
         curvature = C.reshape(c, rank, rank) + ridge * np.eye(rank)
-        L = np.linalg.solve(curvature, B[:, :, None])[:, :, 0]
+        L: Any = np.linalg.solve(curvature, B[:, :, None])[:, :, 0]
         psi: Any = (squares - np.sum(L * B, axis=1) + d) / (seen + 1.0)
         current = FactorCovariance(L, psi)
     return current, history
