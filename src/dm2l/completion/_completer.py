@@ -14,7 +14,7 @@ from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_p
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._error_rate import check_max_error_rate
 from dm2l.completion._label_errors import LabelErrors, suspects
-from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_order
+from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_keys
 from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,8 @@ class LabelCompleter:
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
             # Rows of a kernel matrix depend on the order of all rows, so they give no order.
-            order = None if pairwise else row_order(digests, known)
+            keys = row_digests(known), row_keys(digests, known)
+            order = None if pairwise else np.lexsort(keys)
             better = overfits(X, T, scores, own_scores, order)
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:

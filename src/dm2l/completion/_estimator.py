@@ -53,34 +53,32 @@ class CompletionMixin:
 
         With ``coupling`` missing labels are filled given the features *and* the known labels of
         their row: scores are conditional means, probabilities are calibrated on known entries that
-        were scored as if they had been missing, and decisions follow them. Rows of the fit are
-        recognised by their content, and scored as if they had not been in the fit. Without
-        ``coupling``, and in rows without a known label, features alone decide.
+        were scored as if missing, and decisions follow them. Rows of the fit are recognised by
+        their content, and scored as if they had not been in it. Without ``coupling``, and in rows
+        without a known label, features alone decide.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``y``.
+            Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries. May be entirely missing.
+            Labels with missing entries; all may be missing.
         label_mask : array-like of bool, default=None
             Entries under False count as missing.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What missing labels are filled with. With the last two the result is floats, and
-            observed entries are 0/1 among probabilities and -1/+1 among scores.
+            What missing labels are filled with. Observed entries are 0/1 among probabilities, and
+            -1/+1 among scores.
         max_error_rate : float or (float, float), default=None
-            Fill only as many missing labels as keep the expected error rate among them at or below
-            this; or the rates among those filled with yes, and with no. The others stay missing:
-            ``missing_label`` in an array whose dtype can hold it. Needs ``coupling``; see
-            :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+            Fill as many missing labels as keep the expected error rate among them at or below
+            this; or the rates among those filled with yes, and with no. The others stay missing.
+            Needs ``coupling``; :class:`dm2l.completion.ErrorRateBound` has the assumptions.
         return_summary : bool, default=False
             Whether to return how many labels were filled as well.
 
         Returns
         -------
         filled : ndarray or DataFrame
-            A data frame if ``y`` is one (pandas keeps its index), else an array; in the coding of
-            ``y``, or of the training labels where ``y`` shows no negative.
+            Like ``y``; in the coding of the training labels where ``y`` has no negative.
         summary : CompletionSummary
             Only with ``return_summary``: numbers of labels filled with yes and no, and left.
         """
@@ -134,15 +132,15 @@ class CompletionMixin:
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that the features and the other labels of their row contradict.
 
-        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, for
-        the model itself has fitted their errors; so are all rows if the model keeps no record of
-        its training rows (``coupling=None``). With ``missing_as="unlabelled"`` the result is about
-        unlabelled entries that are probably positive.
+        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, as
+        the model itself has fitted their errors; with ``coupling=None``, which keeps no record of
+        them, all rows are. With ``missing_as="unlabelled"`` the result is about unlabelled entries
+        that are probably positive.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``y``.
+            Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
             Labels with missing entries.
         label_mask : array-like of bool, default=None
