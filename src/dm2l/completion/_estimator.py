@@ -83,14 +83,13 @@ class CompletionMixin:
             Only with ``return_summary``: numbers of labels filled with yes and no, and left.
         """
         check_is_fitted(self)
-        self._need_label_matrix("complete")
         if method not in ("predict", "predict_proba", "decision_function"):
             raise ValueError(
                 f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
         if max_error_rate is not None:
             max_error_rate = self._completer.check_bound(max_error_rate, method)
-        given = self._parse_like(X, y, label_mask)
+        given = self._parse_like(X, y, label_mask, "complete")
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
         found = self._score_and_impute(self._check_X(X), given.signs, max_error_rate)
@@ -153,8 +152,7 @@ class CompletionMixin:
             error first.
         """
         check_is_fitted(self)
-        self._need_label_matrix("find_label_errors")
-        labels = self._parse_like(X, y, label_mask)
+        labels = self._parse_like(X, y, label_mask, "find_label_errors")
         X = self._check_X(X)
         scores = np.array(to_numpy(self._all_scores(X)))
         rows = self._completer.training_rows
@@ -166,11 +164,10 @@ class CompletionMixin:
             scores[some] = self._cross_fit(inputs, known[some])
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
-    def _need_label_matrix(self, method: str) -> None:
+    def _parse_like(self, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
+        """Labels of new rows, coded like those of the fit."""
         if self._labels.kind != "multilabel":
             raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
-
-    def _parse_like(self, X: Any, y: Any, label_mask: Any) -> LabelMatrix:
         return parse_new_rows(
             X,
             y,
@@ -206,7 +203,7 @@ class CompletionMixin:
         """
         predicted = to_numpy(self.predict(X))
         if self._labels.kind == "multilabel":
-            T = self._parse_like(X, y, label_mask).signs
+            T = self._parse_like(X, y, label_mask, "score").signs
             observed, right = T != 0, (T > 0) == (predicted == 1)
         else:
             values, observed, _ = read_values(y, label_mask, self.missing_label)
@@ -218,7 +215,7 @@ class CompletionMixin:
         if sample_weight is None:
             return float(right[observed].mean())
         weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
-        weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
-        if not weights[observed].any():
+        weights = np.broadcast_to(weights, right.T.shape).T[observed]  # of the row of each entry
+        if not weights.any():
             raise ValueError("Weights are zero wherever something was observed.")
-        return float(np.average(right[observed], weights=weights[observed]))
+        return float(np.average(right[observed], weights=weights))

@@ -54,9 +54,8 @@ class PUCompleter(LabelCompleter):
         training_rows: TrainingRows | None = None,
     ) -> Self:
         """Learn from held-out scores; ``positive`` says where a positive is labelled."""
-        thresholds, calibrator = np.zeros(positive.shape[1]), None
-        if threshold is not None and threshold != "f1":
-            thresholds = np.full(positive.shape[1], float(threshold))
+        number = 0.0 if threshold in (None, "f1") else float(threshold)
+        thresholds, calibrator = np.full(positive.shape[1], number), None
         if calibration is not None or threshold == "f1":
             # Every entry counts as a positive and as a negative, by its probability.
             n, scores = len(positive), np.vstack([held_out()] * 2)
