@@ -27,8 +27,7 @@ from dm2l._utils.arrays import (
 from dm2l._utils.inputs import check_inputs
 from dm2l._utils.parameters import check_choice
 from dm2l.completion._calibration import Calibrator, plain_probability
-from dm2l.completion._completer import LabelCompleter, check_threshold
-from dm2l.completion._estimator import CompletionMixin
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.labels._matrix import LabelMatrix, classes_and_names, parse_labels
 
 __all__ = ["MissingLabelClassifier"]

@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from dm2l.completion._calibration import best_f1_thresholds
-from dm2l.completion._covariance import Floats, LabelCovariance, conditional_moments, row_blocks
-from dm2l.completion._covariance_fit import FOLDS, WORK, out_of_fold_moments, quick_covariance
-from dm2l.completion._error_rate import ErrorRateBound
+from dm2l.completion._covariance import (
+    FOLDS,
+    WORK,
+    Floats,
+    LabelCovariance,
+    conditional_moments,
+    out_of_fold_moments,
+    quick_covariance,
+    row_blocks,
+)
+from dm2l.completion._errors import ErrorRateBound
 from dm2l.labels._entries import Signs
 
 # Probabilities have a few weights a label: more rows cost time and gain little. With many labels a

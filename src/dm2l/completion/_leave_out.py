@@ -13,8 +13,14 @@ from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
-from dm2l.completion._covariance import Floats, Mask, conditional_moments
-from dm2l.completion._covariance_fit import FOLDS, out_of_fold_moments, quick_covariance
+from dm2l.completion._covariance import (
+    FOLDS,
+    Floats,
+    Mask,
+    conditional_moments,
+    out_of_fold_moments,
+    quick_covariance,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Largest leverage: a residual divided by 1 - h is unbounded otherwise.

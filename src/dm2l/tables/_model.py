@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
 from dm2l.completion._completer import Imputation
-from dm2l.completion._error_rate import check_max_error_rate
+from dm2l.completion._errors import check_max_error_rate
 from dm2l.io._columns import LabelNames
 from dm2l.io._label_reader import LabelVocabulary
 from dm2l.labels import ConstantLabelWarning
