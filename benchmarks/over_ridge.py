@@ -36,7 +36,7 @@ from sklearn.linear_model import Ridge
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._fitting import SolverConfig
 from dm2l._solvers.features import default_ridge
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner, Problem
 
 RHO = 0.3

@@ -32,8 +32,6 @@ from dm2l.completion._estimator import CompletionMixin
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 from dm2l.labels._new_rows import classes_and_names
 
-__all__ = ["MissingLabelClassifier"]
-
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
 

@@ -12,17 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from dm2l._fitting import SolverConfig
-from dm2l._score_model import LearnableMask
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
 from dm2l._utils.parameters import check_choice, check_numbers
-from dm2l._weights import SolverResult, WarmStart
 from dm2l.labels._matrix import LabelMatrix
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks
-
-__all__ = ["DM2LClassifier"]
 
 
 @dataclass(eq=False, repr=False)

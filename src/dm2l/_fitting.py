@@ -17,24 +17,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import LearnableMask
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
 from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
+    FeatureMap,
     Features,
+    LinearMap,
     check_ridge,
     column_variances,
     ridge_of_variances,
     without_zeros,
 )
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
-from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._linear import LinearMap
-from dm2l._solvers.kernels._map import FeatureMap
-from dm2l._solvers.kernels._nystroem import NystroemMap
-from dm2l._solvers.kernels._rows import KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.nystroem import NystroemMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, Solution
 from dm2l._solvers.ridge import conjugate_gradients, masked_ridge
@@ -48,14 +47,11 @@ from dm2l._utils.arrays import (
 )
 from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
 from dm2l._utils.threads import WORTH_FACTORING, blas_thread_count, blas_threads, one_blas_thread
-from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._targets import PUTargets
-
-__all__ = ["SAFE_KERNELS", "SolverConfig", "Workspace"]
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2

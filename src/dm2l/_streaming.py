@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from dm2l._fitting import SolverConfig
+from dm2l._score_model import FITTED, SolverResult, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._weights import FITTED, SolverResult, Weights
 from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
@@ -21,8 +21,6 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._stream import Stream
-
-__all__ = ["StreamingClassifier"]
 
 
 def _by_blocks(model: StreamingClassifier) -> bool:

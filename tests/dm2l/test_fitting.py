@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from dm2l import DM2LClassifier
 from dm2l._fitting import SolverConfig
+from dm2l._score_model import FITTED, WarmStart
 from dm2l._solvers.features import without_zeros
-from dm2l._weights import FITTED, WarmStart
 from dm2l.labels import LabelMatrix
 
 KERNELS = {

@@ -19,7 +19,7 @@ from dm2l._fitting import SolverConfig, Workspace
 from dm2l._score_model import LearnableMask, every_label
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy

@@ -1,13 +1,14 @@
-"""Features: what the scores are linear in, and how large their ridge is by default.
+"""Features: what the scores are linear in, maps to them, and how large their ridge is by default.
 
 Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
 factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
-model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.kernels`.
+model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 """
 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -19,19 +20,19 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._utils.arrays import asarray_like, float64, is_non_numpy, namespace, scale_rows, to_numpy
+from dm2l._solvers.kernels import KernelFactor, kernel_factor
+from dm2l._utils.arrays import (
+    asarray_like,
+    float64,
+    is_non_numpy,
+    namespace,
+    scale_rows,
+    solve_triangular,
+    take_rows,
+    to_numpy,
+)
 from dm2l._utils.parameters import is_number
 from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_all
-
-__all__ = [
-    "Features",
-    "check_ridge",
-    "column_variances",
-    "default_ridge",
-    "ridge_of_variances",
-    "ridge_value",
-    "without_zeros",
-]
 
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
 # of a dense one (benchmarks/blas.py).
@@ -300,3 +301,165 @@ def check_ridge(alpha: Any, name: str = "alpha") -> None:
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
     """The ridge itself, or what "scale" means for these inputs, of rows with these weights."""
     return default_ridge(X, weights) if isinstance(alpha, str) else float(alpha)
+
+
+class FeatureMap(ABC):
+    """From inputs to features, and from weights on features to what a fitted model keeps.
+
+    Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
+    with rows of the training set, or on waves.
+
+    Attributes
+    ----------
+    error : float
+        What an approximation leaves out of the kernel; 0 where the map is exact.
+    offset : array of shape (d,) or None
+        What the inputs were centred by; their coefficients then move the intercept.
+    """
+
+    # No default: model files store what an instance has, not what its class provides.
+    error: float
+    offset: Any = None
+
+    @abstractmethod
+    def fit(self, X: Any) -> Any:
+        """Features of the training rows."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Features of any rows. Some maps need :meth:`fixed` first."""
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` of given feature weights: these, unless a map says otherwise."""
+        return W
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights whose ``coefficients`` these are, for warm starts."""
+        return coefficients
+
+    @property
+    @abstractmethod
+    def n_coefficients(self) -> int:
+        """Number of rows of ``A``."""
+
+    @property
+    @abstractmethod
+    def example(self) -> Any:
+        """An array that stands for the library and device of the features."""
+
+    def identity(self, n_labels: int) -> Any:
+        """The paper's start: feature weights of ``A = I``."""
+        return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are their own features."""
+        return False
+
+    @property
+    def square(self) -> Callable[[], Any] | None:
+        """How to get ``Phi'Phi``, if there is a cheaper way than the product."""
+        return None
+
+    def fixed(self, X: Any) -> FeatureMap:
+        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        return self
+
+    def inputs(self, X: Any) -> Any:
+        """Inputs that a fitted model follows in library and dtype."""
+        return X
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """What a fitted model keeps beside the coefficients, by the names of its attributes."""
+        return {}
+
+
+class LinearMap(FeatureMap):
+    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows."""
+
+    error = 0.0
+
+    def __init__(self, reduce: bool = True, intercept: bool = False) -> None:
+        self._reduce = reduce
+        self._intercept = intercept
+        self._factor: KernelFactor | None = None
+
+    def fit(self, X: Any) -> Any:
+        """Return the features of ``X``."""
+        n, d = X.shape
+        # Rows that are their own features are not kept: maps travel to where rows are.
+        self._X = X[:0, :]
+        self._factor, self.offset = None, None
+        if d <= n or not self._reduce:
+            return X
+        X = float64(X)
+        if self._intercept and not sp.issparse(X):
+            mean = namespace(X).mean(X, axis=0)
+            # Each decade of distance over spread costs XX' two digits; a few are spare.
+            if float(mean @ mean) > 1e4 * column_variances(X).sum():
+                self.offset, X = mean, X - mean
+        self._X = X
+        values = X.data if sp.issparse(X) else X
+        if bool(namespace(values).any(values * values > 0)):  # squares may be zero where X is not
+            # No name for the matrix here: it goes when the factor is done with it.
+            self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
+        else:  # nothing but zeros: one zero column says as much as all of them
+            zero, one = asarray_like(np.zeros((n, 1)), values), asarray_like(np.eye(1), values)
+            self._factor = KernelFactor(zero, np.arange(1), one)
+        return self._factor.Phi
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are their own features."""
+        return self._factor is None
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows: themselves, or ``X P' L'^-1`` with the pivot rows ``P``."""
+        if self._factor is None:
+            return X
+        X = float64(X) if self.offset is None else float64(X) - self.offset
+        inner = take_rows(self._X, self._factor.pivots) @ X.T
+        return solve_triangular(self._factor.L, inner.toarray() if sp.issparse(inner) else inner).T
+
+    @property
+    def square(self) -> Callable[[], Any] | None:
+        """How to get ``Phi'Phi``, if there is a cheaper way than the product."""
+        return None if self._factor is None else self._factor.square
+
+    def coefficients(self, W: Any) -> Any:
+        """``W`` itself, or ``X'A``."""
+        if self._factor is None:
+            return W
+        return take_rows(self._X, self._factor.pivots).T @ self._factor.dual(W)
+
+    def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
+        """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
+        coef = self.coefficients(W[:-1, :] if intercept else W)
+        b = W[-1, :] if intercept else asarray_like(np.zeros(W.shape[1]), W)
+        return coef, b if self.offset is None else b - self.offset @ coef
+
+    def weights(self, coefficients: Any) -> Any:
+        """``W`` itself, or the weights that give the same training scores."""
+        if self._factor is None:
+            return coefficients
+        return self._factor.primal(self._X @ coefficients)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of columns of ``X``."""
+        return int(self._X.shape[1])
+
+    @property
+    def example(self) -> Any:
+        """Inputs."""
+        return self._X
+
+
+def _dense_gram(X: Any) -> NDArray[np.float64]:
+    """``XX'`` of a sparse ``X``, which is nearly full: its sparse form would take twice as much."""
+    n, others = X.shape[0], X.T.tocsr()
+    K = np.empty((n, n))
+    step = 2**24 // n + 1
+    for start in range(0, n, step):
+        (X[start : start + step] @ others).toarray(out=K[start : start + step])
+    return K

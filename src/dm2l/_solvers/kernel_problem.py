@@ -24,7 +24,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._products import Norm
+from dm2l._solvers.nuclear import Norm
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import (

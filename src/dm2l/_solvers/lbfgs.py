@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, device
 
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
 from dm2l._utils.arrays import asarray_like, identity, to_numpy

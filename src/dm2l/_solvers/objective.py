@@ -24,13 +24,10 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm, subgradient
-from dm2l._solvers.nuclear._products import Norm, NormValue
+from dm2l._solvers.nuclear import Norm, NormValue, SmoothNorm, nuclear_norm, subgradient
 from dm2l._utils.arrays import CudaGraph, float64, is_on_cuda, to_numpy
 from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_each
 from dm2l.labels._entries import EntryWeights, Signs
-
-__all__ = ["Groups", "Objective", "ObjectiveValue"]
 
 # Columns up to which rows that fill up a stack cost less than a stack more.
 FEW = 64

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._products import Norm
+from dm2l._solvers.nuclear import Norm
 from dm2l._solvers.objective import Objective, ObjectiveValue
 from dm2l._utils.arrays import (
     add_diagonal,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap
 from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.threads import blas_threads
 from dm2l.labels._entries import EntryWeights, Signs

@@ -6,8 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dm2l._score_model import FitResult, LearnableMask
-from dm2l._solvers.features import Features, check_ridge, ridge_value
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
-from dm2l._solvers.nuclear._products import NormValue
+from dm2l._solvers.nuclear import NormValue, SmoothNorm, nuclear_norm
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.features import Features, default_ridge
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap, default_ridge
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import check_finite

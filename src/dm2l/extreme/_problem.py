@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import nuclear_norm, subgradient
+from dm2l._solvers.nuclear import nuclear_norm, subgradient
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme._answers import SHARE

@@ -10,8 +10,7 @@ import numpy as np
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm
-from dm2l._solvers.nuclear._products import NormValue
+from dm2l._solvers.nuclear import NormValue, SmoothNorm
 from dm2l._solvers.objective import ObjectiveValue
 from dm2l._utils.threads import WORTH_SHARING, run_all
 from dm2l.outofcore._statistics import moved

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._fitting import SolverConfig
-from dm2l._solvers.kernels._map import FeatureMap
+from dm2l._score_model import SolverResult, WarmStart
+from dm2l._solvers.features import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
-from dm2l._weights import SolverResult, WarmStart
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.outofcore._block import Block, block_rows, stacked
 from dm2l.outofcore._row_sums import PassSums, sum_over_blocks

@@ -11,13 +11,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from dm2l._fitting import SolverConfig
-from dm2l._score_model import LearnableMask
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._map import FeatureMap
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
+from dm2l._solvers.features import FeatureMap, Features
 from dm2l._solvers.ridge import ridge_by_steps
 from dm2l._utils.arrays import float64
 from dm2l._utils.threads import blas_thread_count, blas_threads
-from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.outofcore._gram_problem import GramProblem, RowSums

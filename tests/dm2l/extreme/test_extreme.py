@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features, default_ridge
-from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.extreme._answers import TopK, top_k

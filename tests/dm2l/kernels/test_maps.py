@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._linear import LinearMap
-from dm2l._solvers.kernels._nystroem import NystroemMap
-from dm2l._solvers.kernels._rows import KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.features import LinearMap
+from dm2l._solvers.kernels import Kernel
+from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.nystroem import NystroemMap
 
 RBF = Kernel("rbf", 0.3)
 RNG = np.random.default_rng(0)

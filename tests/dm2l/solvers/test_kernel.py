@@ -12,15 +12,15 @@ from sklearn.metrics.pairwise import rbf_kernel
 import dm2l._fitting
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._fitting import SolverConfig
+from dm2l._score_model import WarmStart
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
-from dm2l._solvers.kernels._factor import kernel_factor
+from dm2l._solvers.kernels import kernel_factor
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import conjugate_gradients
-from dm2l._weights import WarmStart
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import dm2l_oracles as oracle
 from dm2l._solvers.features import Features
 from dm2l._solvers.lbfgs import MEMORY, SMOOTHING, _Memory, solve_lbfgs
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm
 from dm2l._solvers.objective import Objective, ObjectiveValue
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._utils.arrays import to_numpy
