@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig, Workspace
+from dm2l._fitting import Trainer, Workspace
 from dm2l._score_model import LearnableMask, every_label
-from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
@@ -58,7 +58,7 @@ class PathScores(NamedTuple):
 
 
 def score_paths(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     X_test: Any,
     T: Signs,
@@ -83,7 +83,7 @@ def score_paths(
     if not selection.learnable.any():
         return result
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X = selection.rows(X, pairwise=fitting.pairwise)
+    X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
     kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
     with fitting.blas_threads(X):
         prepared = fitting.prepare(
@@ -114,7 +114,7 @@ def score_paths(
 
 
 def _scores(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     X: Any,
     X_test: Any,
@@ -163,7 +163,7 @@ class _Weights(NamedTuple):
 
 
 def _paths(
-    fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
+    fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
     """Weights of all hyperparameters, one ridge after the other, in batches."""
     if not isinstance(prepared.features, KernelOperator):
@@ -212,7 +212,7 @@ def _alike(alphas: list[float]) -> list[list[int]]:
 
 
 def _one_by_one(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     factor: KernelPreconditioner,
     alphas: dict[int, float],
@@ -223,7 +223,7 @@ def _one_by_one(
 
 
 def _together(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     factor: KernelPreconditioner,
     alphas: dict[int, float],
@@ -231,14 +231,15 @@ def _together(
 ) -> list[_Weights]:
     """The paths of several ridges in threads, which solve their systems together."""
 
-    def one(member: SharedFactor, a: int, alpha: float) -> list[_Weights]:
+    def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
             # Threads do not inherit the caller's error handling.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
-            member.leave()
+            assert member.together is not None
+            member.together.leave(member.place)
 
     with ThreadPoolExecutor(len(alphas)) as pool:
         return list(
@@ -249,7 +250,7 @@ def _together(
 
 
 def _path(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     preconditioner: Preconditioner,
     a: int,

@@ -28,31 +28,19 @@ from dm2l._utils.parameters import check_count, check_number
 
 KernelFunction = Callable[[Any, Any], Any]
 
+_PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
+_ANGLES = 2**20  # most angles that a FourierMap holds at a time
 
-class _RowMap(FeatureMap):
-    """A map whose coefficients belong to the training rows ``pivots``."""
 
-    pivots: NDArray[np.intp]
+class _FactorMap(FeatureMap):
+    """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
 
     def __init__(self, kernel: KernelFunction) -> None:
         self._kernel = kernel
-        self.error = 0.0
 
-    def stored(self, X: Any) -> dict[str, Any]:
-        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
-        kept = self.pivots if is_precomputed(self._kernel) else take_rows(X, self.pivots)
-        return {"_kernel": self._kernel, "X_fit_": kept}
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of pivot rows."""
-        return len(self.pivots)
-
-
-class _FactorMap(_RowMap):
-    """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
-
-    _factor: KernelFactor
+    def _keep(self, factor: KernelFactor) -> None:
+        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
+        self.example, self.n_coefficients = factor.L, len(factor.pivots)
 
     def coefficients(self, W: Any) -> Any:
         """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
@@ -62,37 +50,33 @@ class _FactorMap(_RowMap):
         """Feature weights of given ``A``."""
         return self._factor.L.T @ coefficients
 
-    @property
-    def example(self) -> Any:
-        """The factor of the pivot rows."""
-        return self._factor.L
-
 
 class KernelMap(_FactorMap):
     """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
 
     def fit(self, X: Any) -> Any:
         """Return an exact factor of the kernel matrix of ``X``."""
-        return self._keep(kernel_factor(self._kernel(X, X)), X)
-
-    def _keep(self, factor: KernelFactor, X: Any) -> Any:
-        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
-        self._X = X
+        factor = self._factor_of(X)
+        self._keep(factor)
+        self._X, self.square = X, factor.square
         return factor.Phi
 
-    @property
-    def square(self) -> Callable[[], Any]:
-        """How to get ``Phi'Phi``."""
-        return self._factor.square
+    def _factor_of(self, X: Any) -> KernelFactor:
+        return kernel_factor(self._kernel(X, X))
 
     def transform(self, X: Any) -> Any:
         """Features of any rows, by way of the pivot rows."""
-        return self.fixed(self._X).transform(X)
+        landmarks = self.fixed(self._X)
+        return landmarks.transform(X)
 
     def fixed(self, X: Any) -> LandmarkMap:
         """The map that takes any rows to these features; ``X`` is what was fitted."""
         rows = take_rows(X, self.pivots)
         return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
+        return _stored_rows(self._kernel, X, self.pivots)
 
 
 class LandmarkMap(_FactorMap):
@@ -100,10 +84,8 @@ class LandmarkMap(_FactorMap):
 
     def __init__(self, kernel: KernelFunction, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)
+        self._keep(KernelFactor(L, np.arange(rows.shape[0]), L, error=error))
         self.rows = rows
-        self.error = error
-        self.pivots = np.arange(rows.shape[0])
-        self._factor = KernelFactor(L, self.pivots, L)
 
     def fit(self, X: Any) -> Any:
         """Features of rows: nothing is left to be fitted."""
@@ -119,34 +101,36 @@ class LandmarkMap(_FactorMap):
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The chosen rows and their factor: the next block goes through them too."""
-        kept = {"X_fit_": self.rows, "_landmark_factor": self._factor.L}
-        return {"_kernel": self._kernel, **kept}
+        kept = {"X_fit": self.rows, "landmark_factor": self._factor.L}
+        return {"kernel": self._kernel, **kept}
 
 
-class KernelColumns(_RowMap):
+class KernelColumns(FeatureMap):
     """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self._kernel = kernel
+        self.error = 0.0
 
     def fit(self, X: Any) -> Any:
         """Return the kernel matrix."""
-        self.pivots = np.arange(X.shape[0])
-        self._X, K = X, self._kernel(X, X)
-        self._example = asarray_like(
-            np.empty((0, 0)), K
-        )  # the matrix itself is for others to overwrite
+        K = self._kernel(X, X)
+        self._X, self.n_coefficients = X, X.shape[0]
+        # The matrix itself is for others to overwrite.
+        self.example = asarray_like(np.empty((0, 0)), K)
         return K
 
     def transform(self, X: Any) -> Any:
         """Kernel with the training rows."""
         return self._kernel(X, self._X)
 
-    @property
-    def example(self) -> Any:
-        """An empty array."""
-        return self._example
+    def stored(self, X: Any) -> dict[str, Any]:
+        """All rows, or their numbers where ``X`` is the kernel matrix."""
+        return _stored_rows(self._kernel, X, np.arange(X.shape[0]))
 
 
-_PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
-_ANGLES = 2**20  # most angles that a FourierMap holds at a time
+def _stored_rows(kernel: KernelFunction, X: Any, rows: NDArray[np.intp]) -> dict[str, Any]:
+    return {"kernel": kernel, "X_fit": rows if is_precomputed(kernel) else take_rows(X, rows)}
 
 
 class FourierMap(FeatureMap):
@@ -248,8 +232,9 @@ class FourierMap(FeatureMap):
         errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
+    # Properties, for model files store what an instance has.
     @property
-    def n_coefficients(self) -> int:
+    def n_coefficients(self) -> int:  # type: ignore[override]
         """Number of features."""
         return int(self.n_components)
 
@@ -260,4 +245,4 @@ class FourierMap(FeatureMap):
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The map itself: waves need no rows."""
-        return {"_kernel": Kernel("rbf", self.gamma), "_waves": self}
+        return {"kernel": Kernel("rbf", self.gamma), "waves": self}

@@ -23,8 +23,8 @@ from array_api_compat import array_namespace, device, is_numpy_array, is_torch_a
 from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
 
 
-class NormValue(NamedTuple):
-    """Value that is minimised, exact value, and gradient of the former.
+class Evaluation(NamedTuple):
+    """Value that is minimised, exact value, and gradient of the former, of norms or objectives.
 
     A :class:`SmoothNorm` leaves the two values where the matrix lives, as arrays of no dimension:
     an accelerator then waits once for all norms of an evaluation and not for each.
@@ -39,7 +39,7 @@ class NormValue(NamedTuple):
     curvature: Any = None
 
 
-Norm = Callable[..., NormValue]
+Norm = Callable[..., Evaluation]
 
 
 # Singular values, relative to the norm of the matrix, from which on polar factors are exact.
@@ -50,7 +50,7 @@ _AT_ONCE = 6
 _LEAST_OF_INVERSE = 1e-6
 
 
-def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> NormValue:
+def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluation:
     r"""The norm by matrix products alone, which accelerators do at once for a whole stack.
 
     ``[Z; mu I]`` has the singular values ``(s^2 + mu^2)^(1/2)``: the upper part of its polar factor
@@ -73,7 +73,7 @@ def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> NormValu
     U = _polar(xp.concat([above, xp.concat([below, xp.zeros_like(below)], axis=0)], axis=1))
     gradient, Q, plain = U[:k, :height, :], U[:k, height:, :], U[k:, :height, :]
     gradient64 = gradient if tall else turn(gradient)
-    norm = NormValue(
+    norm = Evaluation(
         value=xp.sum(gradient * A) + mu * (xp.sum(Q * eye) - k * side),
         exact=xp.sum(plain * A),
         gradient=xp.astype(gradient64[0, ...] if flat else gradient64, Z.dtype, copy=False),
@@ -198,7 +198,7 @@ def subgradient(Z: Any, delta: float = 0.005) -> Any:
 
 def smooth_nuclear_norm(
     Z: Any, mu: float, *, curvature: bool = False, heights: Any = None
-) -> NormValue:
+) -> Evaluation:
     """Smoothed nuclear norm, the exact one, and the gradient of the smoothed one.
 
     One Gram matrix and one ``eigh`` of size ``min(Z.shape)``, both in float64: the square root
@@ -208,7 +208,7 @@ def smooth_nuclear_norm(
     return norm._replace(value=float(norm.value), exact=float(norm.exact))
 
 
-def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
+def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
     xp = array_namespace(Z)
     turn = xp.matrix_transpose
     rows, columns = Z.shape[-2:]
@@ -216,8 +216,9 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> NormValue:
     Z64 = xp.astype(Z, xp.float64, copy=False)
     eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
     roots = xp.sqrt(eigenvalues + mu * mu)
-    inverse_root = xp.astype(_inverse_root(vectors, roots), Z.dtype, copy=False)
-    norm = NormValue(
+    inverse_root = (vectors / roots[..., None, :]) @ turn(vectors)  # (S + mu^2 I)^(-1/2)
+    inverse_root = xp.astype(inverse_root, Z.dtype, copy=False)
+    norm = Evaluation(
         value=xp.sum(roots - mu),
         exact=xp.sum(xp.sqrt(eigenvalues)),
         gradient=Z @ inverse_root if tall else inverse_root @ Z,
@@ -258,13 +259,15 @@ class SmoothNorm:
 
     mu: float
 
-    def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> NormValue:
+    def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
         """:func:`smooth_nuclear_norm`, with values that stay where ``Z`` lives."""
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
             nothing = xp.zeros((), **options)
-            return NormValue(nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None)
+            return Evaluation(
+                nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None
+            )
         # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
         small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
         products = is_on_cuda(Z) and not small
@@ -273,7 +276,7 @@ class SmoothNorm:
 
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
-    ) -> NormValue:
+    ) -> Evaluation:
         """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed."""
         xp = array_namespace(S)
         columns = S.shape[-1]
@@ -283,10 +286,10 @@ class SmoothNorm:
             beyond = place < columns - ranks[:, None]  # eigenvalues rise
             eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
         roots = xp.sqrt(eigenvalues + self.mu * self.mu)
-        norm = NormValue(
+        norm = Evaluation(
             value=float(xp.sum(roots - self.mu)),
             exact=float(xp.sum(xp.sqrt(eigenvalues))),
-            gradient=_inverse_root(vectors, roots),
+            gradient=(vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors),
         )
         if not curvature:
             return norm
@@ -298,14 +301,10 @@ class SmoothNorm:
 
 def _spectrum(S: Any) -> tuple[Any, Any]:
     """Eigenvalues, rising and not negative, and eigenvectors."""
-    eigenvalues, vectors = _eigh(S)
-    return array_namespace(S).clip(eigenvalues, 0.0, None), vectors
-
-
-def _inverse_root(vectors: Any, roots: Any) -> Any:
-    """``(S + mu^2 I)^(-1/2)``."""
-    xp = array_namespace(vectors)
-    return (vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors)
+    check_finite(S, "Products of scores")
+    xp = array_namespace(S)
+    eigenvalues, vectors = xp.linalg.eigh(S)
+    return xp.clip(eigenvalues, 0.0, None), vectors
 
 
 def _pairs(roots: Any, spare: Any, mu: float) -> Any:
@@ -315,17 +314,11 @@ def _pairs(roots: Any, spare: Any, mu: float) -> Any:
     return pairs + spare / (roots + mu)
 
 
-def _eigh(S: Any) -> tuple[Any, Any]:
-    check_finite(S, "Products of scores")
-    values, vectors = array_namespace(S).linalg.eigh(S)
-    return values, vectors
-
-
-def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
+def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
     """Exact nuclear norm with the subgradient of Algorithm 2, as the paper's solver uses them."""
     xp = array_namespace(Z)
     if 0 in Z.shape:
-        return NormValue(0.0, 0.0, Z)
+        return Evaluation(0.0, 0.0, Z)
     if not is_numpy_array(Z):
         return _thresholded_by_eigh(Z, delta)
     check_finite(Z, "Scores")
@@ -333,10 +326,10 @@ def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> NormValue:
     # A singular value at rounding level has no direction of its own.
     keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))
-    return NormValue(value, value, (U * keep[..., None, :]) @ Vt)
+    return Evaluation(value, value, (U * keep[..., None, :]) @ Vt)
 
 
-def _thresholded_by_eigh(Z: Any, delta: float) -> NormValue:
+def _thresholded_by_eigh(Z: Any, delta: float) -> Evaluation:
     """The same from the smaller Gram matrix: accelerators are slow at decompositions of tall ones.
 
     Singular values are right to about 1e-8 of the largest this way; those below 1e-7 of it count
@@ -346,10 +339,10 @@ def _thresholded_by_eigh(Z: Any, delta: float) -> NormValue:
     turn = xp.matrix_transpose
     Z64 = xp.astype(Z, xp.float64, copy=False)
     tall = Z.shape[-2] >= Z.shape[-1]
-    eigenvalues, vectors = _eigh(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
-    s = xp.sqrt(xp.clip(eigenvalues, 0.0, None))
+    eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
+    s = xp.sqrt(eigenvalues)
     keep = (s > delta) & (s > 1e-7 * s[..., -1:])
     inverse = xp.where(keep, 1.0 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
     root = xp.astype((vectors * inverse[..., None, :]) @ turn(vectors), Z.dtype, copy=False)
     value = float(xp.sum(s))
-    return NormValue(value, value, Z @ root if tall else root @ Z)
+    return Evaluation(value, value, Z @ root if tall else root @ Z)

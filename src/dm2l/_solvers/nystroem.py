@@ -231,10 +231,8 @@ class NystroemMap(KernelMap):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any) -> Any:
-        """Return the factor of the kernel matrix of ``X``, in float64."""
-        factor = pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
-        return self._keep(factor, X)
+    def _factor_of(self, X: Any) -> KernelFactor:
+        return pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
 
 
 def _check_kernel(kernel: Any) -> None:

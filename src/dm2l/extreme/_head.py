@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.features import Features, LinearMap, default_ridge
+from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import check_finite
@@ -69,7 +69,7 @@ def fit_head(
     Phi = feature_map.fit(X)
     features = Features(Phi, intercept, feature_map.square, blas_thread_count())
     features = features.centre() if Phi is X else features
-    alpha = default_ridge(X, rows) if isinstance(model.alpha, str) else float(model.alpha)
+    alpha = ridge_value(model.alpha, X, rows)
     problem = LowRankProblem(features, targets, alpha)
     preconditioner = Preconditioner(problem)
     block = block_length(model.max_memory, 2 * features.size, 4096)

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear import nuclear_norm, subgradient
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme._answers import SHARE
 from dm2l.extreme._groups import SharedRows
@@ -171,7 +170,7 @@ class LowRankProblem:
 
     def evaluate(
         self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
@@ -194,7 +193,7 @@ class LowRankProblem:
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
         pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
-        return ObjectiveValue(value, exact, pulled, bend)
+        return Evaluation(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
         """Covered rows, and a zero row that pads stacks."""

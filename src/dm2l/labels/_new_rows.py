@@ -13,20 +13,6 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 
 
-def classes_and_names(labels: LabelMatrix) -> tuple[Any, NDArray[np.object_]]:
-    """``classes_`` and ``label_names_`` of an estimator that is fitted to these labels."""
-    classes: Any = labels.classes
-    names: Any = labels.names
-    if classes is None:
-        # An array, not the list of scikit-learn's trees: their scores are lists too.
-        classes = np.tile([labels.negative, 1], (labels.n_labels, 1))
-    else:
-        names = classes if labels.n_labels > 1 else classes[-1:]
-    if names is None:
-        names = [f"y{k}" for k in range(labels.n_labels)]
-    return classes, np.asarray(names, dtype=object)
-
-
 def parse_new_rows(
     X: Any,
     y: Any,

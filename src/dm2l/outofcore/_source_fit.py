@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
 from dm2l._score_model import SolverResult, WarmStart
 from dm2l._solvers.features import FeatureMap
 from dm2l._utils.arrays import is_non_numpy
@@ -27,14 +27,14 @@ CANDIDATES = 4
 
 
 def fit_source(
-    fitting: SolverConfig, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
+    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
     """Fit to row blocks by statistics or by passes."""
     return _fit_blocks(fitting, source, _sample(fitting, source, first), strategy, last, source)
 
 
 def fit_arrays(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     T: Signs,
     strategy: str,
@@ -48,12 +48,12 @@ def fit_arrays(
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
     blocks = [Block(X[i], T[i], None if weights is None else weights[i]) for i in slices]
-    sample = X if fitting.linear else seen_rows(X, T)
+    sample = X if fitting.kernel == "linear" else seen_rows(X, T)
     return _fit_blocks(fitting, blocks, sample, strategy, last)
 
 
 def _fit_blocks(
-    fitting: SolverConfig,
+    fitting: Trainer,
     blocks: Iterable[Any],
     sample: Any,
     strategy: str,
@@ -77,7 +77,7 @@ def _fit_blocks(
     return fit_sums(fitting, statistics, sums, feature_map, example, last)
 
 
-def _sample(fitting: SolverConfig, source: RowBlocks, first: Block) -> Any:
+def _sample(fitting: Trainer, source: RowBlocks, first: Block) -> Any:
     """Rows that the features are made from: the first block, or more for landmarks."""
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
     if len(first.T) >= wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
 from dm2l._utils.memory import available_memory
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import RemoteBlocks, RowBlocks
@@ -64,7 +64,7 @@ def choose_strategy(
 
 
 def source_strategy(
-    config: SolverConfig,
+    config: Trainer,
     source: RowBlocks,
     strategy: str,
     max_memory: float | None,

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
 from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
 from dm2l._solvers.features import FeatureMap, Features
 from dm2l._solvers.ridge import ridge_by_steps
@@ -25,7 +25,7 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 
 def fit_sums(
-    fitting: SolverConfig,
+    fitting: Trainer,
     statistics: RowStatistics,
     make: Callable[[], RowSums],
     feature_map: FeatureMap,
@@ -45,7 +45,7 @@ def fit_sums(
         problem = GramProblem(
             sums,
             fitting.lambda_d,
-            fitting.ridge_of(statistics.variances()),
+            fitting.ridge(statistics.variances()),
             local=fitting.local,
             discriminant=fitting.discriminant,
             workers=blas_thread_count(),
@@ -63,7 +63,7 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: SolverConfig,
+    fitting: Trainer,
     problem: GramProblem,
     feature_map: FeatureMap,
     fit: SolverResult,
@@ -98,7 +98,7 @@ def _by_passes(problem: GramProblem) -> Any:
     return W
 
 
-def sample_size(fitting: SolverConfig) -> int:
+def sample_size(fitting: Trainer) -> int:
     """Rows of the sample that a fit needs."""
     return MAX_ROWS if fitting.coupling == "residual" else 0
 
@@ -123,14 +123,14 @@ class Stream:
     """Features and Gram statistics of rows that come block by block."""
 
     def __init__(
-        self, fitting: SolverConfig, feature_map: FeatureMap, statistics: GramStatistics
+        self, fitting: Trainer, feature_map: FeatureMap, statistics: GramStatistics
     ) -> None:
         self._fitting = fitting
         self._map = feature_map
         self._statistics = statistics
 
     @classmethod
-    def begun(cls, fitting: SolverConfig, X: Any, T: Signs) -> Self:
+    def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
         """A stream whose features are those of a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
@@ -139,7 +139,7 @@ class Stream:
     @classmethod
     def resumed(
         cls,
-        fitting: SolverConfig,
+        fitting: Trainer,
         weights: Weights,
         n_features: int,
         statistics: GramStatistics,
