@@ -129,7 +129,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Entries under False are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
