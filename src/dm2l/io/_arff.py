@@ -82,11 +82,6 @@ def read_arff(
         ``train_index``, ``test_index``, ``source``, which are None. Labels given as names come
         in that order, others in the order of the file.
 
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
-
     Examples
     --------
     >>> import tempfile

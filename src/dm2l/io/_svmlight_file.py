@@ -64,11 +64,6 @@ def read_svmlight(
         ``zero_based`` (whether the first feature has index 0); the other keys of
         :func:`~dm2l.datasets.load_dataset` are None.
 
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
-
     Examples
     --------
     >>> import tempfile
