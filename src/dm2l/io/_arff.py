@@ -20,12 +20,13 @@ from dm2l._utils.files import (
     available_memory,
     check_memory,
     check_regular,
+    open_text,
     translate_errors,
+    unpacked_name,
 )
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import open_text, unpacked_name
 from dm2l.io._words import as_number, parse_boolean
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature

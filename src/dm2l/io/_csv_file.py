@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, translate_errors
+from dm2l._utils.files import DataFileError, open_text, open_unpacked, suffix_of, translate_errors
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
 
 # pandas compares letter by letter; columns of text are looked at once more.

@@ -24,11 +24,11 @@ from dm2l._utils.files import (
     check_memory,
     check_regular,
     check_width,
+    read_into,
     translate_errors,
 )
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import read_into
 
 _RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
 

@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, check_memory, check_width, translate_errors
+from dm2l._utils.files import (
+    DataFileError,
+    check_memory,
+    check_width,
+    open_unpacked,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import make_bunch
-from dm2l.io._unpacking import open_unpacked
 
 Base = bool | Literal["auto"]
 

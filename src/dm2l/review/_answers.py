@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dm2l.io._unpacking import PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l._utils.files import PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.review._journal import Decision, Journal, Key, table_digest
 from dm2l.review._predictions import Labels, Mask
 from dm2l.tables import Completion, Table, write_completion
