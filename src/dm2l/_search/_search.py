@@ -23,7 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from dm2l._classifier import DM2LClassifier
 from dm2l._fitting import SAFE_KERNELS, SolverConfig
 from dm2l._score_model import fold_inputs
-from dm2l._search._path import PathScores, score_paths
+from dm2l._search._path import score_paths
 from dm2l._solvers.features import default_ridge
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import check_counts, check_numbers, is_number
@@ -39,16 +39,15 @@ LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times default_ridge; times 10 for kernels
 
 Rows = NDArray[np.intp]
+Scores = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
 class DM2LClassifierCV(PositiveUnlabelledClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    All hyperparameters on the same rows share their features: a kernel matrix is computed once for
-    each ``gamma``, its factor and ``Phi'Phi`` once for each fold, one Cholesky factor serves a path
-    over all ``lambda_d``, and each fit of a path starts from the previous one. Folds and metric use
-    observed labels only.
+    All hyperparameters on the same rows share their features and factorisations, and each fit of a
+    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
 
     Parameters
     ----------
@@ -64,25 +63,19 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
     search_tol : float, default=1e-3
         Relative tolerance of the objective during the search, which needs less than a final fit.
     search_iter : int, default=5
-        Most iterations of each fit in the search, which starts from the previous one; where
-        ``lambda_d`` rises by more than ten times, so many for each such factor.
+        Most iterations of each fit in the search, for each factor of ten in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         missing) and scores that is larger for better scores. None is "ranking_and_discrimination",
         or "label_discrimination" if complete rows would have less than one positive, or less than
-        one negative, on average. With ``missing_as="unlabelled"`` positives are compared with all
-        other entries, which orders models as complete labels would for a few measures only; None is
-        "neg_ranking_loss".
+        one negative, on average; "neg_ranking_loss" with ``missing_as="unlabelled"``.
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
         Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
     refit : bool, default=True
-        Whether to fit the best hyperparameters to all rows; if not, there is no model to predict
-        with.
-    threshold, calibration, coupling, missing_label, missing_as, class_prior
-        As in :class:`DM2LClassifier`.
-    random_state, verbose
+        Whether to fit the best hyperparameters to all rows, to predict with.
+    threshold, calibration, coupling, missing_label, missing_as, class_prior, random_state, verbose
         As in :class:`DM2LClassifier`.
 
     Attributes
@@ -202,8 +195,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         Parameters
         ----------
         X, y, label_mask, sample_weight, label_weight
-            As in :meth:`DM2LClassifier.fit`, in memory. Weights of rows also count where models
-            are scored.
+            As in :meth:`DM2LClassifier.fit`. Weights of rows also count where models are scored.
 
         Returns
         -------
@@ -238,15 +230,21 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             )
         folds = self._folds(X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
-        alphas = self._alphas(X, None if entries is None else entries.rows)
-        grid = self._gammas()
+        if self.alphas is not None:
+            alphas = [float(alpha) for alpha in self.alphas]
+        else:
+            rows = None if entries is None else entries.rows
+            scale = default_ridge(X, rows) if self.kernel == "linear" else 1.0
+            alphas = [scale * share for share in RIDGES]
+        grid: list[Any] = [None]
+        if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
+            grid = ["scale"] if self.gammas is None else list(self.gammas)
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
         paths = self._paths(X, T, entries, folds, grid, alphas, lambdas)
-        for done, ((g, fold), found) in enumerate(paths, 1):
-            scores[g, :, :, fold] = found.scores
-            seconds[g, :, :, fold] = found.seconds
+        for done, (g, fold, *found) in enumerate(paths, 1):
+            scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
                 passed = time.perf_counter() - start
                 left = passed / done * (len(grid) * len(folds) - done)
@@ -258,17 +256,6 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
         self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
         return folds
-
-    def _alphas(self, X: Any, weights: NDArray[np.float64] | None) -> list[float]:
-        if self.alphas is not None:
-            return [float(alpha) for alpha in self.alphas]
-        scale = default_ridge(X, weights) if self.kernel == "linear" else 1.0
-        return [scale * share for share in RIDGES]
-
-    def _gammas(self) -> list[Any]:
-        if self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel):
-            return [None]
-        return ["scale"] if self.gammas is None else list(self.gammas)
 
     def _metric(self, T: Signs) -> Callable[..., float]:
         """Score of a LabelMatrix and scores, larger for better ones."""
@@ -289,8 +276,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         gammas: list[Any],
         alphas: list[float],
         lambdas: list[float],
-    ) -> Iterator[tuple[tuple[int, int], PathScores]]:
-        """Scores of every gamma and fold, as they come."""
+    ) -> Iterator[tuple[int, int, Scores, Scores]]:
+        """Index of gamma and fold, scores and seconds, as they come."""
         metric = self._metric(T)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
@@ -328,8 +315,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             )
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
             for fold, _ in enumerate(folds):
-                found = list(itertools.islice(results, len(shares)))
-                yield (g, fold), PathScores(*map(np.concatenate, zip(*found, strict=True)))
+                found = zip(*itertools.islice(results, len(shares)), strict=True)
+                scores, seconds = map(np.concatenate, found)
+                yield g, fold, scores, seconds
 
     def _report_results(
         self,
@@ -416,22 +404,20 @@ def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
     return on_arrays
 
 
-def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
-    """First of two stages: ``alpha`` and ``gamma`` of masked ridge, which costs little."""
-    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
-
-
-def search_norms(
+def search_stage(
     search: DM2LClassifierCV,
     X: Any,
     Y: Any,
-    ridge: DM2LClassifierCV,
-    alphas: Sequence[float] | None,
+    ridge: DM2LClassifierCV | None = None,
+    alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Second of two stages: all ``lambda_ds``, at some ``alphas`` and the first's ``gamma``."""
-    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
-    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
-    return clone(search).set_params(**near).fit(X, Y)
+    """One of two stages: masked ridge, which costs little; or norms at the ``ridge`` it chose."""
+    if ridge is None:
+        stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
+    else:
+        gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
+        stage = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
+    return clone(search).set_params(**stage).fit(X, Y)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

@@ -55,20 +55,15 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import MaskedRidgeClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> MaskedRidgeClassifier(alpha=0.1).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MaskedRidgeClassifier().fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     alpha: float | str = "scale"
     _: KW_ONLY
-    fit_intercept: bool = True
     solver: str = "auto"
     coupling: str | None = "residual"
     class_prior: Any = None

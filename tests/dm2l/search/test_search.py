@@ -13,13 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._fitting import SolverConfig, Workspace
-from dm2l._search._path import _one_by_one, _path
+from dm2l._search._path import _path
 from dm2l._search._search import _shares
 from dm2l._solvers.features import default_ridge
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import hamming_loss, ranking_loss
-from dm2l.metrics._selection import ranking_and_discrimination
+from dm2l.metrics._ranking import ranking_and_discrimination
 from dm2l.model_selection import MultilabelKFold, get_scorer_names
 from dm2l.model_selection._scorers import get_metric
 
@@ -118,10 +118,15 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False, "fit_intercept": False} | TIGHT
     own = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
     monkeypatch.setattr("dm2l._search._path.MANY", 0)
+
+    def one_by_one(fitting, prepared, factor, alphas, lambdas):
+        paths = (_path(fitting, prepared, factor, *one, lambdas) for one in alphas.items())
+        return [weights for path in paths for weights in path]
+
     for place in ("together", "one after the other"):
         shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
         np.testing.assert_allclose(shared, own, atol=1e-5, err_msg=place)
-        monkeypatch.setattr("dm2l._search._path._together", _one_by_one)
+        monkeypatch.setattr("dm2l._search._path._together", one_by_one)
 
 
 @pytest.mark.parametrize("seed", range(3))

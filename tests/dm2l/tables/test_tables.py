@@ -639,12 +639,6 @@ def test_a_model_counts_features_as_the_svmlight_file_it_was_fitted_to(tmp_path)
     np.testing.assert_allclose(_answers(other, read_for(other, one)).scores, expected)
     with pytest.raises(ValueError, match=r"zero\.svm, line 1: .* index 0, .*from 1 to 5"):
         read_for(other, zero)
-    # A file from before this was remembered goes by the indices that occur.
-    del model.classifier.table_["zero_based"]
-    save_model(model.pipeline, tmp_path / "old.dm2l")
-    again = load_bundle(tmp_path / "old.dm2l")
-    assert again.zero_based is None
-    np.testing.assert_array_equal(_answers(again, read_for(again, zero)).scores, expected)
 
 
 def _matrix_files(folder, X, Y):
