@@ -2,9 +2,9 @@
 A table with missing labels in a notebook
 =========================================
 
-This example completes a table in a notebook: inspect it, measure the imputation, fit a model, fill in
-labels with a bound on the error rate, and choose the next labels to ask for. The page can be downloaded
-as a notebook. Results of ``dm2l.tables`` display themselves as tables with bars.
+This example completes a table in a notebook: inspect it, measure the imputation, fit a model, fill
+in labels with a bound on the error rate, and choose the next labels to ask for. The page can be
+downloaded as a notebook. Results of ``dm2l.tables`` display themselves as tables with bars.
 """
 
 # %%

@@ -2,8 +2,8 @@
 What tools do with missing labels
 =================================
 
-The data are real images of digits with 19 labels such as "is 4", "even" and "has a loop". 70 % of the
-labels are hidden. This example shows what common tools do with such labels.
+The data are real images of digits with 19 labels such as "is 4", "even" and "has a loop". 70 % of
+the labels are hidden. This example shows what common tools do with such labels.
 """
 
 # %%

@@ -6,9 +6,9 @@ DM2L adds one term to ridge regression on the observed labels,
 
 .. math:: \lambda_d \Bigl( \sum_k \|F_k\|_* - \|F_C\|_* \Bigr),
 
-where :math:`F_k` are the scores of the rows with an observed positive of label k, and :math:`F_C` those of
-all such rows. The nuclear norm is the sum of the singular values; if it is small, the rows lie in few
-directions. This example shows labels for which such a term is plausible, and its effect.
+where :math:`F_k` are the scores of the rows with an observed positive of label k, and :math:`F_C`
+those of all such rows. The nuclear norm is the sum of the singular values; if it is small, the rows
+lie in few directions. This example shows labels for which such a term is plausible, and its effect.
 """
 
 # sphinx_gallery_thumbnail_number = 2

@@ -2,8 +2,8 @@
 The path over lambda_d
 ======================
 
-``lambda_d`` is the weight of the nuclear norms, ``alpha`` is the ridge. ``DM2LClassifierCV`` searches both
-with shared matrix factors and warm starts.
+``lambda_d`` is the weight of the nuclear norms, ``alpha`` is the ridge. ``DM2LClassifierCV``
+searches both with shared matrix factors and warm starts.
 """
 
 # %%

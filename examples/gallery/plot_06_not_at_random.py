@@ -2,8 +2,8 @@
 Missing not at random
 =====================
 
-If labels are missing at random, only the amount of data shrinks. If positives are missing more often
-than negatives, every method that is trained on observed labels learns the wrong rates.
+If labels are missing at random, only the amount of data shrinks. If positives are missing more
+often than negatives, every method that is trained on observed labels learns the wrong rates.
 :doc:`/guide/missingness` has the theory.
 """
 

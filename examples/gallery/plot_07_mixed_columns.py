@@ -2,9 +2,9 @@
 Columns of mixed types, a pipeline and a grid search
 ====================================================
 
-The table has numbers, a category, missing feature values and missing labels. Preparation and model form
-one pipeline, and ``GridSearchCV`` searches its hyperparameters with folds and metrics that accept missing
-labels.
+The table has numbers, a category, missing feature values and missing labels. Preparation and model
+form one pipeline, and ``GridSearchCV`` searches its hyperparameters with folds and metrics that
+accept missing labels.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Texts with TF-IDF
 =================
 
-TF-IDF turns texts into thousands of sparse columns. The linear model keeps them sparse, and its weights
-show which words indicate a label.
+TF-IDF turns texts into thousands of sparse columns. The linear model keeps them sparse, and its
+weights show which words indicate a label.
 """
 
 # %%

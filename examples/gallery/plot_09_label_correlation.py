@@ -2,8 +2,8 @@
 Label correlation
 =================
 
-If a digit "is 4", it is "even", whatever the image looks like. A model stores the correlation between
-labels that its features do not explain, and uses it for imputation.
+If a digit "is 4", it is "even", whatever the image looks like. A model stores the correlation
+between labels that its features do not explain, and uses it for imputation.
 """
 
 # %%

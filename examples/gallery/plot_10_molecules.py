@@ -2,9 +2,10 @@
 Molecules and new scaffolds
 ===========================
 
-A table of assays has identifiers, SMILES and missing labels. Morgan fingerprints turn molecules into
-features, and the Tanimoto kernel compares them. How good a model looks depends on the test molecules:
-members of known series are easy, new scaffolds are hard. Needs RDKit, ``pip install '.[chem]'``.
+A table of assays has identifiers, SMILES and missing labels. Morgan fingerprints turn molecules
+into features, and the Tanimoto kernel compares them. How good a model looks depends on the test
+molecules: members of known series are easy, new scaffolds are hard. Needs RDKit, ``pip install
+'.[chem]'``.
 """
 
 # %%

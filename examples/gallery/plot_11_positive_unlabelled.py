@@ -2,8 +2,8 @@
 Positive-unlabelled labels
 ==========================
 
-Only 40 % of the positives are recorded, and negatives never are. A missing label is either negative or
-an overlooked positive. This example compares two ways to read missing labels.
+Only 40 % of the positives are recorded, and negatives never are. A missing label is either negative
+or an overlooked positive. This example compares two ways to read missing labels.
 """
 
 # %%
