@@ -16,8 +16,8 @@ lie in few directions. This example shows labels for which such a term is plausi
 # %%
 # Labels imply each other in one direction
 # ----------------------------------------
-# A four is even, but an even digit need not be a four. Within the rows of one digit, most labels are
-# constant, although all labels together have many directions.
+# A four is even, but an even digit need not be a four. Within the rows of one digit, most labels
+# are constant, although all labels together have many directions.
 
 import matplotlib.pyplot as plt
 
@@ -35,8 +35,8 @@ plt.show()
 # %%
 # Singular values of the labels
 # -----------------------------
-# The singular values of rows that share a label (thin lines) fall faster than those of all rows (thick
-# line).
+# The singular values of rows that share a label (thin lines) fall faster than those of all rows
+# (thick line).
 
 SingularValuesDisplay.from_labels(truth, label_names=digits.target_names)
 plt.show()
