@@ -40,8 +40,7 @@ class CorrelationBaseline(IterativeBaseline):
     ) -> tuple[ImputedTargets, Any, Array, Array]:
         """Targets, weights of rows, and weights and intercepts of the ridge regression."""
         T, entries = labels.signs, labels.entries
-        name = type(self).__name__
-        rows = None if entries is None else entries.rows_only(T, name)
+        rows = None if entries is None else entries.rows_only(T, type(self).__name__)
         targets = ImputedTargets(T, self.missing, entries)
         coef, intercept = ridge(X, targets, ridge_value(alpha, X, rows), bool(self.fit_intercept))
         return targets, rows, coef, intercept
