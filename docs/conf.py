@@ -109,7 +109,7 @@ html_theme_options = {
 }
 toc_object_entries_show_parents = "hide"
 html_sidebars = {
-    page: [] for page in ("index", "start", "errata", "experiments", "benchmarks", "speed")
+    page: [] for page in ("index", "research/errata", "research/benchmarks", "research/speed")
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -134,7 +134,7 @@ def join_lines(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
 def tidy_page(app: Any, page: str, source: list[str]) -> None:
     """Leave out what a page has for GitHub and for doctest only."""
     # Files of the repository are not on the site: the words of a link to them stay.
-    link = r"\[([^\]]+)\]\(\.\./(?:src|tests|benchmarks|examples)/[^)]*\)"
+    link = r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|examples)/[^)]*\)"
     # The empty line that ends an example for doctest.
     source[0] = re.sub(link, r"\1", source[0]).replace("\n\n```\n", "\n```\n")
 

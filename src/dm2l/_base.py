@@ -29,8 +29,7 @@ from dm2l._utils.parameters import check_choice
 from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import LabelCompleter, check_threshold
 from dm2l.completion._estimator import CompletionMixin
-from dm2l.labels._matrix import LabelMatrix, parse_labels
-from dm2l.labels._new_rows import classes_and_names
+from dm2l.labels._matrix import LabelMatrix, classes_and_names, parse_labels
 
 __all__ = ["MissingLabelClassifier"]
 
@@ -124,7 +123,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Entries under False are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 

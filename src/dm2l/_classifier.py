@@ -91,7 +91,7 @@ class DM2LClassifier(StreamingClassifier):
         (nothing else changes); or with weights and label correlation learnt jointly, which
         improves predictions of new rows as well and needs all rows in memory. Fits that do not hold
         their rows (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample
-        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/coupling`.
+        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/guide/imputing`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
@@ -100,7 +100,7 @@ class DM2LClassifier(StreamingClassifier):
         Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
         for missing entries of a dense ``Y`` too: positive-unlabelled data. Fits then minimise the
         unbiased positive-unlabelled risk, with targets that labels improve for each other, and
-        ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
+        ``alpha`` matters to the nuclear norms alone; see :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
         Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
         :func:`dm2l.pu.estimate_class_prior`.
@@ -299,7 +299,7 @@ class DM2LClassifier(StreamingClassifier):
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
-            :doc:`/weights`.
+            :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
@@ -325,7 +325,7 @@ class DM2LClassifier(StreamingClassifier):
             strategy = self._strategy_in_memory(X, labels)
         if strategy == "memory":
             return self._keep_result(config.fit(X, labels, last), stacklevel=5)
-        from dm2l.outofcore._source_fit import fit_arrays
+        from dm2l.outofcore._fits import fit_arrays
 
         if labels.kind != "multilabel":
             config = replace(config, coupling=None)
@@ -338,7 +338,7 @@ class DM2LClassifier(StreamingClassifier):
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose_strategy
+        from dm2l.outofcore._fits import choose_strategy
 
         n, d = X.shape
         return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
@@ -349,8 +349,7 @@ class DM2LClassifier(StreamingClassifier):
         return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source
-        from dm2l.outofcore._strategy import source_strategy
+        from dm2l.outofcore._fits import collect, fit_source, source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()

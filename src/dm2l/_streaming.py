@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +21,7 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import GramStatistics
-    from dm2l.outofcore._stream import Stream
+    from dm2l.outofcore._fits import Stream
 
 __all__ = ["StreamingClassifier"]
 
@@ -130,8 +131,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._set_label_attributes(form.labels)
         if solve:
             return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
-        self._statistics = stream.state()
-        parts = zip(stream.map_weights(), self._weights, strict=True)
+        self._statistics = stream.statistics.state()
+        weights = stream.config.map_weights(stream.feature_map)
+        parts = zip(weights, self._weights, strict=True)
         self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
         return self
 
@@ -211,7 +213,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
-        stream = self._resumed(statistics.copy())
+        stream = self._resumed(deepcopy(statistics))
         self._set_label_attributes(known)
         replace(known, signs=statistics.seen).warn_constant()
         result = stream.fit(np.empty((0, self.n_features_in_)), self._last())
@@ -227,7 +229,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return GramStatistics.from_state(self._statistics).copy()
+        return deepcopy(GramStatistics.from_state(self._statistics))
 
     @property
     def _has_statistics(self) -> bool:
@@ -236,7 +238,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, with its own statistics or others."""
         from dm2l.outofcore import GramStatistics
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
@@ -247,7 +249,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """A block of rows, and the stream that it belongs to, which the first one founds."""
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
@@ -258,9 +260,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         marks = self.missing_label, self.missing_as
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
-            form = LabelForm.resumed(
-                self._labels, 0 if stream is None else stream.negatives, *marks
-            )
+            negatives = 0 if stream is None else int(stream.statistics.negatives.sum())
+            form = LabelForm.resumed(self._labels, negatives, *marks)
         T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
         T, entries = apply_weights(T, sample_weight)

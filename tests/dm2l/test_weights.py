@@ -40,7 +40,7 @@ from dm2l.simulate import simulate_missing_positives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# Those whose answers depend on how many rows there are: see docs/weights.md.
+# Those whose answers depend on how many rows there are: see docs/guide/weights.md.
 OTHERWISE = (AutoClassifier, GLOCALClassifier)
 LAWFUL = [
     model

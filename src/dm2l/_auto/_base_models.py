@@ -23,7 +23,7 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.metrics._selection import label_discrimination
+from dm2l.metrics._ranking import label_discrimination
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]

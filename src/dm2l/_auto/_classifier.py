@@ -27,9 +27,9 @@ from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.memory import available_memory
+from dm2l._utils.files import available_memory
+from dm2l._utils.inputs import explain_unsuitable
 from dm2l._utils.parameters import check_choice, check_numbers
-from dm2l._utils.unsuitable import explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -68,7 +68,7 @@ class AutoClassifier(MissingLabelClassifier):
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers, beside those of text.
     coupling : {"residual", None}, default="residual"
-        Whether :meth:`complete` uses the known labels of a row, see :doc:`/coupling`.
+        Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     threshold : None, float or "f1", default=None
         Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None

@@ -7,7 +7,7 @@ from dm2l._auto._base_models import LAMBDAS, Sample, choose, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
-from dm2l.metrics._selection import label_discrimination
+from dm2l.metrics._ranking import label_discrimination
 
 
 def test_labels_of_one_class_alone_judge_all_settings_alike():

@@ -19,7 +19,7 @@ from dm2l._solvers.features import Features, default_ridge
 from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.extreme._answers import TopK, top_k
+from dm2l.extreme._classifier import TopK, top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, bytes_needed, label_basis
 from dm2l.labels import SparseLabelMatrix

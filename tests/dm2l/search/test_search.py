@@ -19,7 +19,7 @@ from dm2l._solvers.features import default_ridge
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import hamming_loss, ranking_loss
-from dm2l.metrics._selection import ranking_and_discrimination
+from dm2l.metrics._ranking import ranking_and_discrimination
 from dm2l.model_selection import MultilabelKFold, get_scorer_names
 from dm2l.model_selection._scorers import get_metric
 
