@@ -142,7 +142,7 @@ AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
 
-FeatureEncoder dm2l._auto._features
+FeatureEncoder dm2l._auto._columns
   median centre scale: f[d]
   levels: i8[d]
   gaps: i8[...]
