@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import dm2l_oracles as oracle
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, metrics
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l.baselines import (
     GLOCALClassifier,

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig, Workspace
+from dm2l._fitting import Trainer, Workspace
 from dm2l._score_model import LearnableMask, every_label
-from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
@@ -50,7 +50,7 @@ MANY = 1000
 
 
 def score_paths(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     X_test: Any,
     labels: LabelMatrix,
@@ -70,7 +70,7 @@ def score_paths(
     if not selection.learnable.any():
         return scores, seconds
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X = selection.rows(X, pairwise=fitting.pairwise)
+    X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
     kept = selection.labels(labels)
     with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
         prepared = fitting.prepare(
@@ -104,7 +104,7 @@ def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
 
 
 def _scores(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     X: Any,
     X_test: Any,
@@ -147,7 +147,7 @@ class _Weights(NamedTuple):
 
 
 def _paths(
-    fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
+    fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
     """Weights of all hyperparameters, one ridge after the other, in batches."""
     features = prepared.features
@@ -194,7 +194,7 @@ def _alike(alphas: list[float]) -> list[list[int]]:
 
 
 def _together(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     factor: KernelPreconditioner,
     alphas: dict[int, float],
@@ -202,12 +202,13 @@ def _together(
 ) -> list[_Weights]:
     """The paths of several ridges in threads, which solve their systems together."""
 
-    def one(member: SharedFactor, a: int, alpha: float) -> list[_Weights]:
+    def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
             return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
-            member.leave()
+            assert member.together is not None
+            member.together.leave(member.place)
 
     with _threads(len(alphas), over="ignore", invalid="ignore", divide="ignore") as pool:
         paths = pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
@@ -215,7 +216,7 @@ def _together(
 
 
 def _path(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     preconditioner: Preconditioner,
     a: int,

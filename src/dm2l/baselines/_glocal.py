@@ -17,8 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.parameters import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
-from dm2l._solvers.features import Features, check_ridge, ridge_value
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
@@ -245,13 +244,13 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
-        if self._pu and entries is not None and entries.targets is not None:
+        if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
             mask = LearnableMask(self._learnable, self._constant, self._keep)
             pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
             self._keep_prior(pu.prior)
             entries = EntryWeights.of(T, targets=pu.targets(alpha))
         W, unseen = masked_ridge(features, T, alpha, entries=entries, method=self.solver), None
-        if self.coupling is not None and not self._pu:
+        if self.coupling is not None and self.missing_as != "unlabelled":
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
             factor, centred = Preconditioner(problem), features.from_original(W)
@@ -267,8 +266,9 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)
-        if self._pu:
+        if self.missing_as == "unlabelled":
             self._keep_prior()
 
     def _score_labels(self, X: Any) -> Any:
-        return self._corrected(super()._score_labels(X))
+        scores = super()._score_labels(X)
+        return self._corrected(scores) if self.missing_as == "unlabelled" else scores

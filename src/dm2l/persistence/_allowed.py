@@ -221,12 +221,12 @@ TrainingRows dm2l.completion._training_rows
   signs: i1[e]
   scores: F[...]
 
-Kernel dm2l._solvers.kernels._kernel
+Kernel dm2l._solvers.kernels
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
     | 'tanimoto' | 'precomputed'
   gamma degree coef0: number
 
-FourierMap dm2l._solvers.kernels._fourier
+FourierMap dm2l._solvers.maps
   gamma error?: number
   n_components: int
   random_state: setting

@@ -47,7 +47,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._solvers.features import ridge_value
-from dm2l._solvers.kernels._nystroem import NystroemMap
+from dm2l._solvers.nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._condition import condition
 from dm2l.completion._query_gains import row_gains, trust
