@@ -322,7 +322,7 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Floats:
         # Those of the fit, where they differ from the model's own.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)

@@ -17,8 +17,7 @@ from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l._utils.threads import blas_threads
-from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import leave_one_out_scores
+from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier

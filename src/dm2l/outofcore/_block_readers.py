@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError
+from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._svmlight_file import open_rows
+from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import open_parquet, translate_arrow_errors
-from dm2l.io._unpacking import PARQUET, TEXT, suffix_of
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
@@ -243,7 +242,8 @@ class SvmlightReader:
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         for path in self._files:
-            with open_rows(path, self._n_features, self._zero_based, whole=False) as rows:
+            with open_unpacked(path, whole=False) as file:
+                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
                 while (block := rows.take(self._rows))[1]:
                     X, listed, _ = block
                     yield X, self._labels(listed, path)

@@ -195,13 +195,12 @@ LabelCorrelation dm2l.completion._correlation
 
 DenseCovariance dm2l.completion._covariance
   S: f[c,c]
-  precision-:
 
 FactorCovariance dm2l.completion._covariance
   L: f[c,...]
   psi: f[c]
 
-Combiner dm2l.completion._combine
+Combiner dm2l.completion._correlation
   labels: bool
   fitted
   with_labels_: bool
