@@ -57,8 +57,8 @@ def get_scorer(name: str, **options: Any) -> Any:
 
     A scorer, made by :func:`sklearn.metrics.make_scorer`, is called as ``scorer(estimator, X, Y)``
     and is larger for a better estimator. If labels are missing it estimates what the complete
-    labels would give; ``estimate=False`` evaluates the observed labels alone. Where scikit-learn's metadata routing passes a
-    ``label_mask`` to ``fit``, the scorer needs it too:
+    labels would give; ``estimate=False`` evaluates the observed labels alone. Where scikit-learn's
+    metadata routing passes a ``label_mask`` to ``fit``, the scorer needs it too:
     ``get_scorer(name).set_score_request(label_mask=True)``; likewise a ``sample_weight``.
 
     Parameters
