@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
-from dm2l._solvers.nuclear._products import NormValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
 
 Array = NDArray[np.float64]
 
@@ -85,7 +84,7 @@ class SharedRows:
             start = end
         return cls(covered, stacks)
 
-    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> NormValue:
+    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
         """Summed norms of the groups of covered scores ``F``, which end with a zero row.
 
         ``gradient`` is that in the covered rows.
@@ -105,7 +104,7 @@ class SharedRows:
             gradient += stack.back @ at.gradient.reshape(-1, r)
             if bend is not None:
                 bend += at.curvature
-        return NormValue(value, exact, gradient, bend)
+        return Evaluation(value, exact, gradient, bend)
 
     def exact(self, F: Array) -> float:
         """``sum_k ||F_k||_*`` from singular values."""
@@ -138,7 +137,9 @@ def _stack(
     return _Stack(places, heights, heavy, back)
 
 
-def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False) -> NormValue:
+def wide_norms(
+    Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False
+) -> Evaluation:
     """Smoothed norms, summed, of a stack of matrices with fewer rows than columns.
 
     What :func:`smooth_nuclear_norm` gives, but the curvature of all of them is one
@@ -150,7 +151,7 @@ def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = 
     roots = np.sqrt(eigenvalues + mu * mu)
     turned = vectors.swapaxes(1, 2) @ Z
     gradient = vectors @ (turned / roots[:, :, None])
-    found = NormValue(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
+    found = Evaluation(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
     if not curvature:
         return found
     spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu

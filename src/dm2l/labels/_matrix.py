@@ -317,20 +317,6 @@ def parse_sparse_labels(
     return SparseLabelMatrix.of_signs(labels.signs)
 
 
-def classes_and_names(labels: LabelMatrix) -> tuple[Any, NDArray[np.object_]]:
-    """``classes_`` and ``label_names_`` of an estimator that is fitted to these labels."""
-    classes: Any = labels.classes
-    names: Any = labels.names
-    if classes is None:
-        # An array, not the list of scikit-learn's trees: their scores are lists too.
-        classes = np.tile([labels.negative, 1], (labels.n_labels, 1))
-    else:
-        names = classes if labels.n_labels > 1 else classes[-1:]
-    if names is None:
-        names = list(map("y{}".format, range(labels.n_labels)))
-    return classes, np.asarray(names, dtype=object)
-
-
 def parse_like(
     Y: Any, label_mask: Any, missing_label: Any, missing_as: Any, negative: int | None
 ) -> LabelMatrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,14 +46,9 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
     return np.zeros((m, m)) if total is None else total
 
 
-class BlockGrams(NamedTuple):
-    """Gram matrices of all rows of a block, and of those with a positive."""
-
-    total: Array
-    covered: Array
-
-
-def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) -> BlockGrams:
+def add_label_grams(
+    Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1
+) -> tuple[Array, Array]:
     """Add ``Phi_Oj'Phi_Oj`` to every ``H_j`` and ``Phi_k'Phi_k`` to every ``G_k``.
 
     Rows that two or three labels treat alike (positive, negative or missing in each of them) form
@@ -61,6 +56,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) ->
     largest cell of every such group of labels follows from the total. A third of the entries
     observed at random cost 0.66 products of the whole block for three labels instead of 1; a label
     that is observed everywhere costs its positives or its negatives, whichever are fewer.
+    Returns the Gram matrices of all rows, and of those with a positive.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
@@ -103,7 +99,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) ->
         smaller = run_all(tasks, workers)[-1]
     for last in waiting:
         last(ready[0])
-    return BlockGrams(ready[0], ready[0] - smaller if many else smaller)
+    return ready[0], ready[0] - smaller if many else smaller
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
