@@ -52,46 +52,8 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
     return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
 
 
-def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
-    """Observed positives, and predicted ones of missing entries, as 1 in CSR."""
-    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.missing_as == "negative":  # nothing is missing
-        return positive
-    taken = predicted.multiply((labels.signed != 0).astype(np.int64))
-    filled = sp.csr_array(predicted - taken + positive)
-    filled.eliminate_zeros()
-    return filled
-
-
-def fill_values(
-    labels: SparseLabelMatrix, values: NDArray[np.float64], negative: float
-) -> NDArray[np.float64]:
-    """Dense values, with 1 and ``negative`` at observed entries."""
-    signed = labels.signed
-    if labels.missing_as == "negative":
-        values = np.full(values.shape, negative)
-    rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
-    values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
-    return values
-
-
-def observed_accuracy(labels: SparseLabelMatrix, predicted: Any, sample_weight: Any) -> float:
-    """Share of the observed entries that sparse predictions have right."""
-    n = labels.signed.shape[0]
-    observed, weights = labels.n_observed(), np.ones(n)
-    if not observed.any():
-        raise ValueError("Y has nothing observed, so there is nothing to score against.")
-    if sample_weight is not None:
-        weights = checked_weights("sample_weight", sample_weight, (n,))
-    total = weights @ observed
-    if not total:
-        raise ValueError("Weights are zero wherever something was observed.")
-    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.missing_as == "missing":
-        predicted = predicted.multiply((labels.signed != 0).astype(np.int64))
-    both = predicted.multiply(positive)
-    wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
-    return float(1.0 - weights @ wrong / total)
+def _ones(where: Any) -> Any:
+    return sp.csr_array(where.astype(np.int64))
 
 
 @dataclass(eq=False, repr=False)
@@ -211,8 +173,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self.missing_as is not None:
             check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -312,8 +272,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
         )
 
-    # -- predicting -----------------------------------------------------------------------------
-
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Scores of all labels, by blocks of rows."""
         X = self._check_X(X).astype(np.float64, copy=False)
@@ -386,7 +344,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self._positives(X)
 
     def _positives(self, X: Any) -> Any:
-        blocks = [sp.csr_array((S > 0).astype(np.int64)) for _, S in self._score_blocks(X)]
+        blocks = [_ones(S > 0) for _, S in self._score_blocks(X)]
         return sp.csr_array(sp.vstack(blocks, format="csr"))
 
     def complete(
@@ -441,10 +399,21 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         options = {"missing_as": "missing"} if alone else {}
         labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
-            return fill_positives(labels, self._positives(X))
+            positive, predicted = _ones(signed > 0), self._positives(X)
+            if certain:
+                return positive
+            filled = sp.csr_array(predicted - predicted.multiply(_ones(signed != 0)) + positive)
+            filled.eliminate_zeros()
+            return filled
         negative = -1.0 if method == "decision_function" else 0.0
-        return fill_values(labels, getattr(self, method)(X), negative)
+        values = getattr(self, method)(X)
+        if certain:
+            values = np.full(values.shape, negative)
+        rows = np.repeat(np.arange(n), np.diff(signed.indptr))
+        values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
+        return values
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not available: it would need models of folds."""
@@ -475,5 +444,19 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self._labels.kind != "multilabel":
             return super().score(X, y, sample_weight, label_mask)
         labels = self._read_labels(y, label_mask)[1]
-        check_consistent_length(np.empty(_num_samples(X)), labels.signed)
-        return observed_accuracy(labels, self._positives(X), sample_weight)
+        n, predicted, observed = _num_samples(X), self._positives(X), labels.n_observed()
+        check_consistent_length(np.empty(n), observed)
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = checked_weights("sample_weight", sample_weight, (n,))
+        total = weights @ observed
+        if not total:
+            raise ValueError("Weights are zero wherever something was observed.")
+        positive = _ones(labels.signed > 0)
+        if labels.missing_as == "missing":
+            predicted = predicted.multiply(_ones(labels.signed != 0))
+        both = predicted.multiply(positive)
+        wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
+        return float(1.0 - weights @ wrong / total)
