@@ -187,7 +187,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; no missing values. A sparse ``X`` is never made dense.
+            Inputs; a sparse ``X`` is never made dense.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
             The labels: signed CSR (``+1``, ``-1``, nothing stored = missing), positives only
             together with ``missing_as``, or what other estimators take.
@@ -197,11 +197,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
         label_weight : None
             Refused: the estimator holds no array of all entries.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
         """
         self._check_parameters()
         if y is None:
@@ -295,10 +290,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
         Returns
         -------
-        indices : ndarray of int of shape (n_samples, k)
-            Labels, best first; of equal scores the earlier label first.
-        scores : ndarray of shape (n_samples, k)
-            Their scores.
+        indices, scores : ndarray of shape (n_samples, k)
+            Labels, best first, and their scores; of equal scores the earlier label first.
         """
         check_is_fitted(self)
         c = len(self.offset_)
@@ -323,19 +316,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict every label: 1 if its score exceeds 0.
+        """Predict every label: 1 if its score exceeds 0; sparse if the training labels were.
 
         If most positives were unlabelled, few scores do; use :meth:`predict_top_k`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        csr_array or ndarray of shape (n_samples, n_labels)
-            1 where a label is predicted; sparse, unless the training labels were dense.
         """
         X = self._check_X(X)
         if self._dense:
@@ -359,22 +342,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     ) -> Any:
         """Impute the missing labels of ``Y``; observed entries stay.
 
+        As in :class:`dm2l.DM2LClassifier`, but without ``max_error_rate`` and ``return_summary``,
+        which need ``coupling``. Unlabelled entries are missing. Of a sparse ``Y``, "predict" gives
+        a sparse array that stores 1 for every positive, observed or predicted.
+
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``Y``.
-        Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries, read as in ``fit``. Unlabelled entries are missing.
-        label_mask, method
-            As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
-        max_error_rate, return_summary
-            Refused: error-rate control needs ``coupling``, which this estimator does not have.
-
-        Returns
-        -------
-        csr_array, ndarray or DataFrame
-            As in :class:`dm2l.DM2LClassifier`, but of a sparse ``Y`` and with "predict" a sparse
-            array that stores 1 for every positive, observed or predicted, and nothing else.
+        X, Y, label_mask
+            Inputs and labels of the same rows, read as in ``fit``.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What missing entries become.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
@@ -420,25 +397,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
-        """Share of the observed labels that are predicted correctly.
+        """Share of the observed labels that are predicted correctly: one minus the Hamming loss.
 
-        One minus the Hamming loss over the observed entries; for a 1-D ``y`` the accuracy.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : sparse matrix or array-like of shape (n_samples, n_labels)
-            Labels, read as in ``fit``; unlabelled entries count as negative.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        label_mask : array-like or sparse matrix of bool, default=None
-            True where a label may be used.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative. If few labels of a
+        row are positive, ``precision_at_k`` of what :meth:`predict_top_k` returns says more.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":

@@ -338,17 +338,7 @@ class GramStatistics(RowStatistics):
     def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MAX_ROWS) -> Self:
         """Gather the statistics of all rows of a source of blocks, in one pass.
 
-        Parameters
-        ----------
-        blocks : iterable of (X, T) or (X, T, weights)
-            For instance a :class:`dm2l.outofcore.RowBlocks`.
-        sample : int, default=20000
-            Rows that are kept for ``coupling``.
-
-        Returns
-        -------
-        GramStatistics
-            The statistics.
+        Blocks are ``(X, T)`` or ``(X, T, weights)``, as of :class:`dm2l.outofcore.RowBlocks`.
         """
         statistics: Self | None = None
         for X, T, *weights in blocks:
@@ -421,13 +411,7 @@ class GramStatistics(RowStatistics):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file: an uncompressed npz archive without pickle.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; one that is there is replaced when the new one is complete.
-        """
+        """Write to an uncompressed npz file without pickle, which is replaced when complete."""
         upper = np.triu_indices(self.n_features + 1)
         state = self.state()
         facts = {name: state.pop(name) for name in ("begun", "n_features", "n_labels")}
@@ -440,18 +424,7 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        GramStatistics
-            The statistics, identical to the last digit.
-        """
+        """Read a file that :meth:`save` wrote; the statistics are identical to the last digit."""
         from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
 
         try:
