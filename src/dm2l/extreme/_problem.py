@@ -78,10 +78,7 @@ class StoredTargets(NamedTuple):
 
 
 class LowRankProblem:
-    """``J(W) + alpha/2 ||W||^2`` of a low-rank head.
-
-    The head comes from the problem without norms, so :meth:`attach` sets it later.
-    """
+    """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
@@ -203,11 +200,8 @@ class LowRankProblem:
 
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
-    """Solution without nuclear norms, in the variables of the preconditioner.
-
-    By conjugate gradients on all columns at once: unlike those of labels, columns of a head depend
-    on each other where entries have different weights. With equal weights the start is exact.
-    """
+    """Solution without nuclear norms, in the variables of the preconditioner."""
+    # All columns at once: those of a head depend on each other where weights of entries differ.
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right

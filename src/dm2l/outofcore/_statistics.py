@@ -35,11 +35,9 @@ _MEMBERS = ("facts", "positives", "negatives", "offset", "H", "G", *_PATTERNS, *
 
 
 class _Buffer:
-    """Memory for the features of a block, kept between blocks but not in copies and pickles.
+    """Memory for the features of a block, kept between blocks but not in copies and pickles."""
 
-    To allocate such memory anew costs as much as to fill it.
-    """
-
+    # To allocate such memory anew costs as much as to fill it.
     array: Array = np.empty((0, 0))
 
     def __reduce__(self) -> tuple[type[_Buffer], tuple[()]]:
@@ -49,10 +47,9 @@ class _Buffer:
 class RowStatistics:
     """Counts of labels and the Gram matrix of the rows: what passes over rows need beforehand.
 
-    Features are held less ``offset``, the means of the first dense block, and with a column of
-    ones: Gram matrices of columns far from zero would lose digits, and with the ones they can be
-    moved to any other offset. ``positives`` and ``negatives`` count observed entries without
-    weights; ``weights`` (2, n_labels) are their sums of weights, without forgetting.
+    Features are held less ``offset``, or columns far from zero would lose digits, and with a column
+    of ones, to move to other offsets. ``weights`` (2, n_labels) are sums of the weights of observed
+    positives and negatives, without forgetting.
     """
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
