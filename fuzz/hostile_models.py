@@ -159,12 +159,7 @@ def packed(root: Json, arrays: Arrays) -> bytes:
         buffer = io.BytesIO()
         np.save(buffer, arrays[name], allow_pickle=False)
         contents[name] = buffer.getvalue()
-        members[name] = {
-            "sha256": hashlib.sha256(contents[name]).hexdigest(),
-            "size": len(contents[name]),
-            "dtype": arrays[name].dtype.str,
-            "shape": list(arrays[name].shape),
-        }
+        members[name] = {"sha256": hashlib.sha256(contents[name]).hexdigest()}
     manifest = {"format": "dm2l model", "version": 2, "members": members, "model": root}
     text = json.dumps(manifest).encode()
     contents["manifest.json"] = text
@@ -359,7 +354,7 @@ class Draw:
                 return int(name)
             return (
                 rng.choice([0, 1, 3])
-                if name == "*"
+                if name == "..."
                 else sizes.setdefault(name, rng.choice([1, 2, 3, 5]))
             )
 
@@ -377,9 +372,9 @@ class Draw:
             case "text":
                 return one.value
             case "range":
-                return rng.choice([int(end) for end in one.value.split("..")])
+                return rng.choice([int(end) for end in one.value.split(":")])
             case "size":
-                return size(one.value)
+                return size(one.sizes[0])
             case "dtype":
                 return {"kind": "dtype", "name": rng.choice(DTYPES), "type": rng.random() < 0.5}
             case "slice":

@@ -175,7 +175,6 @@ def signed(parts: dict[str, bytes]) -> dict[str, bytes]:
         manifest = json.loads(parts["manifest.json"])
         for name, record in manifest["members"].items():
             record["sha256"] = hashlib.sha256(parts[name]).hexdigest()
-            record["size"] = len(parts[name])
         parts["manifest.json"] = json.dumps(manifest).encode()
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # the manifest is what was changed, beyond recognition

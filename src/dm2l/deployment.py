@@ -70,7 +70,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     scores = _scores(graph, X, last)
     if isinstance(last._completer, PUCompleter) and last._learnable.any():
         scores = _correct_scores(graph, scores, last.class_prior_)
-    probabilities = _probabilities(graph, scores, *_curves(last))
+    completer = last._completer
+    probabilities = _probabilities(graph, scores, completer.calibrator or completer.curves)
     decided = (scores, last.thresholds_)
     if last._completer.calibrator is not None and last.threshold is None:
         decided = (probabilities, np.float64(0.5))
@@ -241,47 +242,32 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
     return graph("Pow", affine, np.float64(kernel.degree))
 
 
-def _curves(model: Any) -> tuple[str, list[Any], NDArray[np.float64]]:
-    """Method, curve (or None) and rate (or NaN) of each label."""
-    n_labels = len(model.label_names_)
-    found = model._completer.calibrator or model._completer.curves
-    if found is None:
-        return "", [None] * n_labels, np.full(n_labels, np.nan)
-    return found.method, found._maps, found._rates
-
-
-def _probabilities(
-    graph: _Graph, scores: str, method: str, maps: list[Any], rates: NDArray[np.float64]
-) -> str:
+def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
     # (1 + tanh(f)) / 2 is the logistic curve of 2f.
     plain = graph("Sigmoid", graph("Mul", scores, np.float64(2)))
-    if np.isnan(rates).all():
+    if calibrator is None or np.isnan(calibrator.rates).all():
         return plain
-    if method == "isotonic":
-        curve = _polygons(graph, scores, maps, np.nan_to_num(rates))
+    rates, fitted = calibrator.rates, calibrator.fitted_labels
+    if calibrator.method == "isotonic":
+        curve = _polygons(graph, scores, calibrator)
     else:
-        slope = [0.0 if one is None else one.coef_[0, 0] for one in maps]
-        level = [
-            np.log(rate / (1 - rate)) if one is None else one.intercept_[0]
-            for one, rate in zip(maps, rates, strict=True)
-        ]
-        line = graph("Mul", scores, np.array(slope))
-        curve = graph("Sigmoid", graph("Add", line, np.nan_to_num(np.array(level))))
+        slope, level = np.zeros(len(rates)), np.log(rates / (1 - rates))
+        slope[fitted], level[fitted] = calibrator.slopes, calibrator.offsets
+        line = graph("Mul", scores, slope)
+        curve = graph("Sigmoid", graph("Add", line, np.nan_to_num(level)))
     # Of a label of which nothing was observed there is no rate.
     return graph("Where", np.isnan(rates), plain, curve)
 
 
-def _polygons(graph: _Graph, scores: str, maps: list[Any], rates: NDArray[np.float64]) -> str:
+def _polygons(graph: _Graph, scores: str, calibrator: Any) -> str:
     """Isotonic curves, linear between knots: the first value, and each rise as far as it is."""
-    n_rises = max([1, *(len(one.X_thresholds_) - 1 for one in maps if one is not None)])
-    start, width = np.zeros((len(maps), n_rises)), np.ones((len(maps), n_rises))
-    rise, first = np.zeros_like(start), rates.copy()
-    for k, one in enumerate(maps):
-        if one is not None:
-            knots, values = float64(one.X_thresholds_), float64(one.y_thresholds_)
-            use = slice(len(knots) - 1)
-            start[k, use], width[k, use], rise[k, use] = knots[:-1], np.diff(knots), np.diff(values)
-            first[k] = values[0]
+    first = np.nan_to_num(calibrator.rates)
+    start = np.zeros((len(first), max(1, calibrator.lengths.max(initial=1) - 1)))
+    width, rise = np.ones_like(start), np.zeros_like(start)
+    for k, knots, values in calibrator.polygons():
+        use = slice(len(knots) - 1)
+        start[k, use], width[k, use], rise[k, use] = knots[:-1], np.diff(knots), np.diff(values)
+        first[k] = values[0]
     far = graph("Div", graph("Sub", graph("Unsqueeze", scores, np.array([2])), start), width)
     far = graph("Min", graph("Max", far, np.float64(0)), np.float64(1))
     return graph(

@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import dm2l_oracles as oracle
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, metrics
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l.baselines import (
     GLOCALClassifier,
@@ -40,7 +40,7 @@ from dm2l.simulate import simulate_missing_positives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# Those whose answers depend on how many rows there are: see docs/weights.md.
+# Those whose answers depend on how many rows there are: see docs/guide/weights.md.
 OTHERWISE = (AutoClassifier, GLOCALClassifier)
 LAWFUL = [
     model

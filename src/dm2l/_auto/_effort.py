@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from dm2l._utils.memory import available_memory
 
 Report = Callable[[str], None]
 
@@ -93,10 +90,8 @@ class TimeBudget:
             raise OutOfTimeError
 
     def _pace(self) -> float:
-        """Seconds that an estimated second takes, by the work done so far.
-
-        The first candidate is small and not typical of the others: the plan counts for a tenth.
-        """
+        """Seconds that an estimated second takes, by the work done so far."""
+        # The first candidate is small and not typical of the others: the plan counts for a tenth.
         known = 0.1 * self._planned
         return (self.passed + known) / (self._done + known) if known else 1.0
 
@@ -106,16 +101,6 @@ class TimeBudget:
             passed = self.passed
             left = min(max(self.ahead * self._pace(), 0.0), max(self.limit - passed, 0.0))
             self._report(f"{line} ({passed:.0f} s, about {left:.0f} s left)")
-
-
-def to_stderr(line: str) -> None:
-    """Print a line of progress as the searches do."""
-    sys.stderr.write(f"[DM2L auto] {line}\n")
-
-
-def memory_budget(max_memory: float | None) -> float:
-    """Bytes to use: those given, or three quarters of the free ones."""
-    return 0.75 * available_memory(2**31) if max_memory is None else float(max_memory)
 
 
 class LabelProgress:

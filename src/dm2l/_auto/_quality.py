@@ -49,11 +49,9 @@ def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
 def label_auc(
     eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
 ) -> tuple[Interval, Floats, Floats]:
-    """Mean over labels with a confidence interval, and AUC and standard error of each label.
-
-    Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units of
-    all labels together. Rows are paired within their ``fold``: models of folds differ in level.
-    """
+    """Mean over labels with a confidence interval, and AUC and standard error of each label."""
+    # Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units
+    # of all labels together. Rows are paired within their fold: models of folds differ in level.
     n, c = T.shape
     value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
     for k in range(c):
@@ -130,12 +128,10 @@ def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    r"""Prediction interval for as many new rows as one of K folds has.
-
-    With the variance v of the mean, a value of new rows differs from it with the variance
-    :math:`v (1 + K + K / (K - 1))`; the last term is for training rows that folds share (Nadeau
-    and Bengio).
-    """
+    """Prediction interval for as many new rows as one of K folds has."""
+    # With the variance v of the mean, a value of new rows differs from it with the variance
+    # v (1 + K + K / (K - 1)); the last term is for training rows that folds share (Nadeau and
+    # Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
     low, high = max(found.mean - half, 0.0), min(found.mean + half, most)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 
 class DataFileError(ValueError):
@@ -94,11 +95,9 @@ _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 def translate_errors(
     path: str | os.PathLike[str], what: str, *also: type[Exception]
 ) -> Iterator[None]:
-    """Turn whatever a library throws while it reads a file into :class:`DataFileError`.
+    """Turn whatever a library throws while it reads ``what`` into :class:`DataFileError`.
 
-    ``what`` says what the file should be, such as "a MATLAB file"; ``also`` are further exceptions
-    of the library. To be put around calls of libraries, and no further: a mistake of our own is no
-    bad file.
+    To be put around calls of libraries only: a mistake of our own is no bad file.
     """
     try:
         yield
@@ -141,11 +140,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path in the same folder to write to; renamed to ``path`` when all went well.
+    """A path in the same folder, of the same suffix, renamed to ``path`` when all went well.
 
-    A file that is there is replaced at once, or stays as it was; a symbolic link stays one. The
-    suffix of the new path is that of ``path``: some writers go by it. Unfinished files of
-    processes that were killed while they wrote to the same path are removed.
+    Symbolic links are followed. What processes that were killed have left of the file is removed.
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
@@ -178,3 +175,46 @@ def _remove_abandoned(unfinished: Path) -> None:
             path.unlink(missing_ok=True)
         except PermissionError:
             pass  # it runs, for somebody else
+
+
+MEMORY_HINT = (
+    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
+    "can go on in parts, one file each, with a model that was fitted to a sample."
+)
+_BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
+
+
+def available_memory(unknown: float = float("inf")) -> float:
+    """Bytes that can be used without swapping; ``unknown`` where the system does not say."""
+    free = _probe()
+    return unknown if free is None else free
+
+
+def _probe() -> int | None:
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    names: Any = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def check_memory(path: str | os.PathLike[str], size: float, what: str) -> None:
+    """Refuse a file of which more bytes would be made than are free."""
+    free = available_memory()
+    if size > free:
+        reason = f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free"
+        raise DataFileError(path, reason, hint=MEMORY_HINT)
+
+
+def check_width(path: str | os.PathLike[str], columns: int) -> None:
+    """Refuse a sparse matrix of more columns than names and weights can be had for."""
+    if columns > 2**16:  # to ask the system takes longer than to read a small file
+        check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
+
+
+def _amount(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap
 from dm2l._solvers.ridge import masked_ridge
+from dm2l._utils.parameters import check_counts, check_numbers
 from dm2l._utils.threads import blas_threads
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -22,20 +22,19 @@ Missing = Literal["ignore", "neutral", "negative"]
 
 
 class ImputedTargets:
-    """Targets of a regression: ``values`` (n, c), which entries count, and their weights.
+    """Targets of a regression: ``values`` (n, c), which entries count, and their weights."""
 
-    ``missing`` is the target of a missing label: "ignore" (none, targets are -1/+1), "neutral" (0,
-    targets are -1/+1) or "negative" (0, targets are 0/1); it has the weight of its row.
-    """
+    # The target of a missing label is none ("ignore"), or 0 among -1/+1 ("neutral") or among 0/1
+    # ("negative"); it has the weight of its row.
 
     def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
         self.missing = missing
         self.values: NDArray[Any] = (T > 0 if missing == "negative" else T).astype(np.float64)
         self.observed = T != 0 if missing == "ignore" else np.ones(T.shape, dtype=bool)
-        self.weights = None if entries is None else entries.weights
-        if self.weights is not None and entries is not None and missing != "ignore":
-            rows: Any = entries.rows
-            self.weights = np.where(T != 0, self.weights, rows[:, None])
+        self.weights: Any = None if entries is None else entries.weights
+        if self.weights is not None and missing != "ignore":
+            of_rows = self.weights.max(axis=1, keepdims=True)
+            self.weights = np.where(T != 0, self.weights, of_rows)
         self._complete = bool(self.observed.all())
 
     def counted(self, A: NDArray[Any]) -> NDArray[Any]:
@@ -115,6 +114,7 @@ class LinearBaseline(MissingLabelClassifier):
     cv: Any = 5
     missing_label: Any = np.nan
     missing_as: str | None = None
+    fit_intercept: bool = True
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         with blas_threads(labels.signs.size * X.shape[1]):
@@ -141,11 +141,20 @@ class LinearBaseline(MissingLabelClassifier):
 class IterativeBaseline(LinearBaseline):
     """A linear method that iterates, reports progress and keeps the objectives."""
 
+    max_iter: int
+    tol: float
     verbose: int = 0
 
+    _mixes_labels = False  # whether fits have label correlations
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_numbers(self, "tol")
+        check_counts(self, "max_iter")
+
     def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self._keep_history([])
+        nothing = np.zeros((0, 0)) if self._mixes_labels else None
+        self._finish(X, [], np.zeros((X.shape[1], 0)), np.zeros(0), nothing)
 
     def _report(self, iteration: int, value: float) -> None:
         """Report an iteration on standard error if ``verbose``."""
@@ -153,13 +162,21 @@ class IterativeBaseline(LinearBaseline):
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
 
-    def _keep_history(self, history: list[float], n_starts: int = 0) -> None:
-        """Keep the objective of the starts, if any, and of every iteration."""
+    def _finish(
+        self,
+        X: Any,
+        history: list[float],
+        coef: NDArray[Any],
+        intercept: NDArray[Any],
+        correlations: NDArray[Any] | None = None,
+        n_starts: int = 0,
+    ) -> FitResult:
+        """Keep weights, and the objectives of the starts, if any, and of every iteration."""
+        self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
         self.objective_ = history[-1] if history else 0.0
-
-    def _keep_correlations(self, S: NDArray[Any] | None) -> None:
-        self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
-        if S is not None:
-            self.correlations_[np.ix_(self._learnable, self._learnable)] = S
+        if correlations is not None:
+            self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
+            self.correlations_[np.ix_(self._learnable, self._learnable)] = correlations
+        return FitResult()

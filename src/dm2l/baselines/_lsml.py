@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -136,11 +136,7 @@ class Lsml:
     def solve(
         self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, Array, list[float]]:
-        """One accelerated proximal step for ``C``, then one for ``W``, per iteration.
-
-        From ``C = 0``; both steps share one Lipschitz constant. Stops when the objective changes
-        by less than ``tol``, relatively. Accelerated steps need not descend.
-        """
+        """One accelerated proximal step for ``C``, from 0, then one for ``W``, per iteration."""
         C = np.zeros((W.shape[1], W.shape[1]))
         W_before, C_before = W, C
         steepness = self.steepness()
@@ -175,9 +171,8 @@ class LSMLClassifier(IterativeBaseline):
               \qquad L = \mathrm{diag}(C1) - C
 
     Supplements the labels as ``YC`` with sparse non-negative correlations ``C`` and gives every
-    label its own sparse weights. Accelerated proximal gradient from the ridge solution. With the
-    default settings, which are the original's, it takes few and short steps: the result is the
-    ridge start slightly refined, and ``rho`` is what regularises it.
+    label its own sparse weights, by accelerated proximal gradient from the ridge solution. The
+    defaults are the original's: few and short steps, so that ``rho`` is what regularises.
 
     Parameters
     ----------
@@ -195,17 +190,12 @@ class LSMLClassifier(IterativeBaseline):
     missing : {"negative", "neutral"}, default="negative"
         Target of a missing label: 0, with targets 0/1, as in the original; or 0, with targets
         -1/+1, as in the DM2L paper's comparison.
-    fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised. The original appends a column of
-        ones, which is.
     max_iter : int, default=30
         Most iterations. Reaching them is how the method usually ends, and no cause for a warning.
     tol : float, default=0.01
-        Relative change of the objective that counts as none. Lower it, and raise ``max_iter``,
-        for the minimum rather than the original's early stop.
-    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models.
+        Relative change of the objective that counts as none.
+    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
@@ -223,15 +213,11 @@ class LSMLClassifier(IterativeBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import LSMLClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, 1], [1, 0], [np.nan, 0]])
-    >>> LSMLClassifier(rho=0.1).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> LSMLClassifier().fit(X, Y).predict(X[1:2])
+    array([[0, 0, 0, 1, 0]])
     """
 
     lambda1: float = 100.0
@@ -241,15 +227,15 @@ class LSMLClassifier(IterativeBaseline):
     rho: float | str = "scale"
     _: KW_ONLY
     missing: Literal["negative", "neutral"] = "negative"
-    fit_intercept: bool = True
     max_iter: int = 30
     tol: float = 0.01
 
+    _mixes_labels = True
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4", "tol")
+        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4")
         check_ridge(self.rho, "rho")
-        check_counts(self, "max_iter")
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
@@ -265,11 +251,4 @@ class LSMLClassifier(IterativeBaseline):
             start, tol=self.tol, max_iter=self.max_iter, report=self._report
         )
         b = problem.mean @ C if intercept else np.zeros(W.shape[1])
-        self._keep_history(history)
-        self._keep_correlations(C)
-        self._store(X, *targets.scores(W, problem.inputs.intercept(W, b)))
-        return FitResult()
-
-    def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self._keep_correlations(None)
+        return self._finish(X, history, *targets.scores(W, problem.inputs.intercept(W, b)), C)

@@ -6,8 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dm2l._score_model import FitResult, LearnableMask
-from dm2l._solvers.features import Features, check_ridge, ridge_value
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
@@ -55,20 +54,15 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import MaskedRidgeClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> MaskedRidgeClassifier(alpha=0.1).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MaskedRidgeClassifier().fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     alpha: float | str = "scale"
     _: KW_ONLY
-    fit_intercept: bool = True
     solver: str = "auto"
     coupling: str | None = "residual"
     class_prior: Any = None
@@ -86,13 +80,13 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
-        if self._pu and entries is not None and entries.targets is not None:
+        if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
             mask = LearnableMask(self._learnable, self._constant, self._keep)
             pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
             self._keep_prior(pu.prior)
             entries = EntryWeights.of(T, targets=pu.targets(alpha))
         W, unseen = masked_ridge(features, T, alpha, entries=entries, method=self.solver), None
-        if self.coupling is not None and not self._pu:
+        if self.coupling is not None and self.missing_as != "unlabelled":
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
             factor, centred = Preconditioner(problem), features.from_original(W)
@@ -108,8 +102,9 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     def _fit_nothing(self, X: Any) -> None:
         super()._fit_nothing(X)
-        if self._pu:
+        if self.missing_as == "unlabelled":
             self._keep_prior()
 
     def _score_labels(self, X: Any) -> Any:
-        return self._corrected(super()._score_labels(X))
+        scores = super()._score_labels(X)
+        return self._corrected(scores) if self.missing_as == "unlabelled" else scores

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.parameters import check_choice, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -30,16 +30,14 @@ def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
 
 
 class Correlations:
-    r"""ML-LRC with its weights eliminated: a convex problem in the correlations ``S`` alone.
+    """ML-LRC with its weights eliminated: a convex problem in the correlations ``S`` alone."""
 
-    For fixed ``S`` the best weights are ``W = A S`` with ``A`` the ridge solution for the targets
-    ``Y``, because ridge is linear in its targets. With ``M Y`` the residuals of that ridge,
-
-    .. math:: J(S) = \tfrac12 \mathrm{tr}(S' Y' M Y S)
-              + \tfrac{\lambda_1}{2} \|O \circ (Y S - Y)\|_F^2 + \lambda_3 \|S\|_*
-
-    where ``O`` is all ones, or marks the ``observed`` entries if the fidelity is masked.
-    """
+    # For fixed S the best weights are W = A S with A the ridge solution for the targets Y, because
+    # ridge is linear in its targets. With M Y the residuals of that ridge,
+    #
+    #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||O*(YS - Y)||_F^2 + lambda_3 ||S||_*
+    #
+    # where O is all ones, or marks the observed entries if the fidelity is masked.
 
     def __init__(
         self,
@@ -61,11 +59,8 @@ class Correlations:
         self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
 
     def smooth(self, S: Array) -> tuple[float, Array]:
-        """Value and gradient without the nuclear norm.
-
-        In terms of ``S - I``, so that a large ``lambda1`` does not make them differences of large
-        numbers.
-        """
+        """Value and gradient without the nuclear norm."""
+        # By S - I, so that a large lambda1 does not make them differences of large numbers.
         away = S - np.eye(len(S))
         if self.observed is None:
             product = self._curvature @ away
@@ -84,13 +79,10 @@ class Correlations:
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, list[float], bool]:
-        """Accelerated proximal gradient, restarted whenever it would ascend.
-
-        With ``G`` a subgradient at ``S``, the objective is at most ``||G|| ||S - S*||`` above its
-        minimum at ``S*``. Stops when ``||G||`` times the larger norm of ``S`` and the start, which
-        no nuclear norm has shrunk yet, is at most ``tol`` times the objective: it has then
-        settled.
-        """
+        """Accelerated proximal gradient, restarted whenever it would ascend."""
+        # With G a subgradient at S, the objective is at most ||G|| ||S - S*|| above its minimum at
+        # S*. It has settled when ||G|| times the larger norm of S and the start, which no nuclear
+        # norm has shrunk yet, is at most tol times the objective.
         step = 1.0 / self.lipschitz
         S = self.start()
         value = self.smooth(S)[0] + self.lambda3 * float(np.linalg.norm(S, "nuc"))
@@ -125,20 +117,18 @@ class MLLRCClassifier(IterativeBaseline):
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
     ``S`` (c, c) mixes the labels, and the classifier learns the supplemented labels ``YS``. The
-    problem is jointly convex, so any solver that converges gives these scores; here the weights
-    are eliminated by one ridge solution and ``S`` is found by accelerated proximal gradient.
+    problem is jointly convex: the weights are eliminated by one ridge solution, and ``S`` is found
+    by accelerated proximal gradient.
 
-    A reconstruction: neither code nor full text of the original is public. It rests on the
-    abstract (correlations learnt together with the model, of low rank, supplementing incomplete
-    labels), on the three parameters that the DM2L paper tunes, and on LSML, which presents itself
-    as a successor. Which parameter is which, factors of one half and the coding of negatives are
-    uncertain; the intercept and ``masked`` are additions.
+    A reconstruction, see :doc:`/baselines`: neither code nor full text of the original is public.
+    Which parameter is which, factors of one half and the coding of negatives are uncertain; the
+    intercept and ``masked`` are additions.
 
     Parameters
     ----------
     lambda1 : float, default=1
-        Faithfulness of ``YS`` to ``Y``; 0 would make ``S = 0`` the solution. Small
-        values let ``S`` shrink the labels towards their common directions.
+        Faithfulness of ``YS`` to ``Y``; small values let ``S`` shrink the labels towards their
+        common directions.
     lambda2 : float or "scale", default="scale"
         Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
@@ -147,15 +137,12 @@ class MLLRCClassifier(IterativeBaseline):
         Target of a missing label: 0, with targets 0/1; or 0, with targets -1/+1.
     masked : bool, default=False
         Whether ``YS`` has to be near ``Y`` on observed entries only.
-    fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised.
     max_iter : int, default=1000
         Most proximal steps.
     tol : float, default=1e-5
         Distance to the minimum, relative to the objective, that counts as none.
-    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models.
+    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
@@ -173,15 +160,11 @@ class MLLRCClassifier(IterativeBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import MLLRCClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, 1], [1, 0], [np.nan, 0]])
-    >>> MLLRCClassifier(lambda2=0.1, lambda3=0.01).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MLLRCClassifier(missing="neutral").fit(X, Y).predict(X[1:2])
+    array([[0, 0, 0, 1, 0]])
     """
 
     lambda1: float = 1.0
@@ -190,16 +173,16 @@ class MLLRCClassifier(IterativeBaseline):
     _: KW_ONLY
     missing: Literal["negative", "neutral"] = "negative"
     masked: bool = False
-    fit_intercept: bool = True
     max_iter: int = 1000
     tol: float = 1e-5
 
+    _mixes_labels = True
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda3", "tol")
+        check_numbers(self, "lambda3")
         check_numbers(self, "lambda1", positive=True)
         check_ridge(self.lambda2, "lambda2")
-        check_counts(self, "max_iter")
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
@@ -227,11 +210,5 @@ class MLLRCClassifier(IterativeBaseline):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._keep_history(history, n_starts=1)
-        self._keep_correlations(S)
-        self._store(X, *targets.scores(coef @ S, intercept @ S))
-        return FitResult()
-
-    def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self._keep_correlations(None)
+        weights = targets.scores(coef @ S, intercept @ S)
+        return self._finish(X, history, *weights, S, n_starts=1)

@@ -1,16 +1,16 @@
-"""One scikit-learn estimator per label, fitted to the rows where that label is observed."""
+"""Other estimators on incomplete labels: one per label, or one with missing ones as negatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
@@ -37,12 +37,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     .. math:: \{(x_i, \tilde y_{ik}) : (i, k) \in \Omega\}
 
-    and nothing is shared between labels: this is what the methods that share have to beat.
+    and nothing is shared between labels.
 
     A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
     ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
     A regressor is fitted to ``-1/+1`` and its prediction is the score. The line between the classes
-    is at 0 or where ``threshold`` puts it; the estimator's own is not asked for.
+    is at 0 or where ``threshold`` puts it.
 
     ``X`` goes to the estimator as it comes, so it may be all that the estimator takes: a data frame
     with columns of text, a list of documents, NaN, a sparse or a precomputed kernel matrix.
@@ -56,9 +56,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         Number of labels to fit at a time; None means 1, -1 one a core.
     threshold, calibration, coupling, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of
-        the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
-        them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator
+        where it has one.
     verbose : int, default=0
         Progress over labels that joblib prints, to standard error below 50.
 
@@ -66,10 +65,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     ----------
     estimators_ : list
         One fitted estimator per label; None for a label that is constant.
-    classes_, label_names_, thresholds_
-        As in :class:`dm2l.DM2LClassifier`.
-    n_features_in_, feature_names_in_
-        As in :class:`dm2l.DM2LClassifier`, where ``X`` has columns and names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`dm2l.DM2LClassifier`; the last two where ``X`` has columns and names.
 
     See Also
     --------
@@ -78,19 +75,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from dm2l.baselines import MaskedOneVsRestClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> model = MaskedOneVsRestClassifier(LogisticRegression(C=10)).fit(X, Y)
-    >>> model.predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
-    >>> [int(inner.coef_.argmax()) for inner in model.estimators_]
-    [0, 1]
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     _explains_numbers = False  # errors are those of the estimator
@@ -109,8 +99,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
         tags = super().__sklearn_tags__()
-        if _has_tags(self.estimator):
-            inner = get_tags(self.estimator)
+        inner = _tags_of(self.estimator)
+        if inner is not None:
             tags.input_tags = inner.input_tags
             tags.non_deterministic = inner.non_deterministic
             if inner.classifier_tags is not None:
@@ -211,30 +201,29 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         return X
 
+    def _models_with_inputs(self, X: Any) -> Iterator[tuple[Any, Any]]:
+        """The model of each learnable label, with its inputs."""
+        models = [model for model in self.estimators_ if model is not None]
+        for model, columns in zip(models, self._columns, strict=True):
+            yield model, _safe_indexing(X, columns, axis=1)
+
     def _score_labels(self, X: Any) -> NDArray[Any]:
-        return self._ask(_score, X)
+        return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        scores, p = self._ask(_score_and_probability, X)
+        answers = [_score_and_probability(*one) for one in self._models_with_inputs(X)]
+        scores, p = np.stack(answers, axis=-1)
         return scores, p
 
-    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
-        models = [model for model in self.estimators_ if model is not None]
-        answers = [
-            question(model, _safe_indexing(X, columns, axis=1))
-            for model, columns in zip(models, self._columns, strict=True)
-        ]
-        return np.stack(answers, axis=-1)
 
-
-def _has_tags(estimator: Any) -> bool:
-    return hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+def _tags_of(estimator: Any) -> Tags | None:
+    known = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    return get_tags(estimator) if known else None
 
 
 def _estimator_type(estimator: Any) -> str | None:
-    if _has_tags(estimator):
-        return get_tags(estimator).estimator_type
-    return getattr(estimator, "_estimator_type", None)
+    tags = _tags_of(estimator)
+    return getattr(estimator, "_estimator_type", None) if tags is None else tags.estimator_type
 
 
 def _fit_label(
@@ -273,3 +262,48 @@ def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[An
         return scores, plain_probability(scores)
     p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
     return _score(model, X) if hasattr(model, "decision_function") else 2 * p - 1, p
+
+
+class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Read every missing label as a negative, and fit an estimator.
+
+    Gradient boosting libraries may do this without a warning.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned, then fitted to the complete labels.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
+    >>> model = ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0))
+    >>> model.fit([[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]).predict(
+    ...     [[0.0], [2.0]]
+    ... )
+    array([[0, 1],
+           [1, 0]])
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Fill in the missing labels, NaN in ``Y``, and fit."""
+        self.estimator_ = clone(self.estimator).fit(X, np.nan_to_num(np.asarray(Y, dtype=float)))
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the fitted estimator."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels that the fitted estimator predicts."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dm2l.labels._entries import Signs
 
@@ -49,7 +51,7 @@ class Calibrator:
         """
         known = (T != 0) & np.isfinite(scores)
         count = np.ones(1) if weights is None else weights
-        self._maps = [
+        curves = [
             self._fit_label(
                 scores[known[:, k], k],
                 T[known[:, k], k] > 0,
@@ -57,10 +59,18 @@ class Calibrator:
             )
             for k in range(T.shape[1])
         ]
+        # Curves of all labels in a few arrays: model files hold them as they are.
+        self.fitted_labels = np.array([curve is not None for curve in curves], dtype=bool)
+        fitted = [curve for curve in curves if curve is not None]
+        one, two = (np.concatenate([np.zeros(0), *(curve[k] for curve in fitted)]) for k in (0, 1))
+        if self.method == "sigmoid":
+            self.slopes, self.offsets = one, two
+        else:
+            self.lengths = np.array([len(curve[0]) for curve in fitted], dtype=np.int64)
+            self.scores, self.probabilities = one, two
         positives, observed = ((part * count).sum(axis=0) for part in (T > 0, T != 0))
         rate = (positives + 1) / (observed + 2)
-        bare = np.array([one is None for one in self._maps], dtype=bool)
-        self._rates = np.where((observed > 0) & (flat | ~bare), rate, np.nan)
+        self.rates = np.where((observed > 0) & (flat | self.fitted_labels), rate, np.nan)
         return self
 
     def _fit_label(
@@ -68,7 +78,8 @@ class Calibrator:
         scores: NDArray[Any],
         positive: NDArray[np.bool_],
         weights: NDArray[np.float64] | None,
-    ) -> Any:
+    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Slope and offset of a label, or corners of its curve; None if it cannot have one."""
         n_positive, n_negative = int(positive.sum()), int((~positive).sum())
         if weights is not None:
             n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -78,7 +89,8 @@ class Calibrator:
             from sklearn.isotonic import IsotonicRegression
 
             regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            return regression.fit(scores, positive.astype(np.float64), weights)
+            regression.fit(scores, positive.astype(np.float64), weights)
+            return regression.X_thresholds_, regression.y_thresholds_
         # Loaded when it is needed: a third of the time of importing this library.
         from sklearn.linear_model import LogisticRegression
 
@@ -93,7 +105,7 @@ class Calibrator:
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
         # A falling curve would reverse the model's order on the evidence of noise: no curve then.
-        return logistic if logistic.coef_[0, 0] > 0 else None
+        return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities.
@@ -101,15 +113,22 @@ class Calibrator:
         A label whose held-out scores do not rise with its answers gets its observed rate, one
         with nothing observed (or any, of a fit that was not ``flat``) :func:`plain_probability`.
         """
-        result = np.where(np.isnan(self._rates), plain_probability(scores), self._rates)
-        for k, fitted in enumerate(self._maps):
-            if fitted is None:
-                continue
-            if self.method == "isotonic":
-                result[:, k] = fitted.predict(scores[:, k])
-            else:
-                result[:, k] = fitted.predict_proba(scores[:, [k]])[:, 1]
+        result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
+        if self.method == "sigmoid":
+            labels = self.fitted_labels
+            with np.errstate(over="ignore"):
+                result[:, labels] = expit(scores[:, labels] * self.slopes + self.offsets)
+        else:
+            for k, knots, values in self.polygons():
+                result[:, k] = np.interp(scores[:, k], knots, values)
         return result
+
+    def polygons(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+        """Labels with isotonic curves, and the scores and probabilities of their corners."""
+        ends = np.cumsum(self.lengths)
+        labels = np.flatnonzero(self.fitted_labels)
+        for k, start, end in zip(labels, ends - self.lengths, ends, strict=True):
+            yield int(k), self.scores[start:end], self.probabilities[start:end]
 
 
 def best_f1_thresholds(

@@ -15,9 +15,8 @@ from dm2l.completion._covariance import LabelCovariance
 from dm2l.completion._error_rate import CompletionSummary
 from dm2l.completion._label_errors import LabelErrors
 from dm2l.labels._entries import checked_weights
-from dm2l.labels._matrix import LabelMatrix
-from dm2l.labels._new_rows import fill_with_labels, frame_like, parse_new_rows
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._parsing import read_values
 
 
 class CompletionMixin:
@@ -216,9 +215,8 @@ class CompletionMixin:
             T = self._parse_like(X, y, label_mask).signs
             observed, right = T != 0, (T > 0) == (predicted == 1)
         else:
-            values, observed = observed_classes(
-                y, label_mask=label_mask, missing_label=self.missing_label
-            )
+            values, observed, _ = read_values(y, label_mask, self.missing_label)
+            values, observed = values.ravel(), observed.ravel()
             check_consistent_length(values, predicted)
             right = values == predicted
         if not observed.any():

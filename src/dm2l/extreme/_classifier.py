@@ -67,7 +67,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
     No array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label
-    space that ridge regression predicts best (reduced-rank regression). See :doc:`/extreme`.
+    space that ridge regression predicts best (reduced-rank regression). See
+    :doc:`/research/many-labels`.
 
     There is no ``coupling``: ``B`` holds label correlations already. For up to some thousand labels
     with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier` has it.
@@ -194,7 +195,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where a label may be used. One that is sparse stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : None
             Refused: the estimator holds no array of all entries.
         """

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
-from dm2l._solvers.nuclear._products import NormValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
 
 Array = NDArray[np.float64]
 
@@ -92,7 +91,7 @@ class SharedRows:
             start = some.stop
         return cls(covered, stacks)
 
-    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> NormValue:
+    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
         """Summed norms of the groups of covered scores ``F``, which end with a zero row."""
         value = exact = 0.0
         r = F.shape[1]
@@ -109,7 +108,7 @@ class SharedRows:
             gradient += stack.back @ at.gradient.reshape(-1, r)
             if bend is not None:
                 bend += at.curvature
-        return NormValue(value, exact, gradient, bend)
+        return Evaluation(value, exact, gradient, bend)
 
     def exact(self, F: Array) -> float:
         """``sum_k ||F_k||_*`` from singular values."""
@@ -120,7 +119,9 @@ class SharedRows:
         return total
 
 
-def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False) -> NormValue:
+def wide_norms(
+    Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False
+) -> Evaluation:
     """Smoothed norms, summed, of a stack of matrices with fewer rows than columns."""
     # The curvature of all is one product of tall matrices: for thousands of tail labels a stack of
     # square ones would be the largest array of the fit.
@@ -129,7 +130,7 @@ def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = 
     roots = np.sqrt(eigenvalues + mu * mu)
     turned = vectors.swapaxes(1, 2) @ Z
     gradient = vectors @ (turned / roots[:, :, None])
-    found = NormValue(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
+    found = Evaluation(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
     if not curvature:
         return found
     spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu

@@ -23,18 +23,16 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from dm2l._solvers.features import Features, default_ridge
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import nuclear_norm, subgradient
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.threads import blas_thread_count, one_blas_thread
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
-from dm2l.metrics._propensities import check_propensities
+from dm2l.metrics._rates import check_propensities
 
 Array = NDArray[np.float64]
 
@@ -150,7 +148,7 @@ class LowRankProblem:
 
     def evaluate(
         self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
@@ -173,7 +171,7 @@ class LowRankProblem:
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
         pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
-        return ObjectiveValue(value, exact, pulled, bend)
+        return Evaluation(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
         """Covered rows, and a zero row that pads stacks."""
@@ -362,7 +360,7 @@ def fit_head(
     Phi = feature_map.fit(X)
     features = Features(Phi, intercept, feature_map.square, blas_thread_count())
     features = features.centre() if Phi is X else features
-    alpha = default_ridge(X, rows) if isinstance(model.alpha, str) else float(model.alpha)
+    alpha = ridge_value(model.alpha, X, rows)
     problem = LowRankProblem(features, targets, alpha)
     preconditioner = Preconditioner(problem)
     block = block_length(model.max_memory, 2 * features.size, 4096)

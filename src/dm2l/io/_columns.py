@@ -27,8 +27,7 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
     """Positions of the columns that are asked for, in that order.
 
     Each is a name, a glob pattern such as ``tox_*``, a prefix that ends in a sign such as
-    ``tox_``, or a list of these with commas. A name that is there is meant as it stands, whatever
-    it looks like.
+    ``tox_``, or a list of these with commas. An existing name is meant as it stands.
     """
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
@@ -85,8 +84,6 @@ def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> N
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those that are asked for."""
-    if isinstance(labels, str) and labels.isdecimal() and labels not in names:
-        labels = int(labels)
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
             raise ColumnRequestError(
@@ -113,8 +110,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     # A pattern of labels does not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
-        number = isinstance(one, str) and one.isdecimal() and one not in names
-        if number:
+        if isinstance(one, str) and one.isdecimal() and one not in names:
             meant = choose_labels(names, int(one), where)
         else:
             matched = match_columns(names, [one], where)

@@ -17,9 +17,15 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, atomic_write, check_regular, translate_errors
-from dm2l._utils.memory import check_memory, check_width
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
+from dm2l._utils.files import (
+    DataFileError,
+    atomic_write,
+    check_memory,
+    check_regular,
+    check_width,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import label_targets, make_bunch
 from dm2l.io._unpacking import read_into
@@ -42,8 +48,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     path : str or Path
         The archive. Pickled objects in it are refused, and what does not fit into memory.
     features_only : bool, default=False
-        Whether labels are passed over, so that ``Y`` need not be there; ``target`` then has no
-        columns.
+        Whether labels are ignored; ``target`` then has no columns.
 
     Returns
     -------
@@ -83,14 +88,18 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
         check_distinct(names or [], str(path), "labels")
+    for part in ("train_index", "test_index"):
+        rows = found.get(part, np.empty(0, int))
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
+            raise DataFileError(path, f"{part} does not hold row numbers from 0 to {n - 1}")
     source = found.get("source")
     return make_bunch(
         data,
         target,
         target_names=names,
         feature_names=_names(found, "feature_names", d, path),
-        train_index=_rows(found, "train_index", n, path),
-        test_index=_rows(found, "test_index", n, path),
+        train_index=found.get("train_index"),
+        test_index=found.get("test_index"),
         source=None if source is None else str(source),
     )
 
@@ -184,17 +193,6 @@ def _names(
     if names.shape != (size,):
         raise DataFileError(path, f"{part} is of shape {names.shape} for {size} columns")
     return [str(name) for name in names]
-
-
-def _rows(
-    found: dict[str, NDArray[Any]], part: str, n: int, path: str | Path
-) -> NDArray[Any] | None:
-    rows = found.get(part)
-    if rows is None:
-        return None
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
-        raise DataFileError(path, f"{part} does not hold row numbers from 0 to {n - 1}")
-    return rows
 
 
 def read_members(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, translate_errors
-from dm2l._utils.memory import check_memory, check_width
+from dm2l._utils.files import DataFileError, check_memory, check_width, translate_errors
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, open_unpacked
+from dm2l.io._unpacking import open_unpacked
 
 Base = bool | Literal["auto"]
 
@@ -45,19 +44,17 @@ def read_svmlight(
     path : str or Path
         The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     n_features : int, default=None
-        Number of features; None takes the greatest index that occurs. Give it when a training
-        and a test file have to agree.
+        Number of features; None takes the greatest index that occurs. Give it, and
+        ``zero_based``, when files have to agree.
     zero_based : bool or "auto", default="auto"
-        Whether the first feature has index 0; "auto" says yes if index 0 occurs. Give it, too,
-        when files have to agree.
+        Whether the first feature has index 0; "auto" says yes if index 0 occurs.
     labels : sequence of float, default=None
         Numbers of the labels, in the order of the columns; None takes those that occur, in
         ascending order.
     missing_as : {"negative", "missing"}, default="negative"
         The format lists positives only. What it means that a label is not listed.
     features_only : bool, default=False
-        Whether labels are passed over, as for rows that are to be predicted; ``target`` then has
-        no columns.
+        Whether labels are ignored; ``target`` then has no columns.
 
     Returns
     -------
@@ -107,7 +104,7 @@ def read_svmlight(
     if not columns:
         raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
     n, c = len(listed), len(columns)
-    check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows", MEMORY_HINT)
+    check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     place = {number: j for j, number in enumerate(columns)}
     positive = np.zeros((n, c), dtype=np.int8)
     for i, row in enumerate(listed):
@@ -145,7 +142,7 @@ class SvmlightRows(io.RawIOBase):
         self._path, self._n_features, self._zero_based = path, n_features, zero_based
         self._line = 0  # the one being read
         self._started = False
-        self._empty: int | None = None  # an empty line after the last row
+        self._empty = 0  # the first empty line after the last row
 
     def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
         """The next rows, the labels that they list, and whether the first feature has index 0."""
@@ -164,8 +161,11 @@ class SvmlightRows(io.RawIOBase):
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         labels = iter(found)
         listed = [() if nothing else next(labels) for nothing in self._blank]
-        if (row := _odd_labels(listed)) is not None:
-            raise self._wrong(row, f"a label is not a number: {listed[row][:5]}")
+        # One sum shows in a third of the time that all are finite, as they mostly are.
+        if not math.isfinite(sum(map(sum, listed))):
+            for row, numbers in enumerate(listed):
+                if not all(map(math.isfinite, numbers)):
+                    raise self._wrong(row, f"a label is not a number: {numbers[:5]}")
         indices, zero_based = self._from_zero(read.indices, indptr)
         width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
         check_width(self._path, width)
@@ -191,7 +191,7 @@ class SvmlightRows(io.RawIOBase):
                         "features, put a blank there; otherwise remove it",
                         place=f"line {self._empty}",
                     )
-                self._started, self._empty = True, None
+                self._started, self._empty = True, 0
                 self._places.append(self._line)
                 self._blank.append(not text)
                 if text:
@@ -214,10 +214,3 @@ class SvmlightRows(io.RawIOBase):
                 f"(zero_based={zero_based})",
             )
         return indices - base, bool(zero_based)
-
-
-def _odd_labels(listed: list[tuple[float, ...]]) -> int | None:
-    """The first row with a label that is not finite; None where there is none."""
-    if math.isfinite(sum(map(sum, listed))):  # most often, and in a third of the time
-        return None
-    return next((i for i, row in enumerate(listed) if not all(map(math.isfinite, row))), None)

@@ -16,18 +16,23 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
-from dm2l._utils.memory import available_memory, check_memory
+from dm2l._utils.files import (
+    MEMORY_HINT,
+    DataFileError,
+    available_memory,
+    check_memory,
+    check_regular,
+    damaged_file_error,
+    translate_errors,
+)
 
+# Suffixes of tables with a header.
+TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 # Bytes in memory for a byte of text: a parsed table, its copy as features, a fold of both.
 TEXT_FACTOR = 3.0
-MEMORY_HINT = (
-    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
-    "can go on in parts, one file each, with a model that was fitted to a sample."
-)
 
 
 def unpacked_name(path: str | os.PathLike[str]) -> Path:
@@ -46,15 +51,14 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterator[IO[bytes]]:
     """The bytes of a regular file, unpacked if it ends in .gz, .bz2, .xz or .zip.
 
-    A file that does not fit into memory is refused, a packed one as soon as that shows, unless it
-    is read a piece at a time.
+    With ``whole`` it has to fit into memory; a packed one is refused as soon as that shows.
     """
     path = Path(path)
     size = check_regular(path)
     suffix = path.suffix.lower()
     if suffix not in (*_OPENERS, ".zip"):
         if whole:
-            check_memory(path, size * TEXT_FACTOR, "a table of this size", MEMORY_HINT)
+            check_memory(path, size * TEXT_FACTOR, "a table of this size")
         with path.open("rb") as file:
             yield file
         return
@@ -74,13 +78,16 @@ def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterat
 
 @contextmanager
 def open_text(
-    path: str | os.PathLike[str], encoding: str, what: str, *, whole: bool = True
+    path: str | os.PathLike[str],
+    encoding: str,
+    what: str,
+    *,
+    whole: bool = True,
+    content: bytes | None = None,
 ) -> Iterator[io.TextIOWrapper]:
-    """The same as text with its line ends; letters of another encoding are an error."""
-    with (
-        open_unpacked(path, whole=whole) as file,
-        io.TextIOWrapper(file, encoding=encoding, newline="") as text,
-    ):
+    """The same, or its known content, as text; letters of another encoding are an error."""
+    source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)
+    with source as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         try:
             yield text
         except UnicodeError as error:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._containers import check_mask, is_null
 from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import check_mask, is_null
 
 MissingAs = Literal["missing", "negative", "unlabelled"]
 
@@ -82,6 +82,10 @@ class SparseLabelMatrix:
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
         return cls(signed, "negative" if complete else "missing", dense=True)
+
+    def __getitem__(self, rows: Any) -> SparseLabelMatrix:
+        """Return some rows."""
+        return replace(self, signed=self.signed[rows])
 
     def positives(self) -> NDArray[np.int64]:
         """Observed positives of each label."""

@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from threading import Lock, Thread
 from typing import Any
 
-from dm2l.labelstudio._config import Control, read_config
 from dm2l.labelstudio._session import AnnotationSession
-from dm2l.labelstudio._tasks import annotations_of, answers_of, predict_tasks, row_of
+from dm2l.labelstudio._tasks import (
+    Control,
+    annotations_of,
+    answers_of,
+    predict_tasks,
+    read_config,
+    row_of,
+)
 
 # Actions of webhooks with annotations, and of the button; all others are ignored.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")

@@ -46,7 +46,7 @@ class _Handler(Handler):
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
         return self._reply(name, None) if name in ("health", "versions") else None
 
-    def post(self, name: str, query: dict[str, str]) -> Reply | None:
+    def post(self, name: str) -> Reply | None:
         return self._reply(name, self.body())
 
     def _reply(self, name: str, body: object) -> Reply | None:

@@ -34,12 +34,12 @@ class AnnotationSession(ReviewSession):
     def open_rows(self) -> list[int]:
         """Rows with labels without a decision, the most valuable first."""
         with self._lock:
-            return [i + 1 for i in self._predictions.rank_rows(self._answers.left())]
+            return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
 
     def decided_rows(self) -> list[int]:
         """Rows with a decision, in the order of the first one."""
         with self._lock:
-            return self._answers.rows()
+            return self.journal.rows()
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
         """Write the new answers of an annotation of a row, and return their number.
@@ -57,7 +57,7 @@ class AnnotationSession(ReviewSession):
         with self._lock:
             new = {}
             for label, answer in answers.items():
-                observed = self._answers.observed(row, label)
+                observed = self.journal.observed(row, label)
                 self.journal.check(row, label, answer, bool(observed))
                 made = self.journal.checks if observed else self.journal.decisions
                 before = made[row, label].answer if (row, label) in made else observed
@@ -68,12 +68,12 @@ class AnnotationSession(ReviewSession):
             for label, check in new.items():
                 self._write(row, label, answers[label], check)
             if new:
-                self._predictions.condition(row - 1, self._answers.row(row))
+                self._predictions.condition(row - 1, self.journal.row_labels(row))
             return len(new)
 
     def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
         with self._lock:
-            known = self._answers.row(row)
+            known = self.journal.row_labels(row)
             p = self._predictions.values.probability[row - 1]
             return np.where(np.isnan(known), p, known), ~np.isnan(known)

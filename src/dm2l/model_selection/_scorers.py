@@ -12,8 +12,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from dm2l import metrics
+from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
 from dm2l.metrics._reading import read_labels
-from dm2l.metrics._selection import label_discrimination, ranking_and_discrimination
 
 
 class _Recipe(NamedTuple):

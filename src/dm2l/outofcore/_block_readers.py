@@ -14,12 +14,12 @@ from dm2l._utils.extras import require
 from dm2l._utils.files import DataFileError
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
-from dm2l.io._csv_file import TEXT, CsvFile
+from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._parquet_file import PARQUET, open_parquet, translate_arrow_errors
 from dm2l.io._svmlight_file import open_rows
-from dm2l.io._unpacking import suffix_of
+from dm2l.io._table import open_parquet, translate_arrow_errors
+from dm2l.io._unpacking import PARQUET, TEXT, suffix_of
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.

@@ -17,9 +17,7 @@ import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm
-from dm2l._solvers.nuclear._products import NormValue
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.ridge import solve_normal
 from dm2l._utils.threads import WORTH_SHARING, run_all
 from dm2l.outofcore._block import Block
@@ -294,14 +292,14 @@ class GramProblem:
 
     def evaluate(
         self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         at = self.sums.scores(W, norms=self.lambda_d > 0)
         shrunk = self.penalty * W
         value = exact = at.loss + 0.5 * float(np.sum(shrunk * W))
         if not self.lambda_d or not np.isfinite(value):
-            return ObjectiveValue(value, exact, self.sums.pull(at, None) + shrunk)
+            return Evaluation(value, exact, self.sums.pull(at, None) + shrunk)
         local = self._local(at.grams[:-1], norm, curvature)
         factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
         shared = shared_exact = 0.0
@@ -315,9 +313,9 @@ class GramProblem:
         value += self.lambda_d * (local.value - shared)
         exact += self.lambda_d * (local.exact - shared_exact)
         gradient = self.sums.pull(at, factors) + shrunk
-        return ObjectiveValue(value, exact, gradient, local.curvature)
+        return Evaluation(value, exact, gradient, local.curvature)
 
-    def _local(self, grams: Array, norm: Any, curvature: bool) -> NormValue:
+    def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
         """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
         heights, ranks = self.sums.heights, self.sums.ranks
         parts: list[Any] = [slice(None)]
@@ -328,7 +326,7 @@ class GramProblem:
         found = run_all(tasks, self._workers)
         bend = sum(one.curvature for one in found) if curvature else None
         value, exact = sum(one.value for one in found), sum(one.exact for one in found)
-        return NormValue(value, exact, [one.gradient for one in found], bend)
+        return Evaluation(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
         """The exact objective, as far as square roots of eigenvalues are."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names
 from dm2l._utils.parameters import check_count
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._parsing import read_values
 from dm2l.outofcore._block import (
     Block,
     block_rows,
@@ -130,7 +130,7 @@ class RowBlocks:
         """
         missing = options.get("missing_label", np.nan)
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
-            values, seen = observed_classes(Y, label_mask=label_mask, missing_label=missing)
+            values, seen, _ = read_values(Y, label_mask, missing)
             options["classes"] = np.unique(np.array(values[seen].tolist()))
         parts = [indexable(part) for part in (X, Y, label_mask, sample_weight)]
         n = parts[0].shape[0]

@@ -6,27 +6,27 @@ contain. Parameters that only ``fit`` reads are a ``setting``; those that a fitt
 the values listed here, so that none runs code, opens a file, or starts a thousand threads.
 """
 
-TABLE = """
+TABLE = r"""
 Labelled
   missing_label missing_as: setting
   threshold? calibration? coupling? cv? class_prior?: setting
   fitted
   include Data
-  _labels: LabelMatrix<c>
+  _labels: LabelMatrix[c]
   _learnable: b[c]
-  _keep?: b[*]
+  _keep?: b[...]
   _constant class_prior_? class_prior_error_? _label_frequency?: F[c]
-  _completer: LabelCompleter<c> | PUCompleter<c>
-  classes_: a[*] | a[c,2]
+  _completer: LabelCompleter[c] | PUCompleter[c]
+  classes_: a[...] | a[c,2]
   label_names_: O[c]
   _home?: str
   n_iter_? n_evaluations_?: int
   objective_?: float
-  objective_history_?: F[*]
+  objective_history_?: F[...]
   table_?: plain
 
 Data
-  n_features_in_?: =d
+  n_features_in_?: size[d]
   feature_names_in_?: O[d]
   _metadata_request?: {{none | bool | str}}
   _sklearn_output_config?: {'default' | 'pandas'}
@@ -34,7 +34,7 @@ Data
 Linear
   include Labelled
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   _home: str
   coef_: f[c,d]
   intercept_: f[c]
@@ -46,16 +46,16 @@ DM2LClassifier dm2l._classifier: Classifier Model Estimator
   strategy max_memory: setting
   include Labelled
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   _home: str
   coef_?: f[c,d]
-  _keep: b[*]
+  _keep: b[...]
   intercept_: f[c]
   dual_coef_?: f[m,c]
   X_fit_?: f[m,d] | sparse[m,d] | i8[m]
   _kernel?: Kernel
-  _waves?: FourierMap<d>
-  _landmark_factor?: f[*,*]
+  _waves?: FourierMap[d]
+  _landmark_factor?: f[...,...]
   approximation_error_?: float
   _statistics?: plain
 
@@ -63,11 +63,11 @@ DM2LClassifierCV dm2l._search._search: Classifier Model Estimator
   lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
   discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
   calibration threshold missing_label missing_as class_prior random_state verbose: setting
-  n_jobs: none | -256..256
+  n_jobs: none | int[-256:256]
   fitted
   include Data
   _home: str
-  best_estimator_?: DM2LClassifier<d>
+  best_estimator_?: DM2LClassifier[d]
   best_index_ n_splits_: int
   best_score_ alpha_ lambda_d_: float
   best_params_ gamma_ cv_results_: plain
@@ -95,14 +95,14 @@ GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
 
 MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Model Estimator
   estimator: Estimator | Model
-  n_jobs: none | -256..256
+  n_jobs: none | int[-256:256]
   verbose: setting
   include Labelled
   fitted
-  estimators_: [c: none | Model]
-  _columns: [none | i[*] | b[*]]
+  estimators_: [c, none | Model]
+  _columns: [none | i[...] | b[...]]
 
-ZeroFillClassifier dm2l.baselines._filling: Model Estimator
+ZeroFillClassifier dm2l.baselines._one_vs_rest: Model Estimator
   estimator: Estimator | Model
   fitted
   include Data
@@ -114,7 +114,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Model Estimator
   max_memory: number
   include Labelled
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   _home: str
   coef_: f[r,d]
   intercept_: f[r]
@@ -124,10 +124,10 @@ ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Model Estimator
 
 AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   effort time_limit max_memory categorical_features random_state verbose: setting
-  n_jobs: none | -256..256
+  n_jobs: none | int[-256:256]
   include Labelled
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   _home: str
   _columns: CategoryEncoder
   _features?: FeatureEncoder
@@ -136,8 +136,8 @@ AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   stack_?: Stack
   leaderboard_ label_quality_?: plain
   estimate_?: {Interval}
-  held_out_?: F[*,c]
-  held_out_folds_?: i[*]
+  held_out_?: F[...,c]
+  held_out_folds_?: i[...]
 
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
@@ -145,7 +145,7 @@ CategoryEncoder dm2l._auto._columns
 FeatureEncoder dm2l._auto._features
   median centre scale: f[d]
   levels: i8[d]
-  gaps: i8[*]
+  gaps: i8[...]
   bits: bool
 
 Stack dm2l._auto._stack
@@ -155,11 +155,11 @@ Stack dm2l._auto._stack
   intercept: f[c]
 
 LabelMatrix dm2l.labels._matrix
-  signs: i1[*,c]
+  signs: i1[...,c]
   kind: 'multilabel' | 'binary' | 'multiclass'
-  classes: none | a[*]
+  classes: none | a[...]
   names: none | O[c]
-  negative: -1..0
+  negative: int[-1:0]
   dtype: dtype
   entries: none
   missing_as: 'missing' | 'unlabelled'
@@ -167,10 +167,10 @@ LabelMatrix dm2l.labels._matrix
 LabelCompleter dm2l.completion._completer
   thresholds: F[c]
   learnable: b[c]
-  calibrator curves: none | Calibrator<c>
+  calibrator curves: none | Calibrator[c]
   by_probability: bool
   training_rows: none | TrainingRows
-  correlation: none | LabelCorrelation<c>
+  correlation: none | LabelCorrelation[c]
 
 PUCompleter dm2l.pu._completer
   include LabelCompleter
@@ -178,6 +178,7 @@ PUCompleter dm2l.pu._completer
 
 Calibrator dm2l.completion._calibration
   method: 'sigmoid' | 'isotonic'
+  fitted
   rates: F[c]
   fitted_labels: b[c]
   slopes? offsets?: f8[k]
@@ -185,8 +186,8 @@ Calibrator dm2l.completion._calibration
   scores? probabilities?: f8[n]
 
 LabelCorrelation dm2l.completion._correlation
-  covariance: DenseCovariance<c> | FactorCovariance<c>
-  combiner: Combiner<c>
+  covariance: DenseCovariance[c] | FactorCovariance[c]
+  combiner: Combiner[c]
   error_rates: ErrorRateBound
   threshold: none | number
   cutoffs: F[c]
@@ -197,7 +198,7 @@ DenseCovariance dm2l.completion._covariance
   precision-:
 
 FactorCovariance dm2l.completion._covariance
-  L: f[c,*]
+  L: f[c,...]
   psi: f[c]
 
 Combiner dm2l.completion._combine
@@ -215,22 +216,22 @@ ErrorRateBound dm2l.completion._error_rate
 
 TrainingRows dm2l.completion._training_rows
   digests: u8[n]
-  starts: i8[*]
+  starts: i8[...]
   labels: i4[e]
   signs: i1[e]
-  scores: F[*]
+  scores: F[...]
 
-Kernel dm2l._solvers.kernels._kernel
+Kernel dm2l._solvers.kernels
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
-    | 'tanimoto' | 'precomputed' | 'chi2' | 'additive_chi2'
+    | 'tanimoto' | 'precomputed'
   gamma degree coef0: number
 
-FourierMap dm2l._solvers.kernels._fourier
+FourierMap dm2l._solvers.maps
   gamma error?: number
   n_components: int
   random_state: setting
   fitted
-  frequencies: f[d,*]
+  frequencies: f[d,...]
 
 Interval dm2l.model_selection._intervals
   mean low high: float
@@ -242,12 +243,12 @@ MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry: Estimator
-  radius: 0..100
-  n_bits: 1..65536
+  radius: int[0:100]
+  n_bits: int[1:65536]
   fitted
   n_features_in_: int
 
-TableColumns dm2l.tables._pipeline: Estimator
+TableColumns dm2l.tables._preparation: Estimator
   kinds: none | {str}
   drop: plain
   decimal: '.' | ','
@@ -264,19 +265,19 @@ Pipeline sklearn.pipeline: Model Estimator
   verbose: bool
 
 ColumnTransformer sklearn.compose._column_transformer: Estimator
-  transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[*])]
+  transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[...])]
   remainder: 'drop' | 'passthrough'
   sparse_threshold: number
   transformer_weights: none
-  n_jobs: none | -256..256
+  n_jobs: none | int[-256:256]
   verbose verbose_feature_names_out: bool
   force_int_remainder_cols?: setting
   fitted
   include Data
-  transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[*])]
+  transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[...])]
   sparse_output_: bool
   output_indices_: {slice}
-  _columns: [str | [str | int] | b[*]]
+  _columns: [str | [str | int] | b[...]]
   _remainder: (str, 'drop' | 'passthrough', [str | int | bool])
   _transformer_to_input_indices: {[int]}
   _n_features?: int
@@ -290,7 +291,7 @@ SimpleImputer sklearn.impute._base: Estimator
   fitted
   include Data
   statistics_: f[d]
-  indicator_: none | MissingIndicator<d>
+  indicator_: none | MissingIndicator[d]
   _fit_dtype _fill_dtype?: dtype
 
 MissingIndicator sklearn.impute._base
@@ -300,8 +301,8 @@ MissingIndicator sklearn.impute._base
   error_on_new: bool
   fitted
   include Data
-  features_: i8[*]
-  _n_features: =d
+  features_: i8[...]
+  _n_features: size[d]
   _precomputed: bool
 
 StandardScaler sklearn.preprocessing._data: Estimator
@@ -324,9 +325,9 @@ Encoder
   max_categories min_frequency: none | number
   fitted
   include Data
-  categories_: [d: O[*] | f[*] | i[*] | b[*]]
+  categories_: [d, O[...] | f[...] | i[...] | b[...]]
   _infrequent_enabled: bool
-  _infrequent_indices? _default_to_infrequent_mappings?: [d: none | i8[*]]
+  _infrequent_indices? _default_to_infrequent_mappings?: [d, none | i8[...]]
 
 OneHotEncoder sklearn.preprocessing._encoders: Estimator
   include Encoder
@@ -336,7 +337,7 @@ OneHotEncoder sklearn.preprocessing._encoders: Estimator
   sparse_output: bool
   fitted
   drop_idx_ _drop_idx_after_grouping: none
-  _n_features_outs: [d: int]
+  _n_features_outs: [d, int]
 
 OrdinalEncoder sklearn.preprocessing._encoders: Estimator
   include Encoder
@@ -356,11 +357,11 @@ Text
   preprocessor tokenizer vocabulary: none
   stop_words: none | 'english'
   lowercase binary: bool
-  ngram_range: (1..9, 1..9)
+  ngram_range: (int[1:9], int[1:9])
   min_df max_df max_features: none | number
   dtype: dtype
   fitted
-  vocabulary_: [w: str]
+  vocabulary_: [w, str]
   fixed_vocabulary_?: bool
   _stop_words_id-:
 
@@ -378,7 +379,7 @@ TfidfTransformer sklearn.feature_extraction.text
   norm: none | 'l1' | 'l2'
   use_idf smooth_idf sublinear_tf: bool
   fitted
-  n_features_in_?: =w
+  n_features_in_?: size[w]
   idf_?: f[w]
 
 FunctionTransformer sklearn.preprocessing._function_transformer: Estimator
@@ -391,28 +392,28 @@ FunctionTransformer sklearn.preprocessing._function_transformer: Estimator
 
 Predictor
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   feature_names_in_?: O[d]
   classes_: i[k] | f[k] | b[k]
 
 LogisticRegression sklearn.linear_model._logistic: Model Estimator
   C class_weight dual fit_intercept intercept_scaling l1_ratio max_iter random_state: setting
   multi_class? penalty solver tol verbose warm_start: setting
-  n_jobs: none | -256..256
+  n_jobs: none | int[-256:256]
   include Predictor
   fitted
   coef_: f[r,d]
   intercept_: f[r]
-  n_iter_?: i4[*]
+  n_iter_?: i4[...]
 
 Ridge sklearn.linear_model._ridge: Model Estimator
   alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
   fitted
-  n_features_in_: =d
+  n_features_in_: size[d]
   feature_names_in_?: O[d]
   coef_: f[d]
   intercept_: number
-  n_iter_: none | i4[*]
+  n_iter_: none | i4[...]
   solver_?: str
 
 Growing
@@ -421,54 +422,54 @@ Growing
   monotonic_cst random_state: setting
   include Predictor
   fitted
-  n_classes_: =k
-  n_outputs_: 1..1
+  n_classes_: size[k]
+  n_outputs_: int[1:1]
 
 DecisionTreeClassifier sklearn.tree._classes: Model Estimator
   splitter: setting
   include Growing
   fitted
   max_features_: int
-  tree_: Tree<d,k>
+  tree_: Tree[d,k]
 
 ExtraTreeClassifier sklearn.tree._classes: Model Estimator
   splitter: setting
   include Growing
   fitted
   max_features_: int
-  tree_: Tree<d,k>
+  tree_: Tree[d,k]
 
 Forest
   bootstrap max_samples oob_score warm_start estimator_params: setting
-  n_estimators: 1..1000000
-  n_jobs: none | -256..256
-  verbose: 0..9
+  n_estimators: int[1:1000000]
+  n_jobs: none | int[-256:256]
+  verbose: int[0:0]
   include Growing
   fitted
   _n_samples? _n_samples_bootstrap?: none | int
   _sample_weight?: none
   oob_score_?: float
-  oob_decision_function_?: F[*,k]
+  oob_decision_function_?: F[...,k]
 
 RandomForestClassifier sklearn.ensemble._forest: Model Estimator
   estimator: DecisionTreeClassifier
   include Forest
   fitted
   estimator_: DecisionTreeClassifier
-  estimators_: [DecisionTreeClassifier<d,k>]
+  estimators_: [DecisionTreeClassifier[d,k]]
 
 ExtraTreesClassifier sklearn.ensemble._forest: Model Estimator
   estimator: ExtraTreeClassifier
   include Forest
   fitted
   estimator_: ExtraTreeClassifier
-  estimators_: [ExtraTreeClassifier<d,k>]
+  estimators_: [ExtraTreeClassifier[d,k]]
 
 Tree sklearn.tree._tree
-  n_features: =d
-  n_classes: =k
+  n_features: size[d]
+  n_classes: size[k]
   fields: str
-  nodes: u1[n,*]
+  nodes: u1[n,...]
   values: f8[n,1,k]
 
 HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient_boosting: Model
@@ -480,30 +481,30 @@ HistGradientBoostingClassifier sklearn.ensemble._hist_gradient_boosting.gradient
   verbose: int
   include Predictor
   fitted
-  _n_features: =d
-  n_trees_per_iteration_: =t
+  _n_features: size[d]
+  n_trees_per_iteration_: size[t]
   _baseline_prediction: f8[1,t]
-  _bin_mapper: _BinMapper<d>
-  _label_encoder?: LabelEncoder<k>
-  _predictors: [[t: TreePredictor]]
+  _bin_mapper: _BinMapper[d]
+  _label_encoder?: LabelEncoder[k]
+  _predictors: [[t, TreePredictor]]
   _preprocessor _scorer is_categorical_ _is_categorical_remapped: none
   _random_seed: int
   _use_validation_data do_early_stopping_: bool
-  train_score_ validation_score_: F[*]
+  train_score_ validation_score_: F[...]
   _loss- _feature_subsample_rng- _in_fit-:
 
 _BinMapper sklearn.ensemble._hist_gradient_boosting.binning
   n_bins n_threads subsample random_state: none | int
   is_categorical known_categories: none
   fitted
-  bin_thresholds_: [d: F[*]]
+  bin_thresholds_: [d, F[...]]
   is_categorical_: u1[d]
   missing_values_bin_idx_: int
   n_bins_non_missing_: u4[d]
 
 TreePredictor sklearn.ensemble._hist_gradient_boosting.predictor
   fields: str
-  nodes: u1[n,*]
+  nodes: u1[n,...]
   binned_left_cat_bitsets raw_left_cat_bitsets: u4[0,8]
 
 LabelEncoder sklearn.preprocessing._label
@@ -512,7 +513,7 @@ LabelEncoder sklearn.preprocessing._label
 
 RandomState numpy.random.mtrand
   key: u4[624]
-  position: 0..624
-  has_gauss: 0..1
+  position: int[0:624]
+  has_gauss: int[0:1]
   gauss: number
 """

@@ -1,8 +1,12 @@
-"""The container: an uncompressed zip file of which nothing is believed before it is checked."""
+"""The container: an uncompressed zip file of arrays in numpy's format and texts.
+
+Since nothing is compressed and sizes are checked first, what is read is never more than the file.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import reprlib
@@ -12,24 +16,38 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dm2l._utils.files import FAULTS, atomic_write
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
-_MAX_DIRECTORY = MAX_MEMBERS * 256
-_CHUNK = 2**20
+_MAX_DIRECTORY = MAX_MEMBERS * 128
+# What zipfile raises; a wrong offset leads to places that are not in the file.
+_DAMAGED: tuple[type[Exception], ...] = (*FAULTS, OSError)
+_CHUNK = 2**20  # bytes, more than the longest header of an array
 _LARGE = 2**30  # bytes from which on a member gets fields of 64 bits
+
+KINDS = "biufcUSmM"
+_MAGIC = b"\x93NUMPY\x01\x00"
+# All that numpy writes for a plain dtype. Its own reader evaluates the text as Python.
+_DTYPE = rb"[<>|][a-zA-Z]\d{1,8}(?:\[\d{0,8}\w{1,8}\])?"  # numpy 1 wraps larger sizes around
+_HEADER = re.compile(
+    rb"\{'descr': '(%b)', 'fortran_order': (True|False), " % _DTYPE
+    + rb"'shape': \(((?:\d{1,19},(?: \d{1,19}(?:, \d{1,19})*)?)?)\), \} *\n"
+)
 
 _END = struct.Struct("<4s4H2LH")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
-_LOCAL = struct.Struct("<4s5H3L2H")
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
+brief = _SHORT.repr  # what a file says, for a message
 
 
 class ModelFileError(ValueError):
@@ -53,130 +71,103 @@ class ModelFileError(ValueError):
     """
 
 
-def brief(value: Any) -> str:
-    """What a file says, for a message, however much of it there is."""
-    return _SHORT.repr(value)
-
-
 # -------------------------------------------------------------------------------------- reading
 
 
-class Span(NamedTuple):
-    """Where the content of a member lies in the file."""
-
-    start: int
-    size: int
-
-
 class Archive:
-    """Members of a zip file that has nothing but plain uncompressed members, one after another.
-
-    Since nothing is compressed and no two members share a byte, what can be read out of it is
-    never more than the file itself.
-    """
+    """A zip file that has nothing but plain uncompressed members."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file = file
-        n_members, directory = self._end(size)
+        n_members = _count_members(file, size)
         try:
-            # For the directory alone, which is short; members are read without its help.
-            with zipfile.ZipFile(file) as opened:
-                infos = opened.infolist()
-        except FAULTS as error:
+            self._zip = zipfile.ZipFile(file)
+        except _DAMAGED as error:
             raise ModelFileError(f"its zip directory is damaged ({error}).") from error
+        infos = self._zip.infolist()
         if len(infos) != n_members:
             raise ModelFileError(
                 f"its zip directory lists {len(infos)} members and announces {n_members}."
             )
-        self.spans: dict[str, Span] = {}
-        place = 0
-        for info in sorted(infos, key=lambda info: info.header_offset):
+        self.sizes: dict[str, int] = {}
+        for info in infos:
             _check_info(info)
-            if info.filename in self.spans:
+            if info.filename in self.sizes:
                 raise ModelFileError(f"it has two members named {info.filename!r}.")
-            if info.header_offset != place:
-                raise ModelFileError(
-                    f"the member {info.filename!r} overlaps another or lies apart."
-                )
-            span = self._locate(info, directory)
-            self.spans[info.filename] = span
-            place = span.start + span.size
-        if place != directory:
-            raise ModelFileError("its members do not end where its zip directory begins.")
+            self.sizes[info.filename] = info.file_size
+        if sum(self.sizes.values()) > size:
+            raise ModelFileError("its members announce more bytes than there are.")
 
-    def _end(self, size: int) -> tuple[int, int]:
-        """Number of members and start of the directory, from the last bytes of the file."""
-        end = self._unpack(_END, size - _END.size)
-        if end[0] != b"PK\5\6" or end[7]:
-            raise ModelFileError("it is not a zip file, or was cut short.")
-        n_members, length, start = end[4:7]
-        after = size - _END.size
-        locator = self._unpack(_LOCATOR64, after - _LOCATOR64.size)
-        if locator[0] == b"PK\6\7":
-            after -= _LOCATOR64.size + _END64.size
-            end64 = self._unpack(_END64, after)
-            if end64[0] != b"PK\6\6" or locator[2] != after:
-                raise ModelFileError("the end of its zip directory is damaged.")
-            n_members, length, start = end64[7:]
-        if n_members > MAX_MEMBERS or length > _MAX_DIRECTORY:
-            raise ModelFileError(
-                f"it announces {n_members} members in a directory of {length} bytes; at most "
-                f"{MAX_MEMBERS} are read."
-            )
-        if start + length != after:
-            raise ModelFileError("its zip directory is not where its end says, or was cut short.")
-        return n_members, start
-
-    def _unpack(self, form: struct.Struct, place: int) -> tuple[Any, ...]:
-        if place < 0:
-            return (b"",) + (0,) * 8
-        self._file.seek(place)
-        content = self._file.read(form.size)
-        if len(content) < form.size:
-            raise ModelFileError("it was cut short.")
-        return form.unpack(content)
-
-    def _locate(self, info: zipfile.ZipInfo, directory: int) -> Span:
-        """Content of a member, from the header before it, which must not tell another name."""
-        header = self._unpack(_LOCAL, info.header_offset)
-        name = self._file.read(header[9])
-        if header[0] != b"PK\3\4" or name != info.filename.encode():
-            raise ModelFileError(f"the header of its member {info.filename!r} is damaged.")
-        start = info.header_offset + _LOCAL.size + header[9] + header[10]
-        if start + info.file_size > directory:
-            raise ModelFileError(
-                f"its member {info.filename!r} announces {info.file_size} bytes, more than there "
-                "are."
-            )
-        return Span(start, info.file_size)
-
-    def chunks(self, name: str, start: int = 0) -> Iterator[bytes]:
-        """Content of a member from ``start`` on."""
-        span = self.spans[name]
-        self._file.seek(span.start + start)
-        left = span.size - start
-        while left > 0:
-            chunk = self._file.read(min(left, _CHUNK))
-            if not chunk:
-                raise ModelFileError(f"it ends inside its member {name!r}.")
-            left -= len(chunk)
-            yield chunk
-
-    def head(self, name: str, size: int) -> bytes:
-        """The first bytes of a member."""
-        span = self.spans[name]
-        self._file.seek(span.start)
-        return self._file.read(min(size, span.size))
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Content of a member."""
+        try:
+            with self._zip.open(name) as member:
+                while chunk := member.read(_CHUNK):
+                    yield chunk
+        except _DAMAGED as error:
+            raise ModelFileError(f"its member {name!r} is damaged ({error}).") from error
 
     def read(self, name: str, most: int) -> bytes:
         """Content of a member that may have ``most`` bytes."""
-        if name not in self.spans:
+        if name not in self.sizes:
             raise ModelFileError(f"it has no member {name!r}.")
-        if self.spans[name].size > most:
+        if self.sizes[name] > most:
             raise ModelFileError(
-                f"its member {name!r} has {self.spans[name].size} bytes; at most {most} are read."
+                f"its member {name!r} has {self.sizes[name]} bytes; at most {most} are read."
             )
         return b"".join(self.chunks(name))
+
+    def read_array(self, name: str, sha256: Any) -> NDArray[Any]:
+        """The array that a member holds: one of its own, writable."""
+        chunks = self.chunks(name)
+        content = next(chunks, b"")
+        digest = hashlib.sha256(content)
+        dtype, shape, fortran, start = _read_header(name, content, self.sizes[name])
+        try:
+            array = np.empty(shape, dtype=dtype, order="F" if fortran else "C")
+        except (ValueError, OverflowError, MemoryError) as error:
+            raise ModelFileError(f"the array {name!r} cannot be made: {error}.") from error
+        flat = array.reshape(-1, order="A").view(np.uint8)
+        content, place = content[start:], 0
+        while content:
+            flat[place : place + len(content)] = np.frombuffer(content, dtype=np.uint8)
+            place += len(content)
+            content = next(chunks, b"")
+            digest.update(content)
+        if digest.hexdigest() != sha256:
+            raise ModelFileError(
+                f"the content of its member {name!r} was changed: SHA-256 differs."
+            )
+        return array
+
+
+def _count_members(file: IO[bytes], size: int) -> int:
+    """Number of members, from the last bytes of the file: the directory is read if it is short."""
+
+    def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
+        file.seek(max(place, 0))
+        content = file.read(form.size)
+        return form.unpack(content) if len(content) == form.size else (b"",) + (0,) * 10
+
+    after = size - _END.size
+    end = unpack(_END, after)
+    if end[0] != b"PK\5\6" or end[7]:
+        raise ModelFileError("it is not a zip file, or was cut short.")
+    n_members, length, start = end[4:7]
+    locator = unpack(_LOCATOR64, after - _LOCATOR64.size)
+    if locator[0] == b"PK\6\7":
+        after -= _LOCATOR64.size + _END64.size
+        end64 = unpack(_END64, after)
+        if end64[0] != b"PK\6\6" or locator[2] != after:
+            raise ModelFileError("the end of its zip directory is damaged.")
+        n_members, length, start = end64[7:]
+    if n_members > MAX_MEMBERS or length > _MAX_DIRECTORY:
+        raise ModelFileError(
+            f"it announces {n_members} members in a directory of {length} bytes; at most "
+            f"{MAX_MEMBERS} are read."
+        )
+    if start + length != after:
+        raise ModelFileError("its zip directory is not where its end says, or was cut short.")
+    return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
@@ -196,37 +187,59 @@ def _check_info(info: zipfile.ZipInfo) -> None:
         raise ModelFileError(f"its member {name!r} {wrong}.")
 
 
+def _read_header(
+    name: str, content: bytes, size: int
+) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """Dtype, shape, order and where the numbers begin, of which there must be just enough."""
+    numbers = len(_MAGIC) + 2
+    start = numbers + int.from_bytes(content[len(_MAGIC) : numbers], "little")
+    found = _HEADER.fullmatch(content[numbers:start])
+    if not content.startswith(_MAGIC) or found is None:
+        raise ModelFileError(f"its member {name!r} is not a plain array in numpy's format.")
+    shape = tuple(int(n) for n in found[3].decode().split(",") if n)
+    try:
+        dtype = np.dtype(found[1].decode("ascii"))
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"the dtype of its array {name!r} is unknown ({error}).") from error
+    if dtype.kind not in KINDS or dtype.hasobject or dtype.itemsize < 1:
+        raise ModelFileError(f"its array {name!r} has dtype {dtype}, which is not allowed.")
+    if dtype.itemsize * math.prod(shape) != size - start:
+        raise ModelFileError(
+            f"the array {name!r} of dtype {dtype} and shape {shape} does not have {size - start} "
+            "bytes."
+        )
+    return dtype, shape, found[2] == b"True", start
+
+
 # -------------------------------------------------------------------------------------- writing
 
 
-class Sink:
-    """A file to write to that keeps the hash and the size of what was written."""
+class _Sink:
+    """A file to write to that keeps the hash of what was written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._hash = hashlib.sha256()
-        self.size = 0
+        self.hash = hashlib.sha256()
 
     def write(self, content: Any) -> int:
-        """Write on."""
-        self._hash.update(content)
-        self.size += len(content)
+        self.hash.update(content)
         return self._file.write(content)
 
-    @property
-    def sha256(self) -> str:
-        """Hash, in hexadecimal."""
-        return self._hash.hexdigest()
 
-
-@contextmanager
-def new_member(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[Sink]:
-    """A member of about this size, the same bytes whenever and wherever it is written."""
+def new_member(name: str) -> zipfile.ZipInfo:
+    """A member that has the same bytes whenever and wherever it is written."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16
-    with archive.open(info, "w", force_zip64=size > _LARGE) as file:
-        yield Sink(file)
+    return info
+
+
+def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
+    """Write a member and return its SHA-256."""
+    with archive.open(new_member(name), "w", force_zip64=array.nbytes > _LARGE) as file:
+        sink = _Sink(file)
+        np.lib.format.write_array(sink, array, version=(1, 0), allow_pickle=False)
+    return sink.hash.hexdigest()
 
 
 @contextmanager

@@ -16,10 +16,12 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError
-from dm2l.persistence._reading import Foreign, Function, Trusted
+from dm2l.persistence._checks import METHODS
+from dm2l.persistence._reading import Foreign, Trusted
 from dm2l.persistence._schema import Entry, Record
 
 State = dict[str, Any]
+_signature = cache(inspect.signature)  # asked for every tree of a forest
 
 
 class Builder:
@@ -31,9 +33,6 @@ class Builder:
 
     def build(self, value: Any) -> Any:
         """The value with objects for its records."""
-        if isinstance(value, Function):
-            package = "pandas" if value.name in ("NA", "NaT") else "numpy"
-            return getattr(import_module(package), value.name)
         if type(value) is list:
             return [self.build(item) for item in value]
         if type(value) is tuple:
@@ -56,12 +55,12 @@ class Builder:
             return _trusted(value.name, self.build(value.parts))
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
-        missing = sorted(_parameters(cls) - state.keys()) if value.entry.groups else []
+        parameters = _signature(cls).parameters if value.entry.groups else {}
         if not value.entry.module.startswith("dm2l."):
             # Parameters that only some versions of scikit-learn have.
-            for name in value.entry.optional.intersection(missing):
-                state[name] = inspect.signature(cls).parameters[name].default
-                missing.remove(name)
+            for name in value.entry.optional & (parameters.keys() - state.keys()):
+                state[name] = parameters[name].default
+        missing = sorted(parameters.keys() - state.keys())
         if missing:
             raise ModelFileError(
                 f"the parameter {missing[0]!r} of {cls.__name__} is not in it: it was saved with "
@@ -70,7 +69,7 @@ class Builder:
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
         requests = state.pop("_metadata_request", None)
-        made = BUILDERS.get(value.entry.name, _plain)(cls, state)
+        made = SPECIAL.get(value.entry.name, (_attributes, _plain))[1](cls, state)
         if requests is not None:
             _set_requests(made, requests)
         return made
@@ -81,16 +80,16 @@ def class_of(entry: Entry) -> Any:
     return getattr(import_module(entry.module), entry.name)
 
 
-@cache
-def _parameters(cls: Any) -> set[str]:
-    """Parameters that estimators of the installed version have."""
-    return set(inspect.signature(cls).parameters)
-
-
 def _plain(cls: Any, state: State) -> Any:
     made = cls.__new__(cls)
-    made.__dict__.update(state)
+    _set(made, state)
     return made
+
+
+def _set(made: Any, state: State) -> None:
+    """Set attributes as pickle does, also of a frozen object."""
+    for name, part in state.items():
+        object.__setattr__(made, name, part)
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
@@ -116,7 +115,7 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
         if hasattr(made, "__setstate__"):
             made.__setstate__(parts["state"])
         else:
-            made.__dict__.update(parts["state"])
+            _set(made, parts["state"])
     return made
 
 
@@ -130,10 +129,6 @@ def named(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------- what is made otherwise
-
-
-def _by_arguments(cls: Any, state: State) -> Any:
-    return cls(**state)
 
 
 def _tree(cls: Any, state: State) -> Any:
@@ -169,7 +164,7 @@ def _node_state(nodes: Any) -> State:
 
 
 def _predictor_state(value: Any) -> State:
-    return {**vars(value), **_node_state(value.nodes)}
+    return _attributes(value) | _node_state(value.nodes)
 
 
 def _boosting(cls: Any, state: State) -> Any:
@@ -187,61 +182,13 @@ def _vectoriser(cls: Any, state: State) -> Any:
 
 def _vectoriser_state(value: Any) -> State:
     """Words in the order of their columns."""
-    state = dict(vars(value))
+    state = _attributes(value)
     if "vocabulary_" in state:
         words = {int(place): word for word, place in state["vocabulary_"].items()}
         if sorted(words) != list(range(len(state["vocabulary_"]))):
             raise TypeError("a vocabulary that does not number its words from 0 on cannot be saved")
         state["vocabulary_"] = [words[place] for place in range(len(words))]
     return state
-
-
-def _calibrator_state(value: Any) -> State:
-    """Curves of all labels in a few arrays: thousands of labels are no more members."""
-    curves = [curve for curve in value._maps if curve is not None]
-    fitted = np.array([curve is not None for curve in value._maps], dtype=bool)
-    found: State = {"method": value.method, "rates": value._rates, "fitted_labels": fitted}
-    if value.method == "sigmoid":
-        found["slopes"] = np.array([curve.coef_[0, 0] for curve in curves], dtype=np.float64)
-        found["offsets"] = np.array([curve.intercept_[0] for curve in curves], dtype=np.float64)
-    else:
-        found["lengths"] = np.array([len(curve.X_thresholds_) for curve in curves], dtype=np.int64)
-        for name, part in (("scores", "X_thresholds_"), ("probabilities", "y_thresholds_")):
-            found[name] = np.concatenate([np.zeros(0), *(getattr(curve, part) for curve in curves)])
-    return found
-
-
-def _calibrator(cls: Any, state: State) -> Any:
-    if state["method"] == "sigmoid":
-        parts = zip(state["slopes"].tolist(), state["offsets"].tolist(), strict=True)
-        curves = [_sigmoid(slope, offset) for slope, offset in parts]
-    else:
-        ends = np.cumsum(state["lengths"])[:-1]
-        scores, p = (np.split(state[name], ends) for name in ("scores", "probabilities"))
-        curves = [_isotonic(*curve) for curve in zip(scores, p, strict=True) if len(curve[0])]
-    made, left = cls(state["method"]), iter(curves)
-    made._maps = [next(left) if known else None for known in state["fitted_labels"].tolist()]
-    made._rates = state["rates"]
-    return made
-
-
-def _sigmoid(slope: float, offset: float) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    curve = LogisticRegression(C=1e6, max_iter=1000)
-    curve.coef_, curve.intercept_ = np.array([[slope]]), np.array([offset])
-    curve.classes_, curve.n_features_in_ = np.array([0, 1]), 1
-    return curve
-
-
-def _isotonic(scores: Any, probabilities: Any) -> Any:
-    from sklearn.isotonic import IsotonicRegression
-
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    curve.X_thresholds_, curve.y_thresholds_ = scores.copy(), probabilities.copy()
-    curve.X_min_, curve.X_max_, curve.increasing_ = scores[0], scores[-1], True
-    curve._build_f(curve.X_thresholds_, curve.y_thresholds_)
-    return curve
 
 
 def _random_state_state(value: Any) -> State:
@@ -258,41 +205,37 @@ def _random_state(cls: Any, state: State) -> Any:
     return made
 
 
-BUILDERS: dict[str, Callable[[Any, State], Any]] = {
-    "Calibrator": _calibrator,
-    "CountVectorizer": _vectoriser,
-    "HistGradientBoostingClassifier": _boosting,
-    "Interval": _by_arguments,
-    "LabelCompleter": _by_arguments,
-    "PUCompleter": _by_arguments,
-    "RandomState": _random_state,
-    "TfidfVectorizer": _vectoriser,
-    "Tree": _tree,
-}
-STATES: dict[str, Callable[[Any], State]] = {
-    "Calibrator": _calibrator_state,
-    "CountVectorizer": _vectoriser_state,
-    "Interval": lambda value: value._asdict(),
-    "LabelCompleter": lambda value: value.state(),
-    "PUCompleter": lambda value: value.state(),
-    "RandomState": _random_state_state,
-    "TfidfVectorizer": _vectoriser_state,
-    "Tree": _tree_state,
-    "TreePredictor": _predictor_state,
-}
+def _attributes(value: Any) -> State:
+    # Not what classes give themselves: estimators of scikit-learn add their version.
+    found: Any = object.__getstate__(value)
+    return dict(found or {})
 
 
 def state_of(value: Any, entry: Entry) -> State:
     """What is stored of an object."""
-    state = STATES[entry.name](value) if entry.name in STATES else dict(vars(value))
+    state = SPECIAL.get(entry.name, (_attributes, _plain))[0](value)
     requests = state.pop("_metadata_request", None)
     if requests is not None:
-        methods = {name: getattr(part, "requests", None) for name, part in vars(requests).items()}
-        state["_metadata_request"] = {name: dict(part) for name, part in methods.items() if part}
-    held = type(value)
+        wanted = {method: dict(getattr(requests, method).requests) for method in METHODS}
+        state["_metadata_request"] = {method: part for method, part in wanted.items() if part}
     return {
         name: part
         for name, part in state.items()
         # What a class works out itself, once, is not stored.
-        if name not in entry.dropped and not isinstance(getattr(held, name, None), cached_property)
+        if name not in entry.dropped
+        and not isinstance(getattr(type(value), name, None), cached_property)
     }
+
+
+# How objects are stored and made; all others by their attributes as they are.
+SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
+    "CountVectorizer": (_vectoriser_state, _vectoriser),
+    "HistGradientBoostingClassifier": (_attributes, _boosting),
+    "Interval": (lambda value: value._asdict(), lambda cls, state: cls(**state)),
+    "LabelCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
+    "PUCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
+    "RandomState": (_random_state_state, _random_state),
+    "TfidfVectorizer": (_vectoriser_state, _vectoriser),
+    "Tree": (_tree_state, _tree),
+    "TreePredictor": (_predictor_state, _plain),
+}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import platform
 import re
 import stat
 import textwrap
@@ -13,11 +15,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
+from dm2l import __version__
 from dm2l.persistence._archive import (
     MAX_BYTES,
     MAX_MEMBERS,
@@ -26,14 +31,21 @@ from dm2l.persistence._archive import (
     brief,
     new_member,
     replacing,
+    write_array,
 )
-from dm2l.persistence._arrays import read_array, write_array
 from dm2l.persistence._building import Builder
-from dm2l.persistence._manifest import HASH, MANIFEST, read_manifest, write_manifest
 from dm2l.persistence._reading import Reader
 from dm2l.persistence._schema import parse
 from dm2l.persistence._writing import Writer
 
+FORMAT = "dm2l model"
+VERSION = 2
+MANIFEST = "manifest.json"
+HASH = "manifest.sha256"
+MAX_JSON = 48 * 2**20
+# Bytes that Python makes of a comma and a bracket, and of a brace, with what goes with it.
+_PER_VALUE, _PER_OBJECT = 64, 256
+_MAX_MADE = 2**26
 _MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
 _MODEL = parse("Estimator | Model")
 
@@ -92,11 +104,10 @@ def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArra
             f"The model has {len(arrays)} arrays; a file has at most {MAX_MEMBERS} members."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-        members = {name: write_array(archive, name, array) for name, array in arrays.items()}
-        text = write_manifest(root, members)
-        for name, content in ((MANIFEST, text), (HASH, hashlib.sha256(text).hexdigest().encode())):
-            with new_member(archive, name, len(content)) as sink:
-                sink.write(content)
+        hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
+        text = _write_manifest(root, {name: {"sha256": digest} for name, digest in hashes.items()})
+        archive.writestr(new_member(MANIFEST), text)
+        archive.writestr(new_member(HASH), hashlib.sha256(text).hexdigest())
 
 
 def load_model(
@@ -188,29 +199,25 @@ def _warn_of_version(manifest: dict[str, Any], names: list[str]) -> None:
 
 
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
-    manifest = read_manifest(archive)
+    manifest = _read_manifest(archive)
     members = manifest["members"]
-    missing = sorted(members.keys() - archive.spans.keys())
-    extra = sorted(archive.spans.keys() - members.keys() - {MANIFEST, HASH})
+    missing = sorted(members.keys() - archive.sizes.keys())
+    extra = sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH})
     if missing or extra:
         what = f"no member {brief(missing[0])}" if missing else f"the member {extra[0]!r} too many"
         raise ModelFileError(f"it has {what}.")
-    for name, record in members.items():
-        if not isinstance(record, dict) or record.get("size") != archive.spans[name].size:
-            raise ModelFileError(
-                f"its member {name!r} has {archive.spans[name].size} bytes, not what its manifest "
-                "says."
-            )
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
         if type(name) is not str or name not in members:
             raise ModelFileError(f"its manifest names an array {brief(name)} that is not there.")
         if name not in arrays:
-            arrays[name] = read_array(archive, name, members[name])
+            record = members[name]
+            sha256 = record.get("sha256") if isinstance(record, dict) else None
+            arrays[name] = archive.read_array(name, sha256)
         return arrays[name]
 
-    reader = Reader(array, trusted, 16 * sum(span.size for span in archive.spans.values()) + 2**26)
+    reader = Reader(array, trusted, 16 * sum(archive.sizes.values()) + 2**26)
     try:
         found = reader.read(manifest["model"], _MODEL, "the model", {})
     except RecursionError as error:
@@ -228,3 +235,101 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")
     return model
+
+
+# ---------------------------------------------------------------------------------- the manifest
+
+
+def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
+    """The text of a manifest."""
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "dm2l": __version__,
+        "libraries": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "model": model,
+        "members": members,
+    }
+    text = json.dumps(manifest, allow_nan=False).encode("ascii")
+    if len(text) > MAX_JSON:
+        raise ValueError(
+            f"The manifest of the model has {len(text)} bytes, and may have {MAX_JSON}."
+        )
+    try:
+        _check_made(text)
+    except ModelFileError as error:
+        raise ValueError(f"The model cannot be saved: {error}") from error
+    return text
+
+
+def _check_made(text: bytes) -> None:
+    """Refuse JSON of which Python would make much more than it is long, such as empty lists.
+
+    Marks inside of texts are counted too: they would have to be most of the file to matter.
+    """
+    values = text.count(b",") + text.count(b"[")
+    made = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
+    if made > _MAX_MADE + 4 * len(text):
+        raise ModelFileError(
+            f"{len(text)} bytes of JSON hold about {values} values, too many for their length."
+        )
+
+
+def _read_manifest(archive: Archive) -> dict[str, Any]:
+    """The manifest, which must be that of a model, unchanged and not from the future."""
+    text = archive.read(MANIFEST, MAX_JSON)
+    digest = archive.read(HASH, 64)
+    if hashlib.sha256(text).hexdigest().encode() != digest:
+        raise ModelFileError("its manifest was changed: SHA-256 differs.")
+    _check_made(text)
+    try:
+        manifest = json.loads(
+            text.decode("ascii"),
+            object_pairs_hook=_distinct,
+            parse_constant=_refuse,
+            parse_float=_finite,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its manifest is not proper JSON ({error}).") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError("its manifest is not that of a dm2l model.")
+    version = manifest.get("version")
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"its format has the version {brief(version)}.")
+    if version > VERSION:
+        writer = brief(manifest.get("dm2l")).strip("'")
+        raise ModelFileError(
+            f"its format, version {version}, is newer than this dm2l ({__version__}), which knows "
+            f"up to version {VERSION}. It was written by dm2l {writer}: update."
+        )
+    if version < VERSION:
+        raise ModelFileError(
+            f"it was saved by an earlier development version of dm2l (format {version}; this one "
+            f"reads format {VERSION}). Fit the model again and save it."
+        )
+    if not isinstance(manifest.get("members"), dict):
+        raise ModelFileError("its manifest has no proper 'members'.")
+    if "model" not in manifest:
+        raise ModelFileError("its manifest has no 'model'.")
+    return manifest
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name comes twice in an object")
+    return found
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is not a number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if np.isfinite(value) else _refuse(text)

@@ -11,24 +11,31 @@ import math
 import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.sparse_input import sparse_from_parts
-from dm2l.persistence._archive import ModelFileError, brief
-from dm2l.persistence._arrays import KINDS
-from dm2l.persistence._checks import CHECKS, check_requests
+from dm2l._utils.arrays import sparse_from_parts
+from dm2l.persistence._archive import KINDS, ModelFileError, brief
+from dm2l.persistence._checks import CHECKS, Wrong, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
 
 Json = Any
 MAX_DEPTH = 64
-# Bytes that a value, an object and a curve of a calibrator count for.
-_VALUE, _OBJECT, _CURVE = 64, 16384, 2048
+# Bytes that a value and an object count for.
+_VALUE, _OBJECT = 64, 16384
+_INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
 _PLAIN = parse("plain")
+# Kinds of numpy's scalars and types of Python's.
+_SCALARS: dict[str, tuple[Any, ...]] = {
+    "none": ("", type(None)),
+    "bool": ("b", bool),
+    "str": ("U", str),
+}
 # What JSON gives for forms that allow all values of these types.
 _AT_ONCE: dict[str, set[type]] = {"str": {str}, "plain": {str, int, float, bool, type(None)}}
 # Of what is inside of an object that is trusted.
@@ -52,36 +59,15 @@ class Foreign:
     array: NDArray[Any]
 
 
-@dataclass
-class Function:
-    """A function of numpy."""
-
-    name: str
-
-
 class _MismatchError(Exception):
     """A value is not of this form; perhaps of another that may stand there."""
 
 
 # Elementwise, and with nowhere to write to: no ``out`` can be given, for ``kw_args`` is None.
-FUNCTIONS = frozenset(
-    [
-        "abs",
-        "arcsinh",
-        "arctan",
-        "cbrt",
-        "exp",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "sign",
-        "sqrt",
-        "square",
-        "tanh",
-    ]
-)
+FUNCTIONS = {
+    *("abs", "arcsinh", "arctan", "cbrt", "exp", "expm1", "log", "log10", "log1p", "log2"),
+    *("sign", "sqrt", "square", "tanh"),
+}
 
 
 class Reader:
@@ -115,14 +101,15 @@ class Reader:
         if self._depth > 2 * MAX_DEPTH:
             raise ModelFileError("its manifest is nested too deeply.")
         try:
-            kind = node.get("kind") if type(node) is dict else None
+            kind = _kind(node)
             if kind == "trusted":
                 return self._read_trusted(node, place)
             if kind == "same":
                 node = self._earlier(node)
             for form in spec:
                 try:
-                    return getattr(self, f"_{form.kind}")(node, form, place, sizes)
+                    method = getattr(self, f"_{form.kind}", None)
+                    return method(node, form, place, sizes) if method else _simple(node, form)
                 except _MismatchError:
                     pass
         finally:
@@ -135,86 +122,12 @@ class Reader:
         if self._budget < 0:
             raise ModelFileError("its manifest makes too much of too few bytes.")
 
-    # -- plain values -----------------------------------------------------------------------------
-
-    def _scalar(self, node: Json, kinds: str, *types: type) -> Any:
-        """A plain value of these types, or one of numpy."""
-        if type(node) in types:
-            return node
-        if type(node) is dict and node.get("kind") == "scalar":
-            dtype, value = read_dtype(node.get("dtype")), node.get("value")
-            value = _read_float(value) if type(value) is dict else value
-            if dtype.kind in kinds and type(value) in (bool, int, float, str):
-                try:
-                    if dtype.kind in "iu" and not _fits(value, dtype):
-                        raise OverflowError(f"{value} is no {dtype}")
-                    return dtype.type(value)
-                except (ValueError, OverflowError) as error:
-                    raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
-        raise _MismatchError
-
-    def _none(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> None:
-        if node is not None:
-            raise _MismatchError
-
-    def _bool(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        return self._scalar(node, "b", bool)
-
-    def _str(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        return self._scalar(node, "U", str)
-
-    def _int(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value = self._scalar(node, "iu", int)
-        if abs(int(value)) >= 2**63:
-            raise _MismatchError
-        return value
-
-    def _number(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value = self._scalar(node, "iuf", int, float)
-        if not (abs(value) < 2**63 if type(value) is int else np.isfinite(value)):
-            raise _MismatchError
-        return value
-
-    def _float(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is dict and node.get("kind") == "float":
-            return _read_float(node)
-        return self._scalar(node, "iuf", int, float)
-
-    def _range(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value, (low, high) = self._scalar(node, "iu", int), map(int, form.value.split(".."))
-        if not low <= value <= high:
-            raise _MismatchError
-        return value
-
-    def _text(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not str or node != form.value:
-            raise _MismatchError
-        return node
+    # -- values -----------------------------------------------------------------------------------
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value = self._scalar(node, "iu", int)
-        _bind(sizes, form.value, int(value), place)
+        value = _scalar(node, "iu", int)
+        _bind(sizes, form.sizes[0], int(value), place)
         return value
-
-    def _dtype(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not dict or node.get("kind") != "dtype":
-            raise _MismatchError
-        dtype = read_dtype(node.get("name"))
-        return dtype.type if node.get("type") is True else dtype
-
-    def _slice(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> slice:
-        ends = node.get("ends") if type(node) is dict and node.get("kind") == "slice" else None
-        if type(ends) is not list or [type(end) for end in ends] != [int, int]:
-            raise _MismatchError
-        return slice(*ends)
-
-    def _function(
-        self, node: Json, form: Alternative, place: str, sizes: dict[str, int]
-    ) -> Function:
-        name = node.get("name") if type(node) is dict and node.get("kind") == "function" else None
-        if type(name) is not str or name not in FUNCTIONS:
-            raise _MismatchError
-        return Function(name)
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         """Whatever holds no object; inside of what is trusted, anything."""
@@ -223,25 +136,22 @@ class Reader:
             return node
         if type(node) is list:
             return self._read_items(node, inner, place, sizes)
-        kind = node.get("kind") if type(node) is dict else None
+        kind = _kind(node)
         if kind == "tuple":
             return tuple(self.read(item, inner, place, sizes) for item in _items(node, place))
         if kind == "dict":
             return {key: self.read(v, inner, place, sizes) for key, v in _pairs(node, place)}
         if kind == "pandas" and node.get("name") in ("NA", "NaT"):
-            return Function(node["name"])
+            return getattr(import_module("pandas"), node["name"])
         if kind == "objects":
             return self._objects(node, place, inner)
-        forms: dict[Any, Any] = {
-            "array": self._any_array,
-            "sparse": self._any_sparse,
-            "dtype": self._dtype,
-            "slice": self._slice,
-            "float": self._float,
-        }
-        if type(kind) is str and kind in forms:
-            return forms[kind](node, form, place, sizes)
-        return self._scalar(node, "biufU")
+        if kind == "array":
+            return self._any_array(node)
+        if kind == "sparse":
+            return self._any_sparse(node, place)
+        if kind in ("dtype", "slice", "float"):
+            return _simple(node, Alternative(kind))
+        return _scalar(node, "biufU")
 
     # -- containers -------------------------------------------------------------------------------
 
@@ -254,7 +164,7 @@ class Reader:
         return self._read_items(node, item, place, sizes)
 
     def _tuple(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not dict or node.get("kind") != "tuple":
+        if _kind(node) != "tuple":
             raise _MismatchError
         items = _items(node, place)
         if len(items) != len(form.parts):
@@ -265,7 +175,7 @@ class Reader:
         )
 
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not dict or node.get("kind") != "dict":
+        if _kind(node) != "dict":
             raise _MismatchError
         items = _pairs(node, place)
         if items and not form.parts:
@@ -275,19 +185,18 @@ class Reader:
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def _any_array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not dict or node.get("kind") != "array":
+    def _any_array(self, node: Json) -> Any:
+        if _kind(node) != "array":
             raise _MismatchError
         array = self._array_of(node.get("member"))
         return Foreign(array) if "library" in node else array
 
     def _array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         letter, exact = form.value[0], len(form.value) > 1
-        kind = node.get("kind") if type(node) is dict else None
-        if letter in "Oa" and kind == "objects":
+        if letter in "Oa" and _kind(node) == "objects":
             value: Any = self._objects(node, place, _PLAIN)
         else:
-            value = self._any_array(node, form, place, sizes)
+            value = self._any_array(node)
         array = value.array if type(value) is Foreign else value
         fits = (
             array.dtype.str[1:] == form.value
@@ -327,8 +236,8 @@ class Reader:
             return list(nodes)
         return [self.read(v, spec, f"{place}[{i}]", sizes) for i, v in enumerate(nodes)]
 
-    def _any_sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if type(node) is not dict or node.get("kind") != "sparse":
+    def _any_sparse(self, node: Json, place: str) -> Any:
+        if _kind(node) != "sparse":
             raise _MismatchError
         parts = [node.get(name) for name in ("data", "indices", "indptr")]
         names = [part.get("member") if type(part) is dict else None for part in parts]
@@ -352,7 +261,7 @@ class Reader:
         return self._matrices[key]
 
     def _sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        value = self._any_sparse(node, form, place, sizes)
+        value = self._any_sparse(node, place)
         for name, size in zip(form.sizes, value.shape, strict=True):
             _bind(sizes, name, size, place)
         return value
@@ -371,7 +280,7 @@ class Reader:
             return node
         if type(node) is Record:
             record = node
-        elif type(node) is dict and node.get("kind") == "object":
+        elif _kind(node) == "object":
             record = self._read_record(node, form, place)
         else:
             raise _MismatchError
@@ -399,8 +308,9 @@ class Reader:
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
             raise ModelFileError(
-                f"a {name} cannot have an attribute {brief(unknown[0])}. If dm2l wrote the "
-                "file, it was another version: fit the model again."
+                f"a {name} cannot have an attribute {brief(unknown[0])}: the table of model files "
+                "(dm2l/persistence/_allowed.py) does not list it. If dm2l wrote the file, it was "
+                "another version: fit the model again."
             )
         record, before = Record(entry, {}, {}), self._n_trusted
         for key, part in nodes.items():
@@ -408,13 +318,13 @@ class Reader:
         lacks = entry.lacks(set(nodes))
         if lacks:
             raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
-        if name == "Calibrator":
-            self.pay(_CURVE * record.sizes["c"])
         if self._n_trusted == before:
-            check = CHECKS.get(name, lambda _: None)
-            wrong = check_requests(record.state.get("_metadata_request")) or check(record)
-            if wrong:
-                raise ModelFileError(f"{place}, a {name}, {wrong}.")
+            try:
+                check_requests(record.state.get("_metadata_request"))
+                for check in CHECKS.get(name, ()):
+                    check(record)
+            except Wrong as wrong:
+                raise ModelFileError(f"{place}, a {name}, {wrong}.") from None
         self._records.append(record)
         return record
 
@@ -434,22 +344,76 @@ class Reader:
         return value
 
 
+def _kind(node: Json) -> str | None:
+    kind = node.get("kind") if type(node) is dict else None
+    return kind if type(kind) is str else None
+
+
+def _scalar(node: Json, kinds: str, *types: type) -> Any:
+    """A plain value of these types, or a number or text of numpy of these kinds."""
+    if type(node) in types:
+        return node
+    if _kind(node) != "scalar":
+        raise _MismatchError
+    dtype, value = _read_dtype(node.get("dtype")), node.get("value")
+    value = _read_float(value) if type(value) is dict else value
+    if dtype.kind not in kinds or type(value) not in (bool, int, float, str):
+        raise _MismatchError
+    try:
+        # Older versions of numpy only warn.
+        if dtype.kind in "iu" and (
+            type(value) is not int or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+        ):
+            raise OverflowError(f"{value} is no {dtype}")
+        return dtype.type(value)
+    except (ValueError, OverflowError) as error:
+        raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
+
+
+def _simple(node: Json, form: Alternative) -> Any:
+    """A value without parts."""
+    kind = _kind(node)
+    match form.kind:
+        case "none" | "bool" | "str":
+            return _scalar(node, *_SCALARS[form.kind])
+        case "text" if type(node) is str and node == form.value:
+            return node
+        case "int" | "range":
+            value = _scalar(node, "iu", int)
+            low, high = map(int, form.value.split(":")) if form.value else _INTEGERS
+            if low <= value <= high:
+                return value
+        case "number":
+            value = _scalar(node, "iuf", int, float)
+            if abs(value) < 2**63 if type(value) is int else np.isfinite(value):
+                return value
+        case "float":
+            return _read_float(node) if kind == "float" else _scalar(node, "iuf", int, float)
+        case "dtype" if kind == "dtype":
+            dtype = _read_dtype(node.get("name"))
+            return dtype.type if node.get("type") is True else dtype
+        case "slice" if kind == "slice":
+            ends = node.get("ends")
+            if type(ends) is list and [type(end) for end in ends] == [int, int]:
+                return slice(*ends)
+        case "function" if kind == "function":
+            name = node.get("name")
+            if type(name) is str and name in FUNCTIONS:
+                return getattr(np, name)
+    raise _MismatchError
+
+
 def _is_one(entry: Entry, form: Alternative) -> bool:
     return form.value in (entry.name, "Anything") or form.value in entry.groups
 
 
 def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
     wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
-    if name != "*" and wanted != size:
+    if name != "..." and wanted != size:
         raise ModelFileError(f"{place} has size {size}, where the rest of the model has {wanted}.")
 
 
-def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether an integer type holds a value; older versions of numpy only warn."""
-    return type(value) is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
-
-
-def read_dtype(name: Any) -> np.dtype[Any]:
+def _read_dtype(name: Any) -> np.dtype[Any]:
     # numpy reads long names as lists of dtypes, one by one.
     if type(name) is not str or len(name) > _LONGEST_DTYPE:
         raise ModelFileError(f"its manifest has the dtype {brief(name)}.")
@@ -487,5 +451,4 @@ def _said(node: Any) -> str:
         return f"a {node.entry.name}"
     if isinstance(node, dict) and node.get("kind") == "object":
         return f"a {brief(node.get('class'))}"
-    kind = node.get("kind") if isinstance(node, dict) else None
-    return f"of kind {brief(kind)}" if isinstance(node, dict) else brief(node)
+    return f"of kind {brief(node.get('kind'))}" if isinstance(node, dict) else brief(node)

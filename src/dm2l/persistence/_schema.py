@@ -5,7 +5,7 @@ A block of the table describes one class::
     StandardScaler sklearn.preprocessing._data: Estimator
       copy with_mean: bool
       fitted
-      n_features_in_: =d
+      n_features_in_: size[d]
       mean_ var_: f[d] | none
 
 Its head names the class, its module and the groups it belongs to; then come the parameters, which
@@ -16,24 +16,25 @@ inserts the lines of another block; a block without a module is only there to be
 ==================  =================================================================
 none bool str       what Python calls them; numpy's own scalars will do
 int number float    an integer; a finite number; a number, NaN or infinity
-1..9 'a'            an integer of this range; this text
-=d                  an integer that is the size of dimension d of this object
+int[1:9] 'a'        an integer from 1 to 9, both included; this text
+size[d]             an integer that is the size of dimension d of this object
 f[n,d] i[n] b[n]    an array of finite numbers, integers or booleans of these dimensions: a letter
-F[n] U[n] O[n] a[n] is any size that is the same in the whole object, * is any size. F may hold
+F[n] U[n] O[n] a[n] is a size that is the same in the whole object, ... is any size. F may hold
 u4[n]               NaN, U is text, O are plain values, a any of these; or an exact dtype
 sparse[n,d]         a CSR or CSC matrix
-[x] [n: x]          a list of x, of length n
+[x] [n, x]          a list of x, of length n
 (x, y) {x} {}       a tuple, a dictionary with text as keys, an empty one
 dtype slice         a numpy dtype or scalar type, a slice
 function            one of a fixed list of numpy's functions
 plain               anything without objects
 setting             a parameter that only fit reads: plain, a random state or a splitter
-Name Name<d>        an object of this class or group; fitted, and its d is that of this object
+Name Name[d]        an object of this class or group; fitted, and its d is that of this object
 ==================  =================================================================
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -41,12 +42,7 @@ from typing import Any, NamedTuple
 
 from dm2l.persistence._allowed import TABLE
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<array>(?:sparse|[a-zA-Z]\d?)\[[\w,*]*\])|(?P<range>-?\d+\.\.-?\d+)"
-    r"|(?P<text>'[^']*')|(?P<size>=\w+)|(?P<word>\w+)(?:<(?P<shared>[\w,]+)>)?|(?P<mark>[][(){}|,:]))"
-)
 _SETTING = "plain | RandomState | Splitter"
-_CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 class Alternative(NamedTuple):
@@ -141,45 +137,35 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list
 @cache
 def parse(text: str) -> Spec:
     """What a value may be."""
-    tokens = list(_TOKEN.finditer(text))
-    if "".join(found[0] for found in tokens) != text.rstrip():
-        raise ValueError(f"{text!r} is not in the language of the table")
-    spec, rest = _alternatives(tokens)
-    if rest:
-        raise ValueError(f"{text!r} goes on after its end")
-    return spec
+    return _forms(ast.parse(text.strip(), mode="eval").body)
 
 
-def _alternatives(tokens: list[re.Match[str]]) -> tuple[Spec, list[re.Match[str]]]:
-    found = []
-    while True:
-        one, tokens = _alternative(tokens)
-        found.append(one)
-        if not tokens or tokens[0]["mark"] != "|":
-            return tuple(found), tokens
-        tokens = tokens[1:]
-
-
-def _alternative(tokens: list[re.Match[str]]) -> tuple[Alternative, list[re.Match[str]]]:
-    first, *rest = tokens
-    if first["mark"]:
-        sizes: tuple[str, ...] = ()
-        if first["mark"] == "[" and rest[1]["mark"] == ":":
-            sizes, rest = (rest[0]["word"],), rest[2:]
-        parts = []
-        while rest[0]["mark"] != _CLOSING[first["mark"]]:
-            part, rest = _alternatives(rest[1:] if rest[0]["mark"] == "," else rest)
-            parts.append(part)
-        kind = {"[": "list", "(": "tuple", "{": "dict"}[first["mark"]]
-        return Alternative(kind, "", sizes, tuple(parts)), rest[1:]
-    if first["array"]:
-        kind, _, sizes_text = first["array"].rstrip("]").partition("[")
-        dims = tuple(sizes_text.split(",")) if sizes_text else ()
-        return Alternative("sparse" if kind == "sparse" else "array", kind, dims), rest
-    if first["word"] and first["word"].lstrip("_")[0].isupper():
-        shared = tuple((first["shared"] or "").split(",")) if first["shared"] else ()
-        return Alternative("object", first["word"], shared), rest
-    for kind in ("range", "text", "size"):
-        if first[kind]:
-            return Alternative(kind, first[kind].strip("'=")), rest
-    return Alternative(first["word"]), rest
+def _forms(node: ast.expr) -> Spec:
+    match node:
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _forms(left) + _forms(right)
+        case ast.Constant(str(text)):
+            form = Alternative("text", text)
+        case ast.List([ast.Name(size), item]):
+            form = Alternative("list", "", (size,), (_forms(item),))
+        case ast.List([item]):
+            form = Alternative("list", "", (), (_forms(item),))
+        case ast.Tuple(items):
+            form = Alternative("tuple", "", (), tuple(map(_forms, items)))
+        case ast.Set([item]):
+            form = Alternative("dict", "", (), (_forms(item),))
+        case ast.Dict([]):
+            form = Alternative("dict")
+        case ast.Subscript(ast.Name("int"), bounds):
+            form = Alternative("range", ast.unparse(bounds))
+        case ast.Subscript(ast.Name(name), sizes):
+            other = "array" if len(name) <= 2 else "object"
+            kind = name if name in ("size", "sparse") else other
+            form = Alternative(kind, name, tuple(ast.unparse(sizes).strip("()").split(", ")))
+        case ast.Name(name) if name.lstrip("_")[0].isupper():
+            form = Alternative("object", name)
+        case ast.Name(name):
+            form = Alternative(name)
+        case _:
+            raise ValueError(f"{ast.unparse(node)!r} is not in the language of the table.")
+    return (form,)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dm2l._utils.arrays import device_name, is_non_numpy, to_numpy
-from dm2l.persistence._arrays import KINDS
+from dm2l.persistence._archive import KINDS
 from dm2l.persistence._building import named, state_of
 from dm2l.persistence._reading import FUNCTIONS, MAX_DEPTH, Json
 from dm2l.persistence._schema import Entry, by_class
@@ -103,13 +103,6 @@ class Writer:
             state = state_of(value, entry)
         except TypeError as error:
             raise TypeError(f"{place}: {error}.") from error
-        unknown = sorted(state.keys() - entry.attributes.keys())
-        if unknown:
-            self.write(state[unknown[0]], f"{place}.{unknown[0]}", depth + 1)  # what it says of it
-            raise TypeError(
-                f"{place}.{unknown[0]} cannot be saved: the table of model files "
-                f"(dm2l/persistence/_allowed.py) has no attribute {unknown[0]!r} of {entry.name}."
-            )
         self._enter(value, place)
         parts = {
             name: self.write(part, f"{place}.{name}", depth + 1, inside=inside)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dm2l.tables import Table
 
@@ -244,7 +245,7 @@ class Journal:
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
         if check:
-            content["observed"] = self._observed(row, label)
+            content["observed"] = self.observed(row, label)
         if probability is not None:
             content["probability"] = float(probability)
         self._append(content)
@@ -269,7 +270,7 @@ class Journal:
             raise ValueError(
                 f"{row!r} is not a row of {table.path}, whose rows are 1 to {table.n_rows}."
             )
-        missing = not self._observed(row, label)
+        missing = not self.observed(row, label)
         if observed and missing:
             raise ValueError(f"Label {label!r} of row {row} is missing in {table.path}.")
         if not observed and not missing:
@@ -278,9 +279,41 @@ class Journal:
                 "Was the table read with other marks of missing labels?"
             )
 
-    def _observed(self, row: Any, label: Any) -> str:
+    def observed(self, row: Any, label: Any) -> str:
+        """The label in the table, blank if it is missing."""
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
+
+    def given(self) -> list[tuple[Key, Decision]]:
+        """Every yes and no, also to observed labels."""
+        made = [*self.decisions.items(), *self.checks.items()]
+        return [(key, decision) for key, decision in made if decision.answer != "skip"]
+
+    def labels(self) -> NDArray[np.float64]:
+        """The labels of the table with the answers."""
+        Y = self.table.Y.copy()
+        for (row, label), (answer, _) in self.given():
+            Y[row - 1, self.table.label_names.index(label)] = answer == "yes"
+        return Y
+
+    def row_labels(self, row: int) -> NDArray[np.float64]:
+        """The labels of a row with the answers."""
+        known = self.table.Y[row - 1].copy()
+        for (r, label), (answer, _) in self.given():
+            if r == row:
+                known[self.table.label_names.index(label)] = answer == "yes"
+        return known
+
+    def rows(self) -> list[int]:
+        """Rows with a decision, in the order of the first one."""
+        return list(dict.fromkeys(row for row, _ in self.decisions))
+
+    def left(self) -> NDArray[np.bool_]:
+        """Where labels are missing without a decision."""
+        left = np.isnan(self.table.Y)
+        for row, label in self.decisions:
+            left[row - 1, self.table.label_names.index(label)] = False
+        return left
 
     def close(self) -> None:
         """Close the file, so that another process can open it."""
@@ -352,7 +385,7 @@ class Journal:
         probability = line.content.get("probability", 0.5)
         try:
             self.check(row, label, answer, "observed" in line.content)
-            if line.content.get("observed", "") != self._observed(row, label):
+            if line.content.get("observed", "") != self.observed(row, label):
                 raise ValueError("its observed label is not that of the table")
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
                 raise ValueError(f"{probability!r:.40} is not a probability")

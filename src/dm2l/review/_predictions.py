@@ -16,32 +16,25 @@ Mask = NDArray[np.bool_]
 
 
 class Prediction(NamedTuple):
-    """Prediction for an entry, given the known labels of its row, and why the entry is asked for.
-
-    ``probability`` is that of a positive. ``value`` is the expected number of mistakes that an
-    answer avoids, see :func:`dm2l.tables.suggest_entries`: ``own`` in the entry, ``row`` in others
-    of its row, ``others`` in other rows. ``rank`` counts from 1, the most valuable.
-    """
+    """Prediction for an entry, given the known labels of its row, and why it is asked for."""
 
     probability: float
-    value: float
-    rank: int
-    own: float
-    row: float
-    others: float
+    value: float  # expected number of mistakes that an answer avoids, as in suggest_entries:
+    rank: int  # of the value, from 1
+    own: float  # in the entry,
+    row: float  # in others of its row,
+    others: float  # in other rows
 
 
 class TablePredictions:
-    """Predictions of one model, by row and label (counted from 0).
-
-    An answer changes those of the other missing labels of its row at once, which are conditioned
-    on it. An entry that was answered keeps the prediction with which it was asked for.
-    """
+    """Predictions of one model by row and label (from 0); an answered entry keeps its own."""
 
     def __init__(
         self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
     ) -> None:
         self.model = model
+        uses = model.uses
+        self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]

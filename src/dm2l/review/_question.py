@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dm2l.review._answers import Answers
-from dm2l.review._journal import Decision, Key
+from dm2l.review._journal import Decision, Journal, Key
 from dm2l.review._predictions import Labels, Prediction, TablePredictions
 from dm2l.tables import Table
 
@@ -20,93 +18,62 @@ UNUSED, HEAVY = 2, 8
 
 
 class Column(NamedTuple):
-    """A column of the row as text, whether the model uses it, and its weight for a positive.
-
-    The weight is the change of the score from a row with the mean of this column; for a whole row,
-    the sum over its open labels, without sign.
-    """
+    """A column of a row."""
 
     name: str
     text: str
-    used: bool
+    used: bool  # by the model
+    # Change of the score from a row with the mean of this column; for a whole row the sum over its
+    # open labels, without sign.
     weight: float
 
 
 class OtherLabel(NamedTuple):
-    """Another label of the row: "observed", "answered", or "open" with its probability.
-
-    ``if_yes`` and ``if_no`` are its probability after either answer.
-    """
+    """Another label of the row."""
 
     name: str
-    state: str
+    state: str  # "observed", "answered" or "open"
     answer: str
-    probability: float | None
-    if_yes: float | None = None
+    probability: float | None  # of an open label
+    if_yes: float | None = None  # the same after either answer
     if_no: float | None = None
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question about an entry of the table, or about all open labels of a row.
+class Question(NamedTuple):
+    """A question about an entry of the table, or about all open labels of a row."""
 
-    Attributes
-    ----------
-    row : int
-        Row number; 1 is the first row below the header.
-    label : str
-        Name of the label; blank for a whole row, whose labels are ``others``.
-    answer : str or None
-        "yes", "no" or "skip" if it was decided already.
-    prediction : Prediction or None
-        For a missing label.
-    observed : str
-        "yes" or "no" of a suspected label error; blank otherwise.
-    error_probability : float
-        Probability that the observed label is wrong.
-    columns : list of Column
-        Columns of the row; of a sparse row those that are not zero.
-    n_first : int
-        Number of columns that are shown at first.
-    n_left_out : int
-        Number of columns that are left out.
-    others : list of OtherLabel
-        Other labels of the row; those come first that the answer changes most.
-    """
-
-    row: int
-    label: str
-    answer: str | None
-    prediction: Prediction | None
-    observed: str
-    error_probability: float
-    columns: list[Column]
-    n_first: int
+    row: int  # 1 is the first below the header
+    label: str  # blank for a whole row
+    answer: str | None  # if it was decided already
+    prediction: Prediction | None  # for a missing label
+    observed: str  # "yes" or "no" of a suspected label error
+    error_probability: float  # that the observed label is wrong
+    columns: list[Column]  # of a sparse row those that are not zero
+    n_first: int  # columns that are shown at first
     n_left_out: int
-    others: list[OtherLabel]
+    others: list[OtherLabel]  # those first that the answer changes most
 
 
 def make_question(
-    answers: Answers,
+    journal: Journal,
     predictions: TablePredictions,
-    used: frozenset[str] | None,
     key: Key,
-    *,
     cases: Labels | None = None,
+    *,
     prediction: Prediction | None = None,
     made: Mapping[Key, Decision] | None = None,
     error_probability: float = 0.0,
 ) -> Question:
     """Question about an entry, or about a row if the label of the key is blank.
 
-    ``used`` are the columns that the model takes, None for all; ``cases`` the known labels of the
-    row after a yes and after a no; ``made`` the decisions of this queue.
+    ``cases`` are the known labels of the row after a yes and after a no, ``made`` the decisions of
+    this queue.
     """
     row, label = key
-    known, names = answers.row(row), answers.table.label_names
-    asked = [answers.place(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
+    known, names = journal.row_labels(row), journal.table.label_names
+    asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
-    columns, n_first = arranged(row_columns(answers.table, row, used, weights))
+    columns, n_first = arranged(row_columns(journal.table, row, predictions.used, weights))
     moved = None if cases is None else predictions.supposing(row - 1, cases).tolist()
     others = []
     for k, name in enumerate(names):
@@ -118,7 +85,7 @@ def make_question(
             others.append(OtherLabel(name, "open", "", p, *after))
         else:
             answer = "yes" if known[k] == 1 else "no"
-            state = "observed" if answers.observed(row, name) == answer else "answered"
+            state = "observed" if journal.observed(row, name) == answer else "answered"
             others.append(OtherLabel(name, state, answer, None))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
@@ -128,7 +95,7 @@ def make_question(
         label=label,
         answer=decision and decision.answer,
         prediction=prediction,
-        observed=answers.observed(row, label) if label else "",
+        observed=journal.observed(row, label) if label else "",
         error_probability=error_probability,
         columns=columns[:MOST_COLUMNS],
         n_first=n_first,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from threading import RLock, Thread
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from dm2l.tables import FitOptions, Table, TableModel
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
+from dm2l.tables._preparation import unread_rows
 
 # Share of the observed labels that is held out, and how often.
 HELD_OUT, REPETITIONS = 0.2, 3
@@ -26,14 +28,10 @@ Labels = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Quality:
-    """Measures on held-out observed labels of models trained without and with the answers.
+    """Measures on held-out observed labels of models trained without and with the answers."""
 
-    ``n_answers`` (yes or no) were given, ``n_entries`` labels held out in each of the
-    ``repetitions``; ``change`` is ``after`` less ``before``.
-    """
-
-    n_answers: int
-    n_entries: int
+    n_answers: int  # yes or no
+    n_entries: int  # labels that are held out in each repetition
     repetitions: int
     before: Mapping[str, Interval]
     after: Mapping[str, Interval]
@@ -41,10 +39,7 @@ class Quality:
 
 
 class Refit:
-    """Fits with the columns and hyperparameters of a model, to any labels of its table.
-
-    There is no search, which would take minutes, and change a second thing.
-    """
+    """Fits with the columns and hyperparameters of a model: a search would change more."""
 
     def __init__(self, model: TableModel, table: Table) -> None:
         self.model, self.table = model, table
@@ -74,11 +69,7 @@ class Refit:
         return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
 
     def quality(self, Y: Labels) -> Quality | None:
-        """Change by the answers in ``Y``; None if too few labels are observed to hold some out.
-
-        A fifth of each label's observed positives and negatives is held out. One model is trained
-        on the rest, another on the rest and the answers, and both are scored on what is held out.
-        """
+        """Change by the answers in ``Y``; None if too few labels are observed to hold some out."""
         held_out = self._split()
         if not held_out:
             return None
@@ -122,5 +113,53 @@ class Refit:
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
-            Y = np.where(self.model.unread(self.inputs)[:, None], np.nan, Y)
+            Y = np.where(unread_rows(self.inputs, uses)[:, None], np.nan, Y)
             return fit_pipeline(self.inputs, uses, Y, self._options, label_names=label_names)[0]
+
+
+class State(NamedTuple):
+    """Whether work is going on, how many runs were begun, and why the last one failed."""
+
+    running: bool = False
+    number: int = 0
+    error: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the last run has ended without an error."""
+        return self.number > 0 and not self.running and not self.error
+
+
+class Background:
+    """A function that runs in a thread; errors that its input may cause end up in ``state``."""
+
+    def __init__(self, work: Callable[..., None], lock: RLock) -> None:
+        self.state = State()
+        self._work, self._lock = work, lock
+        self._thread: Thread | None = None
+
+    def start(self, *arguments: Any) -> bool:
+        """Begin a run, unless one is going on."""
+        with self._lock:
+            if self.state.running:
+                return False
+            self.state = State(True, self.state.number + 1)
+            self._thread = Thread(target=self._run, args=arguments, daemon=True)
+            self._thread.start()
+            return True
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for the run to end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self, *arguments: Any) -> None:
+        error = "This ended unexpectedly; see the terminal."
+        try:
+            self._work(*arguments)
+            error = ""
+        except (ValueError, ArithmeticError, MemoryError, OSError) as problem:
+            error = str(problem)
+        finally:
+            with self._lock:
+                self.state = State(False, self.state.number, error)

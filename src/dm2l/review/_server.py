@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from typing import Any
 from urllib.parse import quote
 
-from dm2l.review._answers import export_name
 from dm2l.review._refit import Quality
-from dm2l.review._session import ReviewSession
+from dm2l.review._session import ReviewSession, export_name
 from dm2l.review._web import LOOPBACK, AccessError, Handler, LocalServer, Reply, json_reply
 from dm2l.tables._measures import MEASURES
 
@@ -58,79 +57,43 @@ class _Handler(Handler):
         return name
 
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
-        return self.server.reply_to_get(name, query)
-
-    def post(self, name: str, query: dict[str, str]) -> Reply | None:
-        host = self.headers["Host"]
-        if self.headers.get_all("Origin", []) != [f"http://{host}"]:
-            raise AccessError(403, "Only the page of this server may write.")
-        return self.server.reply_to_post(name, self.body())
-
-
-class ReviewServer(LocalServer):
-    """A page for a review, which only this machine can reach and only with the token.
-
-    ``url`` is the address of the page with its token, which is another one for every server.
-    """
-
-    def __init__(
-        self,
-        session: ReviewSession,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        output: str | Path | None = None,
-    ) -> None:
-        check_host(host)
-        self.session = session
-        self.output = None if output is None else Path(output)
-        folder = files("dm2l.review")
-        self._static = {
-            name: Reply(folder.joinpath(file).read_bytes(), kind)
-            for name, (file, kind) in _PAGE.items()
-        }
-        self.token = token_urlsafe(32)
-        super().__init__(_Handler, host, port)
-        self.url = f"{self.origin}/{self.token}/"
-
-    def reply_to_get(self, name: str, query: Mapping[str, str]) -> Reply | None:
-        """Reply to a GET request; None if the name is unknown."""
         if name == "state":
             at = query.get("at", "")
             at_number = int(at) if at.isascii() and at.isdecimal() else None
             return self._state(at_number, query.get("queue", "entries"))
         if name == "download":
             return self._download()
-        return self._static.get(name)
+        return self.server.static.get(name)
 
-    def reply_to_post(self, name: str, body: Any) -> Reply | None:
-        """Reply to a POST request; None if the name is unknown."""
+    def post(self, name: str) -> Reply | None:
+        if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
+            raise AccessError(403, "Only the page of this server may write.")
+        body, session, output = self.body(), self.server.session, self.server.output
         if name == "answer":
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer has row, label and answer, and nothing else.")
-            following = self.session.answer(body["row"], body["label"], body["answer"])
-            missing = (body["row"], body["label"]) in self.session.journal.decisions
+            following = session.answer(body["row"], body["label"], body["answer"])
+            missing = (body["row"], body["label"]) in session.journal.decisions
             return self._state(following, "entries" if missing else "label_errors")
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
                 raise ValueError("Answers to a row have row and answers, and nothing else.")
             if name == "suppose":
-                return json_reply(self.session.suppose(body["row"], answers))
-            return self._state(self.session.answer_row(body["row"], answers), "rows")
+                return json_reply(session.suppose(body["row"], answers))
+            return self._state(session.answer_row(body["row"], answers), "rows")
         if name in ("label_errors", "refit"):
-            session = self.session
             begun = session.start_refit() if name == "refit" else session.start_label_errors()
             return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "export":
-            if self.output is None:
+            if output is None:
                 raise ValueError("No file was named to export to; download the table instead.")
-            n_answers = self.session.export(self.output)
-            return json_reply({"path": str(self.output), "n_answers": n_answers})
+            n_answers = session.export(output)
+            return json_reply({"path": str(output), "n_answers": n_answers})
         return None
 
     def _state(self, at: int | None, queue: str) -> Reply:
-        session = self.session
+        session, output = self.server.session, self.server.output
         # First the states: what a run has changed is there once it has ended.
         refit, label_errors = session.refit_state, session.label_errors_state
         progress, quality = session.progress, session.quality
@@ -151,15 +114,16 @@ class ReviewServer(LocalServer):
             "entry": ask(at),
             "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
-            "output": None if self.output is None else str(self.output),
+            "output": None if output is None else str(output),
         }
         return json_reply(state)
 
     def _download(self) -> Reply:
-        name = export_name(self.session.table) if self.output is None else self.output.name
+        session, output = self.server.session, self.server.output
+        name = export_name(session.table) if output is None else output.name
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "table").with_suffix(Path(name).suffix)
-            self.session.export(path)
+            session.export(path)
             content = path.read_bytes()
         return Reply(
             content,
@@ -168,9 +132,36 @@ class ReviewServer(LocalServer):
         )
 
 
+class ReviewServer(LocalServer):
+    """A page for a review, which only this machine can reach and only with the token.
+
+    ``url`` is the address of the page with its token, which is another one for every server.
+    """
+
+    def __init__(
+        self,
+        session: ReviewSession,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        output: str | Path | None = None,
+    ) -> None:
+        check_host(host)
+        self.session = session
+        self.output = None if output is None else Path(output)
+        folder = files("dm2l.review")
+        self.static = {
+            name: Reply(folder.joinpath(file).read_bytes(), kind)
+            for name, (file, kind) in _PAGE.items()
+        }
+        self.token = token_urlsafe(32)
+        super().__init__(_Handler, host, port)
+        self.url = f"{self.origin}/{self.token}/"
+
+
 def _quality(quality: Quality) -> dict[str, Any]:
     return {
-        **{key: vars(quality)[key] for key in ("n_answers", "n_entries", "repetitions")},
+        **{key: getattr(quality, key) for key in ("n_answers", "n_entries", "repetitions")},
         "measures": [
             {
                 "words": words,

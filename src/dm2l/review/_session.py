@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -9,13 +10,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dm2l.review._answers import Answers, export_answers
-from dm2l.review._background import Background, State
-from dm2l.review._journal import Journal, Key
+from dm2l.io._unpacking import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.review._journal import Journal, Key, table_digest
 from dm2l.review._predictions import Labels, TablePredictions
 from dm2l.review._question import Question, make_question
-from dm2l.review._refit import Quality, Refit
-from dm2l.tables import Table, TableModel, audit_table, save_bundle
+from dm2l.review._refit import Background, Quality, Refit, State
+from dm2l.tables import (
+    Completion,
+    Table,
+    TableModel,
+    audit_table,
+    save_bundle,
+    write_completion,
+)
 
 Made = TypeVar("Made")
 # Suspected label errors that are shown.
@@ -23,19 +30,14 @@ MOST_LABEL_ERRORS = 200
 
 
 class Progress(NamedTuple):
-    """Numbers of decisions of a review.
+    """Numbers of decisions of a review."""
 
-    ``suggested`` entries are asked for in all; ``answered`` of them got a yes or no, ``skipped``
-    none. Of the ``predicted`` answers for which the model gave a probability before, ``correct``
-    lie on its side of one half. Of the ``checked`` observed labels, ``corrected`` were wrong.
-    """
-
-    suggested: int
-    answered: int
+    suggested: int  # entries that are asked for in all
+    answered: int  # of these with a yes or no
     skipped: int
-    correct: int
-    predicted: int
-    checked: int
+    correct: int  # answers on the model's side of one half
+    predicted: int  # answers for which the model gave a probability before
+    checked: int  # observed labels
     corrected: int
 
     @property
@@ -132,13 +134,10 @@ class ReviewSession:
         self._refits = Background(self._fit_again, self._lock)
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
-        uses = model.uses
-        self._used = None if uses is None else frozenset(use.name for use in uses if use.used)
         n_missing = int(np.isnan(table.Y).sum())
         decided = len(journal.decisions)
         self._suggested = n_missing if top is None else min(n_missing, max(top, decided))
         # Decided entries need a prediction too: one can go back to them.
-        self._answers = Answers(table, journal)
         self._predictions = TablePredictions(model, table, table.Y)
         self.warnings = self._predictions.warnings
         if decided or journal.checks:
@@ -161,25 +160,27 @@ class ReviewSession:
                 correct=sum((p > 0.5) == yes for yes, p in known),
                 predicted=len(known),
                 checked=len(checks),
-                corrected=sum(answer != self._answers.observed(*key) for key, answer in checked),
+                corrected=sum(answer != self.journal.observed(*key) for key, answer in checked),
             )
 
     def entry(self, position: int | None = None) -> Question | None:
         """The missing label at a position, by default the most valuable; None if none is left."""
         with self._lock:
-            left = self._answers.left()
+            left = self.journal.left()
             key = _at(self.journal.decisions, position)
             best = None if key or self._enough else self._predictions.best_entry(left)
             if best is not None:
                 key = best[0] + 1, self.table.label_names[best[1]]
             if key is None:
                 return None
-            row, k = key[0], self._answers.place(key[1])
-            cases = np.tile(self._answers.row(row), (2, 1))  # after either answer
+            row, k = key[0], self.table.label_names.index(key[1])
+            cases = np.tile(self.journal.row_labels(row), (2, 1))  # after either answer
             cases[:, k] = 1, 0
             prediction = self._predictions.entry(row - 1, k, left)
             made = self.journal.decisions
-            return self._ask(key, cases=cases, prediction=prediction, made=made)
+            return make_question(
+                self.journal, self._predictions, key, cases, prediction=prediction, made=made
+            )
 
     def row_entry(self, position: int | None = None) -> Question | None:
         """All missing labels of a row, by default of the most valuable; None if none is left.
@@ -187,10 +188,12 @@ class ReviewSession:
         Positions are those of rows with a decision; the question has no label.
         """
         with self._lock:
-            row = _at(self._answers.rows(), position)
+            row = _at(self.journal.rows(), position)
             if row is None and not self._enough:
-                row = next((i + 1 for i in self._predictions.rank_rows(self._answers.left())), None)
-            return None if row is None else self._ask((row, ""))
+                row = next((i + 1 for i in self._predictions.rank_rows(self.journal.left())), None)
+            if row is None:
+                return None
+            return make_question(self.journal, self._predictions, (row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
         """A suspected label error, by default the most probable one that was not checked.
@@ -202,7 +205,10 @@ class ReviewSession:
             key = _at(checks, position) or next((key for key in found if key not in checks), None)
             if key is None:
                 return None
-            return self._ask(key, made=checks, error_probability=found.get(key, 0.0))
+            p = found.get(key, 0.0)
+            return make_question(
+                self.journal, self._predictions, key, made=checks, error_probability=p
+            )
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer to a missing label or a suspected error; return the next position.
@@ -214,7 +220,7 @@ class ReviewSession:
             check = self._is_label_error(row, label)
             self.journal.check(row, label, answer, check)
             self._write(row, label, answer, check)
-            self._predictions.condition(row - 1, self._answers.row(row))
+            self._predictions.condition(row - 1, self.journal.row_labels(row))
             made = self.journal.checks if check else self.journal.decisions
             return list(made).index((row, label)) + 1
 
@@ -227,13 +233,13 @@ class ReviewSession:
             self._check_row(row, answers)
             for label, answer in answers.items():
                 self.answer(row, label, answer)
-            return self._answers.rows().index(row) + 1
+            return self.journal.rows().index(row) + 1
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
         """Probabilities of the other missing labels of a row, given answers that are not kept."""
         with self._lock:
             self._check_row(row, answers)
-            known, names = self._answers.row(row), self.table.label_names
+            known, names = self.journal.row_labels(row), self.table.label_names
             for label, answer in answers.items():
                 known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
             p = self._predictions.supposing(row - 1, known[None])[0]
@@ -246,26 +252,24 @@ class ReviewSession:
             self.journal.check(row, label, answer)
 
     def _write(self, row: int, label: str, answer: str, check: bool) -> None:
-        p = float(self._predictions.values.probability[row - 1, self._answers.place(label)])
+        k = self.table.label_names.index(label)
+        p = float(self._predictions.values.probability[row - 1, k])
         self.journal.add(row, label, answer, None if check else round(p, 6), check=check)
 
     def labels(self) -> Labels:
         """The labels of the table with the answers."""
         with self._lock:
-            return self._answers.labels()
+            return self.journal.labels()
 
     @property
     def n_rows(self) -> int:
         """Number of rows with a decision."""
         with self._lock:
-            return len(self._answers.rows())
+            return len(self.journal.rows())
 
     @property
     def _enough(self) -> bool:
         return len(self.journal.decisions) >= self._suggested
-
-    def _ask(self, key: Key, **details: Any) -> Question:
-        return make_question(self._answers, self._predictions, self._used, key, **details)
 
     def _is_label_error(self, row: Any, label: Any) -> bool:
         if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
@@ -313,8 +317,8 @@ class ReviewSession:
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
             # Answers that were given meanwhile are conditioned on, not learned from.
-            for row in sorted({key[0] for key, _ in self._answers.given()}):
-                predictions.condition(row - 1, self._answers.row(row))
+            for row in sorted({key[0] for key, _ in self.journal.given()}):
+                predictions.condition(row - 1, self.journal.row_labels(row))
             self._predictions = predictions
             self._save()
 
@@ -351,3 +355,36 @@ def _at(made: Iterable[Made], position: int | None) -> Made | None:
     """The decision at a position; None for the next one."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None
+
+
+def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
+    """Write a table with the labels ``Y``; return the number of entries that differ."""
+    if not table.path.is_file():
+        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
+    if table_digest(table) != digest:
+        raise ValueError(
+            f"{table.path} has changed since the review began, so that answers may not belong to "
+            "its rows any more. Restore it as it was; the answers are kept."
+        )
+    given = ~np.isnan(Y) & (table.Y != Y)
+    completion = Completion(
+        label_names=table.label_names,
+        missing=given,
+        positive=given & (Y == 1),
+        look=np.zeros_like(given),
+        probabilities=np.zeros(given.shape),
+        warnings=[],
+    )
+    # Details in another file keep the table free of further columns.
+    with tempfile.TemporaryDirectory() as folder:
+        write_completion(
+            completion, table, output, missing=marks, details=Path(folder, "details.csv")
+        )
+    return int(given.sum())
+
+
+def export_name(table: Table) -> str:
+    """A name for the table with answers, of the form in which it is written."""
+    name = unpacked_name(table.path)
+    suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
+    return f"{name.stem}-reviewed{suffix}"

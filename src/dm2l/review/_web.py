@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         """Reply to a GET request; None if the name is unknown."""
         raise NotImplementedError
 
-    def post(self, name: str, query: dict[str, str]) -> Reply | None:
+    def post(self, name: str) -> Reply | None:
         """Reply to a POST request; None if the name is unknown."""
         raise NotImplementedError
 
@@ -117,13 +117,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.close()
         self.rfile = io.BufferedReader(_TimedReader(self.connection, self.timeout))
 
-    def do_GET(self) -> None:
-        self._handle(self.get)
-
-    def do_POST(self) -> None:
-        self._handle(self.post)
-
-    def _handle(self, reply_to: Callable[[str, dict[str, str]], Reply | None]) -> None:
+    def _handle(self) -> None:
         length = self.headers.get("Content-Length", "")
         known = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in self.headers
         self._length = int(length[:12]) if known else None
@@ -133,7 +127,11 @@ class Handler(BaseHTTPRequestHandler):
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
                 raise AccessError(403, "This host is not served.")
             parts = urlsplit(self.path)
-            reply = reply_to(self.admitted(parts.path), dict(parse_qsl(parts.query)))
+            name = self.admitted(parts.path)
+            if self.command == "GET":
+                reply = self.get(name, dict(parse_qsl(parts.query)))
+            else:
+                reply = self.post(name)
             if reply is None:
                 raise AccessError(404, "There is nothing here.")
         except AccessError as refusal:
@@ -146,6 +144,8 @@ class Handler(BaseHTTPRequestHandler):
             with suppress(TimeoutError):
                 self.rfile.read(min(self._length or 0, MOST_DRAINED))
         self._send(reply)
+
+    do_GET = do_POST = _handle  # noqa: N815 - names of http.server
 
     def body(self) -> Any:
         """The JSON of a request."""

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l._auto import _base_models, _classifier, _effort, _leaderboard, _tuning
+from dm2l._auto import _base_models, _classifier, _effort, _leaderboard
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
@@ -325,13 +325,13 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
     X, Y = data
     groups = np.arange(len(X)) // 4
     seen = []
-    usual = _tuning.DM2LClassifierCV.fit
+    usual = _base_models.DM2LClassifierCV.fit
 
     def fit(self, X, Y):
         seen.extend(self.cv)
         return usual(self, X, Y)
 
-    monkeypatch.setattr(_tuning.DM2LClassifierCV, "fit", fit)
+    monkeypatch.setattr(_base_models.DM2LClassifierCV, "fit", fit)
     AutoClassifier("quick", cv=MultilabelKFold(5, groups=groups, random_state=0)).fit(X, Y)
     assert seen
     known = groups[(~np.isnan(Y)).any(axis=1)]

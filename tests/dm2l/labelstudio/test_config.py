@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dm2l.labelstudio import make_config
-from dm2l.labelstudio._config import read_config
-from dm2l.labelstudio._tasks import answers_of, prediction_of
+from dm2l.labelstudio._tasks import answers_of, prediction_of, read_config
 
 CHOICES = """
 <View>

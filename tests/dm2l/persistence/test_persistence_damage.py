@@ -25,7 +25,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
-from dm2l.persistence import ModelFileError, _archive, _manifest, load_model, save_model
+from dm2l.persistence import ModelFileError, _archive, _model, load_model, save_model
 
 MANIFEST, HASH = "manifest.json", "manifest.sha256"
 
@@ -83,7 +83,6 @@ def signed(parts):
         for name, record in manifest["members"].items():
             if name in parts and isinstance(record, dict):
                 record["sha256"] = hashlib.sha256(parts[name]).hexdigest()
-                record["size"] = len(parts[name])
         parts[MANIFEST] = json.dumps(manifest).encode()
     parts[HASH] = hashlib.sha256(parts[MANIFEST]).hexdigest().encode()
     return pack(parts.items())
@@ -247,7 +246,7 @@ def directory_entry(content, name):
 def test_sizes_beyond_the_file(size, content, path):
     spoilt = bytearray(content)
     struct.pack_into("<2L", spoilt, directory_entry(content, "arrays/2.npy") + 20, size, size)
-    refused(path, bytes(spoilt), "more than there are")
+    refused(path, bytes(spoilt), "announce more bytes than there are")
 
 
 def test_members_that_share_their_bytes(content, path):
@@ -255,28 +254,31 @@ def test_members_that_share_their_bytes(content, path):
     spoilt = bytearray(content)
     first, second = (directory_entry(content, f"arrays/{k}.npy") for k in (1, 2))
     spoilt[second + 42 : second + 46] = spoilt[first + 42 : first + 46]
-    refused(path, bytes(spoilt), "overlaps another")
+    refused(path, bytes(spoilt), "'arrays/2.npy' is damaged")
 
 
-def test_gaps_between_members(content, path):
+def test_members_that_announce_more_together_than_there_is(content, path):
+    spoilt = bytearray(content)
+    for k in (1, 2, 3):
+        size = len(content) // 2
+        struct.pack_into(
+            "<2L", spoilt, directory_entry(content, f"arrays/{k}.npy") + 20, size, size
+        )
+    refused(path, bytes(spoilt), "announce more bytes than there are")
+
+
+def test_members_that_announce_less_than_they_have(content, path):
     spoilt = bytearray(content)
     entry = directory_entry(content, "arrays/1.npy")
     size = struct.unpack_from("<L", content, entry + 20)[0]
     struct.pack_into("<2L", spoilt, entry + 20, size - 1, size - 1)
-    refused(path, bytes(spoilt), "overlaps another or lies apart")
-
-
-def test_something_between_members_and_directory(content, path):
-    start = struct.unpack_from("<L", content, len(content) - 6)[0]
-    spoilt = bytearray(content[:start] + b"hello" + content[start:])
-    struct.pack_into("<L", spoilt, len(spoilt) - 6, start + 5)
-    refused(path, bytes(spoilt), "members do not end where its zip directory begins")
+    refused(path, bytes(spoilt), "'arrays/1.npy' is damaged")
 
 
 def test_headers_that_contradict_the_directory(content, path):
     spoilt = bytearray(content)
     spoilt[content.index(b"arrays/1.npy") + 7] = ord("9")
-    refused(path, bytes(spoilt), "the header of its member 'arrays/1.npy' is damaged")
+    refused(path, bytes(spoilt), "its member 'arrays/1.npy' is damaged")
 
 
 def test_directories_that_promise_too_much(content, path, monkeypatch):
@@ -349,7 +351,7 @@ def test_files_of_a_later_version_say_so(content, path):
 
 
 def test_a_manifest_that_is_too_long(content, path, monkeypatch):
-    monkeypatch.setattr(_manifest, "MAX_JSON", 1000)
+    monkeypatch.setattr(_model, "MAX_JSON", 1000)
     refused(path, content, f"member '{MANIFEST}' has .* bytes; at most 1000 are read")
     with pytest.raises(ValueError, match="may have 1000"):
         save_model(DM2LClassifier(missing_label="x" * 2000), path)
@@ -421,10 +423,7 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
         (put_attribute("table_", nested(150)), "nested too deeply"),
         (put_attribute("random_state", None), "belongs to nothing"),
         (put("members", value=[]), "no proper 'members'"),
-        (put("members", "arrays/1.npy", value=3), "not what its manifest says"),
-        (put("members", "arrays/1.npy", "dtype", value="<f4"), "its manifest says <f4"),
-        (put("members", "arrays/1.npy", "shape", value=[1, 2, 3]), r"manifest says .*\[1, 2, 3\]"),
-        (put("members", "arrays/1.npy", "shape", value=None), "its manifest says"),
+        (put("members", "arrays/1.npy", value=3), "SHA-256 differs"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -546,8 +545,8 @@ def test_a_canary_sings_when_pickle_runs():
         (npy(np.zeros(3), shape=(10**15,)), "does not have 24 bytes"),
         (npy(np.zeros(3), shape=(-3,)), "not a plain array"),
         (npy(np.zeros(3), shape=(2**40, 2**40, 2**40)), "does not have 24 bytes"),
-        (npy(np.zeros(0), shape=(0, 2**62)), "cannot be made|manifest says"),
-        (npy(np.zeros(0), shape=(0,) * 70), "cannot be made|manifest says"),
+        (npy(np.zeros(0), shape=(0, 2**62)), "cannot be made"),
+        (npy(np.zeros(0), shape=(0,) * 70), "cannot be made"),
         (npy(np.zeros(0), descr="<U99999999", shape=()), "does not have 0 bytes"),
         (npy(np.zeros(0), descr="<U999999999", shape=()), "not a plain array"),
         (npy(np.zeros(3))[:-1], "does not have 23 bytes"),
@@ -564,27 +563,24 @@ def test_members_that_are_no_plain_arrays(member, match, content, path):
     assert not SUNG
 
 
-def test_shapes_that_no_array_can_have(content, path):
-    parts = members(content)
-    name = completer_node(parts)["thresholds"]["member"]
-    for shape in ([0, 2**62], [0] * 70):
-        parts[name] = npy(np.zeros(0), shape=tuple(shape))
-        whole = edited(signed(parts), put("members", name, "shape", value=shape))
-        refused(path, whole, "cannot be made")
-
-
 def test_exchanged_contents(content, path):
     parts = members(content)
     parts["arrays/4.npy"], parts["arrays/5.npy"] = parts["arrays/5.npy"], parts["arrays/4.npy"]
-    refused(path, pack(parts.items()), "has .* bytes, not what|SHA-256 differs|manifest says")
+    refused(path, pack(parts.items()), "SHA-256 differs")
 
 
-def test_a_changed_number(content, path):
+@pytest.mark.parametrize(("again", "match"), [(False, "Bad CRC-32"), (True, "SHA-256 differs")])
+def test_a_changed_number(again, match, content, path):
     arrays = [part for name, part in members(content).items() if name.startswith("arrays/")]
     largest = max(arrays, key=len)
     place = content.index(largest) + len(largest) - 1  # of its last number, not of its header
     spoilt = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-    refused(path, spoilt, "SHA-256 differs")
+    if again:
+        with zipfile.ZipFile(io.BytesIO(spoilt)) as archive:
+            for info in archive.infolist():
+                info.CRC = None
+            spoilt = pack([(info.filename, archive.read(info)) for info in archive.infolist()])
+    refused(path, spoilt, match)
 
 
 # ----------------------------------------------------------------------------- many of each kind

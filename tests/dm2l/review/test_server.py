@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 from importlib.resources import files
 from threading import Thread
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dm2l.review import Journal, ReviewSession, serve
@@ -446,3 +448,26 @@ def test_names_on_the_page_are_isolated_from_the_direction_of_what_is_around_the
     assert 'make("dt", name)' not in script
     assert "${label}" not in script
     assert "${shown.label}" not in script
+
+
+def test_an_excel_table_is_downloaded_as_one(case, tmp_path):
+    frame = pd.read_csv(case[0].path, dtype=str)
+    frame.to_excel(tmp_path / "tickets.xlsx", index=False)
+    table = read_table(tmp_path / "tickets.xlsx", "topic_*")
+    with (
+        Journal(tmp_path / "answers.jsonl", table) as journal,
+        ReviewServer(ReviewSession(case[1], table, journal, top=5)) as server,
+    ):
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            answer(server, "yes")
+            status, headers, content = send(server, "GET", f"/{server.token}/download")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert status == 200
+    assert headers["Content-Disposition"].endswith("''tickets-reviewed.xlsx")
+    (tmp_path / "downloaded.xlsx").write_bytes(content)
+    again = read_table(tmp_path / "downloaded.xlsx", "topic_*")
+    assert np.nansum(~np.isnan(again.Y)) == np.nansum(~np.isnan(table.Y)) + 1

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _refit
-from dm2l.review._answers import export_answers
 from dm2l.review._question import Column, arranged, row_columns
+from dm2l.review._session import export_answers
 from dm2l.tables import (
     FitOptions,
     Table,
@@ -98,7 +98,7 @@ def test_entries_are_asked_in_the_order_of_their_value(case, begin):
     for word in ("no", "skip", "yes", "no"):
         entry = session.entry()
         values = session._predictions.values.total
-        left = session._answers.left()
+        left = session.journal.left()
         best = values[left].max()
         assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.prediction.value
         assert entry.prediction.rank == 1

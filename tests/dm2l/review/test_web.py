@@ -28,7 +28,7 @@ class Echo(Handler):
     def get(self, name, query):
         return json_reply("here")
 
-    def post(self, name, query):
+    def post(self, name):
         return json_reply(len(self.body()))
 
 

@@ -1,0 +1,57 @@
+"""
+How many labels are needed
+==========================
+
+From one label in twenty to all of them: the careless way (a hole is a "no"), ridge on the
+observed labels, and DM2L, all with the same kernel. Settings are the defaults, not tuned per
+rate.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from dm2l import DM2LClassifier
+from dm2l.baselines import ZeroFillClassifier
+from dm2l.datasets import load_digit_attributes
+from dm2l.metrics import f1_macro, label_ranking_average_precision
+from dm2l.simulate import simulate_uniform
+
+digits = load_digit_attributes()
+rows = np.random.default_rng(0).permutation(len(digits.data))
+train, test = rows[:500], rows[500:]
+
+methods = {
+    "holes are negatives": ZeroFillClassifier(DM2LClassifier(lambda_d=0, kernel="rbf")),
+    "masked ridge": DM2LClassifier(lambda_d=0, kernel="rbf"),
+    "DM2L": DM2LClassifier(kernel="rbf"),
+}
+rates = [0.05, 0.1, 0.2, 0.4, 0.7, 1.0]
+ranking = {name: [] for name in methods}
+decisions = {name: [] for name in methods}
+for rho in rates:
+    Y = simulate_uniform(digits.target[train], rho, random_state=0)
+    for name, method in methods.items():
+        model = method.fit(digits.data[train], Y)
+        scores = model.decision_function(digits.data[test])
+        ranking[name].append(label_ranking_average_precision(digits.target[test], scores))
+        decisions[name].append(f1_macro(digits.target[test], scores > 0))
+
+# %%
+# Two different harms are done by taking holes for negatives. Scores sink, so that next to nothing
+# is predicted (right); and labels are ranked worse (left). Leaving holes out avoids both.
+#
+# DM2L and masked ridge lie on top of each other in the ranking: on this data a ridge is enough,
+# and at this threshold even a little better. That is common; see :doc:`/guide/choosing`.
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+for ax, values, title in zip(
+    axes, (ranking, decisions), ("average precision", "macro F1"), strict=True
+):
+    for (name, line), style in zip(values.items(), ("o:", "s--", "D-"), strict=True):
+        ax.plot(rates, line, style, label=name)
+    ax.set(xscale="log", xlabel="share of labels observed", title=title)
+    ax.set_xticks(rates, [f"{rate:.0%}" for rate in rates])
+    ax.minorticks_off()
+axes[0].legend()
+plt.show()
