@@ -52,23 +52,20 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 class DataFileError(ValueError):
     """A file that cannot be read: its name, the place in it, the reason and a hint.
 
-    Every reader raises it for what a file holds. A file that is not there, or may not be opened,
-    is an :class:`OSError` as everywhere.
+    A file that is not there, or may not be opened, is an :class:`OSError` as everywhere.
 
     Parameters
     ----------
     file : str or Path
         The file.
     reason : str
-        What is wrong, as a sentence or a part of one; a full stop is added where there is none.
-    place : str, default=""
-        Where in the file, such as ``"line 3"``.
-    hint : str, default=""
-        What can be done about it, in sentences.
+        What is wrong, without a full stop.
+    place, hint : str, default=""
+        Where in the file, such as ``"line 3"``; what can be done about it, in sentences.
 
     Examples
     --------
-    >>> from dm2l._utils.files import DataFileError
+    >>> from dm2l.io import DataFileError
     >>> print(DataFileError("a.csv", "a quote is not closed", place="line 3", hint="Close it."))
     a.csv, line 3: a quote is not closed. Close it.
     """

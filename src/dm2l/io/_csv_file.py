@@ -187,9 +187,12 @@ class CsvFile:
 
         With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
         """
-        with self._rows(zeros=keep_codes) as rows:
+        mark = re.escape(self.separator)
+        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
+        with self._rows(zeros if keep_codes else None) as rows:
             frame = self._parse(rows, text, **options)
-        if keep_codes and rows.zeros:
+        if keep_codes and rows.found:
             numbers = [
                 name
                 for name in self.names
@@ -236,12 +239,13 @@ class CsvFile:
             yield
 
     @contextmanager
-    def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
+    def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
+        width, options = len(self.names), {"skip_blanks": self._skip_blanks}
         with self._text() as lines:
-            options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
-            text = CheckedLines(lines, self.path, self.separator, len(self.names), **options)
-            yield lines if self._checked and not zeros else text
+            checked = check_rows(lines, self.path, self.separator, width, **options)
+            unchecked = self._checked and wanted is None
+            yield lines if unchecked else LineReader(checked, wanted)
             self._checked = True
 
 
@@ -266,25 +270,12 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
-class CheckedLines:
-    """Text for pandas, which fills up short rows; here they are an error."""
+class LineReader:
+    """Lines as a file that pandas reads; ``wanted`` is looked for in them."""
 
-    def __init__(
-        self,
-        lines: TextIO,
-        path: str | os.PathLike[str],
-        separator: str,
-        width: int,
-        *,
-        skip_blanks: bool = False,
-        find_zeros: bool = False,
-    ) -> None:
-        self.zeros = False  # whether a cell may be a number with leading zeros
-        mark = re.escape(separator)
-        # It begins with a letter to be found at the speed of memory; what is before it comes next.
-        zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
-        self._zero = zero if find_zeros else None
-        self._lines = _check_rows(lines, path, separator, width, skip_blanks)
+    def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
+        self._lines, self._wanted = lines, wanted
+        self.found = False
 
     def read(self, size: int = -1) -> str:
         """The next lines, together of about this size."""
@@ -295,15 +286,20 @@ class CheckedLines:
             if 0 <= size <= length:
                 break
         text = "".join(found)
-        if self._zero is not None and not self.zeros:
-            self.zeros = self._zero.search(text) is not None
+        if self._wanted is not None and not self.found:
+            self.found = self._wanted.search(text) is not None
         return text
 
 
-def _check_rows(
-    lines: TextIO, path: str | os.PathLike[str], separator: str, width: int, skip_blanks: bool
+def check_rows(
+    lines: TextIO,
+    path: str | os.PathLike[str],
+    separator: str,
+    width: int,
+    *,
+    skip_blanks: bool = False,
 ) -> Iterator[str]:
-    """Lines, as long as rows have as many cells as the header; blank lines are no rows."""
+    """The same lines; an error where a row is not as long as the header: pandas fills it up."""
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
     blanks = " \t\r\n\ufeff".replace(separator, "")
     row, begin = 0, 1
@@ -317,11 +313,7 @@ def _check_rows(
             record = cutter.cut(line.removeprefix("\ufeff") if number == 1 else line)
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
-            raise DataFileError(
-                path,
-                f"row {row} has {cells} cells, the header has {width}",
-                place=f"line {begin}",
-                hint="Make them agree.",
-            )
+            reason = f"row {row} has {cells} cells, the header has {width}"
+            raise DataFileError(path, reason, place=f"line {begin}", hint="Make them agree.")
         row += cells > 0
         yield line

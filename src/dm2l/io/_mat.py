@@ -84,9 +84,8 @@ def read_mat(
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), ``train_index`` and ``test_index`` of a stacked pair; ``target_names``,
-        ``feature_names`` and ``source`` are None.
+        As of :func:`read_csv`, without names; ``data`` may be CSR. A stacked pair has
+        ``train_index`` and ``test_index``.
 
     Examples
     --------

@@ -52,9 +52,8 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), and ``target_names``, ``feature_names``, ``train_index``, ``test_index``,
-        ``source``, each None where the archive does not say.
+        As of :func:`read_csv`; ``data`` may be CSR, and of ``target_names``, ``feature_names``,
+        ``train_index``, ``test_index`` and ``source`` those are None that the archive lacks.
 
     Examples
     --------
