@@ -257,24 +257,20 @@ def _strings(parts: Parts, name: str) -> list[str]:
     local = LocalNames()
     found: list[str] = []
     pieces: list[str] = []
-    open_tags = {"t": False, "rPh": False}
+    open_tags: set[str] = set()
 
     def start(tag: str, _: dict[str, str]) -> None:
-        tag = local[tag]
-        if tag == "si":
-            pieces.clear()
-        elif tag in open_tags:
-            open_tags[tag] = True
+        open_tags.add(local[tag])
 
     def end(tag: str) -> None:
         tag = local[tag]
+        open_tags.discard(tag)
         if tag == "si":
             found.append("".join(pieces).replace("x005F_", ""))
-        elif tag in open_tags:
-            open_tags[tag] = False
+            pieces.clear()
 
     def text(data: str) -> None:
-        if open_tags["t"] and not open_tags["rPh"]:
+        if "t" in open_tags and "rPh" not in open_tags:  # which is a phonetic hint
             pieces.append(data)
 
     parts.parse(name, start, end, text)
@@ -286,24 +282,20 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
-    within = False
+    section = ""
 
     def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal within
+        nonlocal section
         tag = tag.rpartition(":")[2]
         if tag == "numFmt":
             _check_format(parts, given)
             formats[given.get("numFmtId", "")] = given.get("formatCode", "")
-        elif tag == "cellXfs":
-            within = True
-        elif tag == "xf" and within:
+        elif tag.endswith("Xfs"):
+            section = tag
+        elif tag == "xf" and section == "cellXfs":
             styles.append(given.get("numFmtId", "0"))
 
-    def end(tag: str) -> None:
-        nonlocal within
-        within = within and tag.rpartition(":")[2] != "cellXfs"
-
-    parts.parse(name, start, end)
+    parts.parse(name, start)
     dates = {
         key: numbers.is_timedelta_format(formats[key])
         for key in set(styles) & set(formats)
@@ -319,10 +311,7 @@ def _check_format(parts: Parts, given: dict[str, str]) -> None:
 
 
 def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
-    """A workbook to be changed and saved again, its first sheet, and the rows that are not blank.
-
-    Formulas stay formulas, and whatever is in other sheets stays.
-    """
+    """A workbook to be changed and saved, its first sheet, and the rows that are not blank."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -392,26 +381,22 @@ def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> 
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
     book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet()
+    sheet, instead = book.create_sheet(), "; write a .csv file."
     try:
         for number, row in enumerate(rows, 1):
             longest = max((len(value) for value in row if isinstance(value, str)), default=0)
             if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-                raise ValueError(
-                    f"Row {number} is beyond what Excel takes ({_MOST_ROWS} rows, {MOST_COLUMNS} "
-                    f"columns, {_MOST_LETTERS} letters a cell); write a .csv file."
-                )
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
+                raise ValueError(f"Row {number} is beyond what Excel takes ({most}){instead}")
             cells = [make(sheet, value) for value in row]
             for cell, value in zip(cells, row, strict=True):
                 if isinstance(value, str):
                     cell.data_type = "s"
             sheet.append(cells)
-    except fault as error:
+    except (fault, ValueError) as error:
         sheet.close()
-        raise ValueError(
-            f"Row {number} holds a control character, which Excel does not take; write a .csv file."
-        ) from error
-    except ValueError:
-        sheet.close()
+        if isinstance(error, fault):
+            reason = f"Row {number} holds a control character, which Excel does not take{instead}"
+            raise ValueError(reason) from error
         raise
     book.save(path)
