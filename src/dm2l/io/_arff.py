@@ -239,7 +239,6 @@ def _read_label_names(path: str | Path) -> list[str]:
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
     check_regular(path)
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:

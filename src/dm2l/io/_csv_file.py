@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, open_text, open_unpacked, suffix_of, translate_errors
+from dm2l._utils.files import (
+    AnyPath,
+    DataFileError,
+    open_text,
+    open_unpacked,
+    suffix_of,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._words import MISSING_WORDS, are_codes
 
@@ -62,11 +68,10 @@ class Record(NamedTuple):
 
 
 class _RecordCutter:
-    """Cuts lines into records, as pandas and the csv module do.
+    """Cuts lines into records, as pandas and the csv module do."""
 
-    A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
-    are letters. With ``skip_blanks``, blanks may come before the quote.
-    """
+    # A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
+    # are letters. With ``skip_blanks``, blanks may come before the quote.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -138,7 +143,7 @@ class CsvFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         *,
         separator: str | None = None,
         decimal: str | None = ".",
@@ -183,10 +188,7 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text`` are left as they stand.
-
-        With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
-        """
+        """The rows as a data frame; columns in ``text``, and codes such as 01067, stay text."""
         mark = re.escape(self.separator)
         # It begins with a letter to be found at the speed of memory; what is before it comes next.
         zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
@@ -293,7 +295,7 @@ class LineReader:
 
 def check_rows(
     lines: TextIO,
-    path: str | os.PathLike[str],
+    path: AnyPath,
     separator: str,
     width: int,
     *,

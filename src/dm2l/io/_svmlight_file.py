@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -16,6 +15,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from dm2l._utils.files import (
+    AnyPath,
     DataFileError,
     check_memory,
     check_width,
@@ -121,7 +121,7 @@ class SvmlightRows(io.RawIOBase):
     def __init__(
         self,
         file: IO[bytes],
-        path: str | os.PathLike[str],
+        path: AnyPath,
         n_features: int | None,
         zero_based: Base,
     ) -> None:

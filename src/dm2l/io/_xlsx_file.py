@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import posixpath
 import re
 import warnings
@@ -18,6 +17,7 @@ from xml.parsers import expat
 from dm2l._utils.extras import require
 from dm2l._utils.files import (
     MEMORY_HINT,
+    AnyPath,
     DataFileError,
     available_memory,
     check_regular,
@@ -50,12 +50,9 @@ _MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
 _MOST_LETTERS_OF_A_FORMAT = 255
 
 
-def read_sheet(path: str | os.PathLike[str]) -> Any:
-    """All rows of the first sheet, with its first row for names; blank rows do not count.
-
-    Of formulas the values are read that the program which saved the file has computed. openpyxl
-    and calamine read Excel files as well, but 20 kB cost them gigabytes.
-    """
+def read_sheet(path: AnyPath) -> Any:
+    """All rows of the first sheet, named by its first row; formulas have their saved values."""
+    # openpyxl and calamine read Excel files as well, but 20 kB cost them gigabytes.
     pandas = require("pandas", "io")
     require("openpyxl", "excel")
     check_regular(path)
@@ -310,7 +307,7 @@ def _check_format(parts: Parts, given: dict[str, str]) -> None:
         parts.refuse("a format of numbers that is longer than Excel takes")
 
 
-def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
+def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
     """A workbook to be changed and saved, its first sheet, and the rows that are not blank."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
@@ -376,7 +373,7 @@ class _EditCheck:
             self._parts.refuse("a head or a foot of pages that is longer than Excel takes")
 
 
-def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
     """Write rows as the only sheet of a file; text is text, also if it begins with ``=``."""
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
