@@ -40,7 +40,7 @@ CHECKS = {
     "io._csv_file": ["check_distinct"],
     "_base": ["check_finite", "check_magnitude"],
     "_classifier": ["check_magnitude"],
-    "_solvers.nuclear._norms": ["check_finite"],
+    "_solvers.nuclear": ["check_finite"],
     "_solvers.problem": ["check_finite"],
     "_solvers.ridge": ["check_finite"],
 }
