@@ -112,8 +112,8 @@ def test_another_mark_of_what_is_missing_gives_the_same(case, mark):
         ({"candidates": [1, 2]}, ValueError, "pairs"),
         ({"candidates": np.ones((90, 4), bool)}, ValueError, "is known in Y"),
         ({"Y": np.zeros((90, 4))}, ValueError, "nothing to ask"),
-        ({"Y": np.full((90, 4), 3.0)}, ValueError, "0 and 1"),
-        ({"Y": np.full(90, np.nan)}, ValueError, "1-D"),
+        ({"Y": np.full((90, 4), 3.0)}, ValueError, "Labels are 0/1"),
+        ({"Y": np.zeros(90)}, ValueError, "1-D"),
         ({"clf": object()}, ValueError, "clf must be"),
     ],
 )
