@@ -132,13 +132,10 @@ def inspect_table(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dm2l.tables import inspect_table, read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "assays.csv")
-    ...     _ = path.write_text("mass,copy,tox\n1,yes,1\n2,no,0\n2,no,\n4,yes,1\n")
-    ...     found = inspect_table(read_table(path, labels="tox"))
+    >>> import pandas as pd
+    >>> from dm2l.tables import inspect_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [1, 2, 2, 4], "tox": [1, 0, None, 1]})
+    >>> found = inspect_table(table_from_frame(frame, "tox"))
     >>> found.labels[0]
     LabelCount(label='tox', positive=2, negative=1, missing=1)
     >>> found.n_duplicates

@@ -51,7 +51,8 @@ from dm2l._solvers.kernels._nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._condition import condition
 from dm2l.completion._query_gains import row_gains, trust
-from dm2l.tables._model import TableModel, impute
+from dm2l.tables._measures import impute
+from dm2l.tables._model import TableModel
 from dm2l.tables._reading import Table
 
 Floats = NDArray[np.float64]
@@ -133,8 +134,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_entries, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_entries(model, table, top=3)
@@ -178,8 +178,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_rows, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_rows(model, table, top=5)
