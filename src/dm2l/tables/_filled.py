@@ -151,9 +151,6 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
-# ------------------------------------------------------------------------------------ text files
-
-
 def _text_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
@@ -243,9 +240,6 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
                 "Make them agree"
                 + (", or use --details, which adds no columns." if size > len(names) else ".")
             )
-
-
-# ------------------------------------------------------------------ sheets, Parquet and matrices
 
 
 def _sheet_writer(

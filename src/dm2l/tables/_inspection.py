@@ -219,9 +219,6 @@ def _label_counts(table: Table) -> list[LabelCount]:
     ]
 
 
-# ------------------------------------------------------------------------------------ warnings
-
-
 def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Labels with hardly a no, and mostly missing labels with more yes than no."""
     found = []

@@ -272,8 +272,6 @@ def score_correlation(scores: Floats) -> Floats:
     return unit.T @ unit
 
 
-# --------------------------------------------------------------------- labels of a single class
-
 # By the constant score of such a label: what it lacks, and what would help.
 _LACKS = {
     1.0: (
