@@ -50,10 +50,6 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     path : str or Path
         Where to; the file appears there only when it is complete.
 
-    See Also
-    --------
-    load_bundle : The way back.
-
     Examples
     --------
     >>> import pandas as pd

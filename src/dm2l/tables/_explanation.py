@@ -145,9 +145,6 @@ def _by_shuffling(
     """How far each raw column moves every label."""
     scores = classifier.decision_function(X)
     moved = np.zeros((scores.shape[1], len(columns)))
-    places_of: dict[str, list[int]] = {}
-    for i, source in enumerate(sources):
-        places_of.setdefault(source, []).append(i)
     shuffles = SHUFFLES if len(columns) <= FEW_COLUMNS else 1
     # Some columns at once: a forest takes as long for a thousand rows as for a few thousand.
     size = max(1, MOST_NUMBERS // (shuffles * X.size))
@@ -161,7 +158,7 @@ def _by_shuffling(
         shuffled = np.tile(X, (len(chunk), shuffles, 1, 1))
         for j, column in enumerate(chunk):
             # All features of a raw column together: a category is one thing, not many.
-            places = places_of[column]
+            places = [i for i, source in enumerate(sources) if source == column]
             for i in range(shuffles):
                 shuffled[j, i][:, places] = X[rng.permutation(len(X))][:, places]
         found = classifier.decision_function(shuffled.reshape(-1, X.shape[1]))

@@ -193,20 +193,15 @@ def _text_writer(
             return
         if safe:
             for record in lines:
-                record.cells[:] = [_safe(cell, table.separator) for cell in record.cells]
+                for j, text in enumerate(map(unquote, record.cells)):
+                    if harmless(text) != text:
+                        record.cells[j] = quote(harmless(text), table.separator)
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
         with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
-
-
-def _safe(cell: str, separator: str) -> str:
-    """A cell that no spreadsheet runs as a formula."""
-    text = unquote(cell)
-    safe = harmless(text)
-    return cell if safe == text else quote(safe, separator)
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -270,7 +265,7 @@ def _sheet_writer(
         place = names.index(name) + 1
         for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
-            if held is not None and str(held) not in marks:
+            if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
                 raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
             if completion.filled[i, k]:
                 put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])
