@@ -311,10 +311,13 @@ def new_rows(values: Sequence[float]) -> Interval:
 
 
 # The first two are one fit: with and without the known labels of the row.
-COUPLED, ALONE = "DM2L", "features alone"
+COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
+    "DM2L",
+    "features alone",
+    "masked ridge",
+    "missing = negative",
+)
 AUTOMATIC = "automatic"  # name of the first where it is not DM2L alone
-NEGATIVES = "missing = negative"
-METHODS = (COUPLED, ALONE, "masked ridge", NEGATIVES)
 
 
 @dataclass(frozen=True)
@@ -426,27 +429,23 @@ def evaluate_table(
     inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
     check_learnable(observed, str(table.path), options)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
-    labels: dict[str, list[dict[str, NDArray[np.float64]]]] = {name: [] for name in METHODS}
-    hidden_counts, chosen = [], []
+    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
+    hidden_labels, chosen = [], []
     # Without observed negatives, wrong positives cannot be counted.
     unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in METHODS}
+    ridge = replace(options, lambda_d=0.0, coupling=None)
+    fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
     for repetition in range(repetitions):
         left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
-        where = f"{table.path} with {hide:.0%} of its labels hidden"
-        check_learnable(left, where, options)
+        check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden", options)
         if options.unlabelled:  # hidden positives are ranked among all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
-        for name in METHODS:
-            if name == ALONE:
-                continue
+        hidden_labels.append(hidden)
+        for name, fixed in fits.items():
             tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
-            ridge = replace(options, lambda_d=0.0, coupling=None)
-            fixed = options if name == COUPLED else ridge
-            if name == NEGATIVES:
-                fixed = replace(fixed, missing_as="missing")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
@@ -454,14 +453,18 @@ def evaluate_table(
             answers = {ALONE if name == COUPLED else name: predictions(model, X)}
             if name == COUPLED:
                 filled = impute(model, X, left)
-                p = filled.probabilities
-                answers[COUPLED] = Predictions(p, p, filled.positive)
+                answers[name] = Predictions(
+                    filled.probabilities, filled.probabilities, filled.positive
+                )
                 chosen.append(settings)
             for method, answer in answers.items():
                 measured[method].append(measure(hidden, *answer, estimate=False) | unknown)
                 labels[method].append(by_label(hidden, answer.scores))
-        hidden_counts.append(hidden)
-    stacked = np.stack(hidden_counts)
+    stacked = np.stack(hidden_labels)
+
+    def mean(method: str, measure: str, k: int) -> float:
+        return interval([found[measure][k] for found in labels[method]], hide).mean
+
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
@@ -473,11 +476,8 @@ def evaluate_table(
                 label,
                 int((~np.isnan(stacked[:, :, k])).sum()),
                 int((stacked[:, :, k] == 1).sum()),
-                interval([found["auc"][k] for found in labels[COUPLED]], hide).mean,
-                *(
-                    interval([found["average_precision"][k] for found in labels[name]], hide).mean
-                    for name in METHODS
-                ),
+                mean(COUPLED, "auc", k),
+                *(mean(name, "average_precision", k) for name in METHODS),
             )
             for k, label in enumerate(table.label_names)
         ],
