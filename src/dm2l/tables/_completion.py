@@ -155,10 +155,8 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
     Parameters
     ----------
-    model : TableModel
-        A fitted model.
-    table : Table
-        A table with its columns and labels.
+    model, table
+        As in :func:`complete_table`.
     top : int, default=None
         How many; None for all.
 

@@ -29,13 +29,7 @@ MOST_NUMBERS = 4_000_000  # in the shuffled rows that are scored at a time
 
 @dataclass(frozen=True)
 class Explanation:
-    """Features that the scores of a label depend on, and correlated labels, the strongest first.
-
-    A feature has its coefficient in a linear model, else the root mean square change of the score
-    when the raw column is shuffled (for 0/1 columns of an rbf or Tanimoto model the mean of all
-    shuffles). For the automatic estimator the sign is that of its linear model, which also selects
-    the columns; a category has none. ``together`` has correlations of scores on training rows.
-    """
+    """Features that a label depends on, and other labels that it correlates with, by strength."""
 
     label: str
     features: list[tuple[str, float]]
@@ -51,6 +45,11 @@ def explain_model(
     tell: Tell | None = None,
 ) -> list[Explanation]:
     """List for each label the features it depends on and the labels it correlates with.
+
+    A feature has its coefficient in a linear model, else the root mean square change of the score
+    when the raw column is shuffled (for 0/1 columns of an rbf or Tanimoto model the mean of all
+    shuffles). For the automatic estimator the sign is that of its linear model, which also selects
+    the columns; a category has none. Labels have correlations of scores on training rows.
 
     Parameters
     ----------

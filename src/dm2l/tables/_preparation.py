@@ -319,11 +319,8 @@ def make_table_pipeline(
         Features without labels, by which kinds of columns are decided, here and once.
     estimator : estimator, default=None
         The classifier; None: :class:`dm2l.AutoClassifier`, which treats missing numbers itself.
-    kinds : mapping of str to str, default=None
-        Kinds of columns that should not be guessed, by name or pattern: "numeric", "boolean",
-        "category", "text" or "smiles".
-    drop : sequence of str, default=()
-        Columns to leave out, by name or pattern.
+    kinds, drop
+        As in :func:`fit_table`.
     decimal : str, default="."
         The decimal point of numbers that are text.
 
