@@ -53,7 +53,7 @@ nitpick_ignore_regex = [
     # Constants of a module that are no part of its interface.
     (r"py:data", r"[A-Z_]+"),
     # Fields of a tuple are described in its docstring and have no entry of their own.
-    (r"py:attr", r"dm2l\.nuclear\.NormValue\..*"),
+    (r"py:attr", r"dm2l\.nuclear\.Evaluation\..*"),
 ]
 
 # Gallery ---------------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
     python docs/write_output.py            # run the commands, write the pages
     python docs/write_output.py --check    # fail where words (not numbers) differ
 
-Behind ``<!-- run: N -->`` in a page stands a block of shell commands, each behind ``$``. They run in one
-folder for all pages, which begins with the tables of ``digits_table.py``. The first N lines of each
-output are shown. A Python program behind "Save this as" lies in that
-folder too. Behind ``<!-- options: COMMAND -->`` stands a table of the options of a command.
+Behind ``<!-- run: N -->`` in a page stands a block of shell commands, each behind ``$``. They run
+in one folder for all pages, which begins with the tables of ``digits_table.py``. The first N lines
+of each output are shown. A Python program behind "Save this as" lies in that folder too. Behind
+``<!-- options: COMMAND -->`` stands a table of the options of a command.
 """
 
 from __future__ import annotations

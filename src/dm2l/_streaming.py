@@ -11,9 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
+from dm2l._score_model import SolverResult, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._weights import FITTED, SolverResult, Weights
+from dm2l._utils.inputs import check_inputs
 from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
@@ -22,8 +23,6 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
-
-__all__ = ["StreamingClassifier"]
 
 
 def _by_blocks(model: StreamingClassifier) -> bool:
@@ -41,25 +40,15 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _statistics: Any  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
-
-    @property
-    def _weights(self) -> Weights:
-        return Weights(*(getattr(self, name, None) for name in FITTED))
-
-    def _keep_weights(self, weights: Weights) -> None:
-        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
-        for name, value in zip(FITTED, weights, strict=True):
-            if value is not None:
-                setattr(self, name, value)
-            elif hasattr(self, name):
-                delattr(self, name)
+    _weights: Any
+    _keep_weights: Any
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
         looking = ""
         if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
             looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
-        return SolverConfig.of(self).needs_rows or looking
+        return Trainer.of(self).needs_rows or looking
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -243,7 +232,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
-        return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
+        return Stream.resumed(Trainer.of(self), self._weights, n_features, statistics)
 
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
@@ -254,7 +243,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if is_non_numpy(X):
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
         first = not self._has_statistics
-        X = super()._check_X(X, reset=first)
+        X = check_inputs(self, X, reset=first, follows=False)
         check_magnitude(X)
         stream = None if first else self._resumed()
         marks = self.missing_label, self.missing_as
@@ -266,13 +255,13 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         check_consistent_length(np.empty(X.shape[0]), T)
         T, entries = apply_weights(T, sample_weight)
         if stream is None:
-            stream = Stream.begun(self._block_config(form.labels), X, T)
+            stream = Stream.begun(self._block_trainer(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows
 
-    def _block_config(self, labels: LabelMatrix) -> SolverConfig:
+    def _block_trainer(self, labels: LabelMatrix) -> Trainer:
         """How blocks are fitted: a 1-D ``y`` has no label correlation, so that no rows are kept."""
-        config = SolverConfig.of(self)
-        return config if labels.kind == "multilabel" else replace(config, coupling=None)
+        trainer = Trainer.of(self)
+        return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 
     def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
         """Keep a fit whose rows are gone, but for a sample that it may have."""
@@ -281,10 +270,10 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)
         return self
 
-    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        if not reset and self._has_statistics and not hasattr(self, "_learnable"):
+    def _check_fitted(self) -> None:
+        if self._has_statistics and not hasattr(self, "_learnable"):
             raise NotFittedError(
                 "Statistics were gathered with solve=False and nothing was solved yet: add a block "
                 "with solve=True, or call fit_statistics(model.statistics_)."
             )
-        return super()._check_X(X, reset=reset)
+        super()._check_fitted()

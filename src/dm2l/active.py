@@ -110,9 +110,8 @@ class EntrySampling(BaseEstimator):
             raise ValueError(
                 f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
             )
-        pairs, utilities = choose_batch(
-            *answer_values(model, X, labels), missing, asked, int(batch_size)
-        )
+        values = answer_values(model, X, labels)
+        pairs, utilities = choose_batch(values, missing, asked, int(batch_size))
         return (pairs, np.stack(utilities)) if return_utilities else pairs
 
 

@@ -18,7 +18,7 @@ from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBud
 from dm2l._classifier import DM2LClassifier
 from dm2l._score_model import LearnableMask, fold_inputs
 from dm2l._search._search import DM2LClassifierCV, search_stage
-from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs

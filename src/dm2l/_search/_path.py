@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig, Workspace
+from dm2l._fitting import Trainer, Workspace
 from dm2l._score_model import LearnableMask, every_label
-from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
-from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._prior import correct_scores
 
@@ -51,30 +50,28 @@ MANY = 1000
 
 
 def score_paths(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     X_test: Any,
-    T: Signs,
-    T_test: Signs,
+    labels: LabelMatrix,
+    labels_test: LabelMatrix,
     alphas: list[float],
     lambdas: list[float],
     metric: Callable[..., float],
-    entries: EntryWeights | None = None,
-    entries_test: EntryWeights | None = None,
     *,
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and seconds of all alphas and lambdas on one fold; ``safe``: ``X`` needs no check."""
-    if entries_test is not None and "sample_weight" in signature(metric).parameters:
-        metric = partial(metric, sample_weight=entries_test.rows)
+    if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
+        metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
-    labels = LabelMatrix.of_signs(T_test)
-    selection = LearnableMask.of(T)
+    truth = LabelMatrix.of_signs(labels_test.signs)
+    selection = LearnableMask.of(labels.signs)
     if not selection.learnable.any():
         return scores, seconds
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X = selection.rows(X, pairwise=fitting.pairwise)
-    kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
+    X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
+    kept = selection.labels(labels)
     with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
         prepared = fitting.prepare(
             X,
@@ -93,7 +90,7 @@ def score_paths(
                 if fit.W is not last:
                     # A device goes on while the host looks at scores.
                     submit = pool.submit if is_non_numpy(X) else _at_once
-                    score, last = submit(metric, labels, next(found)), fit.W
+                    score, last = submit(metric, truth, next(found)), fit.W
                 scored.append((fit._replace(W=None), score))  # weights take memory
         for fit, score in scored:
             scores[fit.alpha, fit.place] = score.result()
@@ -107,7 +104,7 @@ def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
 
 
 def _scores(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     X: Any,
     X_test: Any,
@@ -150,7 +147,7 @@ class _Weights(NamedTuple):
 
 
 def _paths(
-    fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
+    fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
     """Weights of all hyperparameters, one ridge after the other, in batches."""
     features = prepared.features
@@ -197,7 +194,7 @@ def _alike(alphas: list[float]) -> list[list[int]]:
 
 
 def _together(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     factor: KernelPreconditioner,
     alphas: dict[int, float],
@@ -205,12 +202,13 @@ def _together(
 ) -> list[_Weights]:
     """The paths of several ridges in threads, which solve their systems together."""
 
-    def one(member: SharedFactor, a: int, alpha: float) -> list[_Weights]:
+    def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
             return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
-            member.leave()
+            assert member.together is not None
+            member.together.leave(member.place)
 
     with _threads(len(alphas), over="ignore", invalid="ignore", divide="ignore") as pool:
         paths = pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
@@ -218,7 +216,7 @@ def _together(
 
 
 def _path(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     preconditioner: Preconditioner,
     a: int,

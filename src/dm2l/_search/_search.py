@@ -21,13 +21,13 @@ from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l._classifier import DM2LClassifier
-from dm2l._fitting import SAFE_KERNELS, SolverConfig
+from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._score_model import fold_inputs
 from dm2l._search._path import score_paths
-from dm2l._solvers.features import default_ridge
+from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import check_counts, check_numbers, is_number
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
@@ -151,7 +151,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         super()._check_parameters()
         check_numbers(self, "search_tol")
         check_counts(self, "search_iter")
-        SolverConfig.check(self._model({}))
+        self._model({})._check_parameters()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
@@ -167,7 +167,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
-        if self._pu and isinstance(self.scoring, str):
+        if self.missing_as == "unlabelled" and isinstance(self.scoring, str):
             check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
@@ -208,7 +208,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         checked, given = self._read(X, y, label_mask)
         labels = self._prepare_labels(given, sample_weight, label_weight)
         with checked_numbers(checked):
-            folds = self._search(checked, labels.signs, labels.entries)
+            folds = self._search(checked, labels)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
@@ -220,8 +220,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             labels.warn_constant()
         return self
 
-    def _search(self, X: Any, T: Signs, entries: EntryWeights | None) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
         """Score the whole grid; returns the folds."""
+        T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
@@ -233,8 +234,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         if self.alphas is not None:
             alphas = [float(alpha) for alpha in self.alphas]
         else:
-            rows = None if entries is None else entries.rows
-            scale = default_ridge(X, rows) if self.kernel == "linear" else 1.0
+            weights = None if labels.entries is None else labels.entries.rows
+            scale = ridge_value("scale", X, weights) if self.kernel == "linear" else 1.0
             alphas = [scale * share for share in RIDGES]
         grid: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
@@ -242,7 +243,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        paths = self._paths(X, T, entries, folds, grid, alphas, lambdas)
+        paths = self._paths(X, labels, folds, grid, alphas, lambdas)
         for done, (g, fold, *found) in enumerate(paths, 1):
             scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
@@ -264,50 +265,48 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             return _on_arrays(scoring)
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
+            scoring = usual if self.missing_as == "unlabelled" else usual_scoring(T > 0, T < 0)
         return get_selection_metric(scoring)
 
     def _paths(
         self,
         X: Any,
-        T: Signs,
-        entries: EntryWeights | None,
+        labels: LabelMatrix,
         folds: list[tuple[Rows, Rows]],
         gammas: list[Any],
         alphas: list[float],
         lambdas: list[float],
     ) -> Iterator[tuple[int, int, Scores, Scores]]:
         """Index of gamma and fold, scores and seconds, as they come."""
-        metric = self._metric(T)
+        metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
-            fitting = SolverConfig.of(
-                self._model({} if gamma is None else {"gamma": gamma}, **limits)
-            )
+            fitting = Trainer.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
-            if not (fitting.linear or fitting.pairwise) and self.approximation is None:
+            linear = fitting.kernel == "linear"
+            if not linear and fitting.kernel != "precomputed" and self.approximation is None:
                 # Once for all folds.
-                inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
+                weights = None if labels.entries is None else labels.entries.rows
+                inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
             # Features of a linear model are cheap: preparing them twice beats an idle process.
-            jobs_at_once = effective_n_jobs(jobs)
-            if fitting.pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+            jobs_at_once, pairwise = effective_n_jobs(jobs), fitting.kernel == "precomputed"
+            if pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
                 # Folds share memory: new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
-            shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
+            shares = _shares(alphas, len(folds), jobs_at_once) if linear else [alphas]
             tasks = (
                 delayed(score_paths)(
                     fitting,
-                    *fold_inputs(inputs, *fold, fitting.pairwise, scratch),
-                    T[fold[0]],
-                    T[fold[1]],
+                    *fold_inputs(inputs, *fold, pairwise, scratch),
+                    labels[fold[0]],
+                    labels[fold[1]],
                     share,
                     lambdas,
                     metric,
-                    *(None if entries is None else entries.take(rows) for rows in fold),
                     safe=safe,
                 )
                 for fold in folds
@@ -371,13 +370,13 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     # -- predicting -----------------------------------------------------------------------------
 
-    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        if not reset and hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
+    def _check_fitted(self) -> None:
+        if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
             raise NotFittedError(
                 "This search was made with refit=False: there is no model to predict with. Fit a "
                 "DM2LClassifier(**search.best_params_), or search with refit=True."
             )
-        return super()._check_X(X, reset=reset)
+        super()._check_fitted()
 
     def __getattr__(self, name: str) -> Any:
         """Fitted attributes of the best estimator."""

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from operator import call
 from threading import Lock
 from typing import Any
 
@@ -59,19 +60,22 @@ def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextMa
     return one_blas_thread() if size < worth else nullcontext()
 
 
-def run_each(tasks: Sequence[Callable[[], Any]], workers: int) -> Iterator[Any]:
-    """Results of all tasks, in their order and as they come, by so many threads."""
-    if workers == 1 or len(tasks) == 1:
-        return (task() for task in tasks)
-    return _pool(workers).map(lambda task: task(), tasks)
+def run_each(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
+    """What ``work`` gives for each item, in their order and as they come, by so many threads."""
+    if workers == 1 or len(items) == 1:
+        return map(work, items)
+    return _pool(workers).map(work, items)
 
 
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads."""
-    return list(run_each(tasks, workers))
+    return list(run_each(call, tasks, workers))
 
 
 def blas_thread_count() -> int:
     """How many threads BLAS may use here."""
-    counts = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
-    return max(counts, default=1)
+    most = 1
+    for pool in _controller().info():
+        if pool["user_api"] == "blas":
+            most = max(most, pool["num_threads"])
+    return most

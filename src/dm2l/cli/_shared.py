@@ -17,10 +17,9 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._utils.files import printable
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._csv_file import check_encoding, check_separator
-from dm2l.io._unpacking import EXCEL, PARQUET, TEXT, suffix_of
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
@@ -30,8 +29,6 @@ from dm2l.tables._output import check_suffix, plain_values
 from dm2l.tables._reading import MATRIX_FORMATS
 
 Command = Callable[..., Any]
-
-# ------------------------------------------------------------------------------------- options
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
@@ -262,9 +259,6 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
     return found
 
 
-# --------------------------------------------------------------------------------------- files
-
-
 def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
     """Read a table whose label columns were given with --labels; and options of its features."""
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
@@ -342,9 +336,6 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
-
-
-# ---------------------------------------------------------------------- lines, errors, progress
 
 
 def say(*lines: str, err: bool = False) -> None:

@@ -150,7 +150,12 @@ def out_of_fold_scores(
     for k in range(RIDGE_FOLDS):
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
-        objective = Objective(rest, 0.0, like=features.example, entries=entries.masked(rest))
+        objective = Objective(
+            rest,
+            0.0,
+            like=features.example,
+            entries=EntryWeights.of(rest, entries.targets, entries.weights),
+        )
         part = type(problem)(features, objective, problem.alpha)
         start = factor.step(factor.to_gradient(part.right()))
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)

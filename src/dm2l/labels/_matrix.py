@@ -19,13 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
-from dm2l.labels._parsing import (
-    check_mask,
-    column_text,
-    parse_classes,
-    parse_matrix,
-    read_values,
-)
+from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
 from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
 Kind = Literal["multilabel", "binary", "multiclass"]
@@ -49,14 +43,10 @@ class LabelMatrix:
         ``+1`` observed positive, ``-1`` observed negative, ``0`` missing.
     kind : {"multilabel", "binary", "multiclass"}
         A label matrix, or a 1-D ``y`` with two or with more classes.
-    classes : ndarray or None
-        Classes of a 1-D ``y``; None for a label matrix.
-    names : ndarray of object or None
-        Column names, if the container had them.
-    negative : {0, -1}
-        Code of an observed negative in the input.
-    dtype : numpy dtype
-        Data type of predictions in the coding of the input.
+    classes, names : ndarray or None
+        Classes of a 1-D ``y``; column names, if the container had them.
+    negative, dtype
+        Code of an observed negative, 0 or -1, and data type of predictions.
     entries : EntryWeights or None
         Targets and weights of the entries; None if targets are the signs and all weights are one.
     missing_as : {"missing", "unlabelled"}
@@ -90,7 +80,7 @@ class LabelMatrix:
         mask: Any = None,
         weights: Any = None,
     ) -> LabelMatrix:
-        """Read labels from an array, a data frame, a list or a sparse matrix.
+        """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
         ----------
@@ -105,11 +95,6 @@ class LabelMatrix:
             True where the entry may be used; other entries are missing, and are never read.
         weights : array-like of the shape of Y, or of shape (n,), default=None
             Weights >= 0 of entries, or of rows. An entry of weight zero is missing.
-
-        Returns
-        -------
-        LabelMatrix
-            Which may be missing everywhere.
         """
         labels = parse_labels(
             Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
@@ -147,11 +132,11 @@ class LabelMatrix:
     @property
     def ndim(self) -> int:
         """Number of dimensions of what was given."""
-        return len(self.shape)
+        return 2 if self.kind == "multilabel" else 1
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.signs)
+        return int(self.signs.shape[0])
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Return some rows, as scikit-learn's cross-validation asks for them."""
@@ -191,7 +176,8 @@ class LabelMatrix:
     def masked(self, mask: Any) -> LabelMatrix:
         """Keep observed entries where ``mask`` is True."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
-        entries = None if self.entries is None else self.entries.masked(signs)
+        held = self.entries
+        entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
@@ -219,7 +205,7 @@ class LabelMatrix:
         single = ~self.learnable() & ~empty
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
             if which.any() and self.kind == "multilabel":
-                shown = [self.describe(int(j)) for j in np.flatnonzero(which)[:5]]
+                shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
                 more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
                 warnings.warn(
                     f"{which.sum()} label(s) have {what} and get a constant score: "
@@ -227,10 +213,6 @@ class LabelMatrix:
                     ConstantLabelWarning,
                     stacklevel=stacklevel,
                 )
-
-    def describe(self, column: int) -> str:
-        """Name of a column for messages."""
-        return column_text(column, self.names)
 
 
 def parse_labels(
@@ -315,20 +297,6 @@ def parse_sparse_labels(
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
     return SparseLabelMatrix.of_signs(labels.signs)
-
-
-def classes_and_names(labels: LabelMatrix) -> tuple[Any, NDArray[np.object_]]:
-    """``classes_`` and ``label_names_`` of an estimator that is fitted to these labels."""
-    classes: Any = labels.classes
-    names: Any = labels.names
-    if classes is None:
-        # An array, not the list of scikit-learn's trees: their scores are lists too.
-        classes = np.tile([labels.negative, 1], (labels.n_labels, 1))
-    else:
-        names = classes if labels.n_labels > 1 else classes[-1:]
-    if names is None:
-        names = list(map("y{}".format, range(labels.n_labels)))
-    return classes, np.asarray(names, dtype=object)
 
 
 def parse_like(

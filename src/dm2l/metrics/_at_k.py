@@ -16,15 +16,7 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.labels._matrix import parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics._rates import Array, check_propensities
-from dm2l.metrics._reading import (
-    Given,
-    MetricOptions,
-    MetricValue,
-    Undefined,
-    given_rows,
-    ratio,
-    read,
-)
+from dm2l.metrics._reading import Given, MetricOptions, MetricValue, given_rows, ratio, read
 
 
 def precision_at_k(
@@ -34,7 +26,7 @@ def precision_at_k(
 
     .. math:: \frac1p \sum_i \frac{|top_k(i) \cap C_i^+|}{\min(k, |C_i^+| + |C_i^-|)}
 
-    Ties are broken by label order. Rows with nothing observed are dropped.
+    Ties are broken by label order. Rows with nothing observed are dropped. Higher is better.
 
     Parameters
     ----------
@@ -42,30 +34,20 @@ def precision_at_k(
         Labels 0/1 or -1/+1, NaN where missing. With a list of labels, sparse ones stay sparse.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
         Scores; or a list of the ``K >= k`` best labels of each row, best first, as
-        ``predict_top_k`` returns it. Missing labels of a list are skipped. If fewer than ``k``
-        labels of a list are observed, the sum is divided by their number; rows without any are
-        dropped.
+        ``predict_top_k`` returns it, whose missing labels are skipped.
     k : int, default=1
         Number of labels.
     **options : dict
         As in :func:`ranking_loss`. A list is always evaluated on observed labels alone.
 
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
-
     Examples
     --------
     >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from dm2l.labels import SparseLabelMatrix
     >>> from dm2l.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])
-    >>> Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
-    >>> precision_at_k(SparseLabelMatrix.from_array(Y, missing_as="negative"), best, k=2)
+    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], best, k=2)
     0.5
     """
     given = _read(y_true, y_score, k, options)
@@ -85,19 +67,9 @@ def ndcg_at_k(
     .. math:: \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] / \log_2(l + 1)}
               {\sum_{l=1}^{\min(k, |C_i^+|)} 1 / \log_2(l + 1)}
 
-    with ``r_l`` the label at place ``l`` among the observed ones. Ties are broken by label order.
-    Rows without an observed positive are dropped; ``undefined=0.0`` counts them as scikit-learn
-    does.
-
-    Parameters
-    ----------
-    y_true, y_score, k, **options
-        As in :func:`precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better; 1 where positives fill the first places.
+    with ``r_l`` the label at place ``l`` among the observed ones. Rows without an observed positive
+    are dropped; ``undefined=0.0`` counts them as scikit-learn does. Higher is better; arguments and
+    result are those of :func:`precision_at_k`.
 
     Examples
     --------
@@ -123,9 +95,7 @@ def propensity_scored_precision_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Precision at ``k`` in which a positive has the inverse of its propensity as a weight.
 
@@ -133,24 +103,18 @@ def propensity_scored_precision_at_k(
               \sum_{l=1}^{k} \frac{[y_{i, r_l} = 1]}{p_{r_l}}
 
     with ``k_i = min(k, observed labels)``, over the same sum for the best possible order unless
-    ``normalize=False``. Rows without any observed label are dropped.
+    ``normalize=False``. Rows without any observed label are dropped. Higher is better.
 
     Parameters
     ----------
-    y_true, y_score, k, return_counts, sample_weight
-        As in :func:`precision_at_k`.
+    y_true, y_score, k, **options
+        As in :func:`precision_at_k`, always of observed labels alone. A number as ``undefined``
+        replaces the result if no row has an observed positive.
     propensities : array-like of shape (c,)
         Probability that a positive was marked: :func:`propensities` of the *training* labels.
     normalize : bool, default=True
         Divide by the value of the best possible order on the same rows (sum over sum), as
         published tables do. False: the value may exceed 1.
-    undefined : {None, "skip", "raise"} or float, default=None
-        A number replaces an undefined result, if no row has an observed positive.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
 
     Examples
     --------
@@ -160,8 +124,8 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    options = {"undefined": undefined, "return_counts": return_counts, "estimate": False}
-    given = _read(y_true, y_score, k, {**options, "sample_weight": sample_weight})
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     share = 1.0 / np.maximum(places.count, 1)
@@ -177,26 +141,15 @@ def propensity_scored_ndcg_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Discounted gain in which a positive has the inverse of its propensity as a weight.
 
     .. math:: \mathrm{PSnDCG@}k = \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] /
               (p_{r_l} \log_2(l + 1))}{\sum_{l=1}^{k} 1 / \log_2(l + 1)}
 
-    over the same sum for the best possible order unless ``normalize=False``.
-
-    Parameters
-    ----------
-    y_true, y_score, propensities, k, normalize, undefined, return_counts, sample_weight
-        As in :func:`propensity_scored_precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    over the same sum for the best possible order unless ``normalize=False``. Higher is better;
+    arguments and result are those of :func:`propensity_scored_precision_at_k`.
 
     Examples
     --------
@@ -206,8 +159,8 @@ def propensity_scored_ndcg_at_k(
     >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
     0.70981
     """
-    options = {"undefined": undefined, "return_counts": return_counts, "estimate": False}
-    given = _read(y_true, y_score, k, {**options, "sample_weight": sample_weight})
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = _discounts(places.labels.shape[1])

@@ -24,7 +24,7 @@ from dm2l.metrics._reading import (
 
 
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""Share of entries that are predicted wrongly.
+    r"""Share of entries that are predicted wrongly: lower is better.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -37,11 +37,6 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
         0/1 or -1/+1 decisions.
     **options : dict
         As in :func:`ranking_loss`; the units are entries, which are always defined.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
 
     Examples
     --------
@@ -70,15 +65,7 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
     Undefined (nan with a warning) when nothing is positive and nothing is predicted.
 
-    Parameters
-    ----------
-    y_true, y_pred, **options
-        As in :func:`hamming_loss`; the units are label matrices.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -102,15 +89,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     Labels with no observed positive and none predicted are dropped; ``undefined=0.0`` counts them
     as scikit-learn does.
 
-    Parameters
-    ----------
-    y_true, y_pred, **options
-        As in :func:`hamming_loss`; the units are labels.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`; the units are labels.
 
     Examples
     --------
@@ -127,32 +106,16 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
 
 def calibrated_log_loss(
-    y_true: Any,
-    y_score: Any,
-    *,
-    estimate: bool = True,
-    rates: Any = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Log-loss of the probabilities that scores can be calibrated to.
 
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 
     A logistic curve per label turns scores into probabilities. It is shrunk to the curve of all
-    labels, and fitted without the row that is evaluated.
-
-    Parameters
-    ----------
-    y_true, y_score, estimate, rates, sample_weight
-        As in :func:`ranking_loss`; without an estimate, each observed entry counts once.
-    return_counts : bool, default=False
-        Return a :class:`MetricValue`; its units are entries.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    labels, and fitted without the row that is evaluated. Without an estimate, each observed entry
+    counts once. Lower is better; arguments and result are those of :func:`ranking_loss`, and the
+    units are entries.
 
     Examples
     --------
@@ -163,8 +126,9 @@ def calibrated_log_loss(
     >>> calibrated_log_loss(Y, scores) < calibrated_log_loss(Y, np.zeros((40, 1)))
     True
     """
-    settings: Any = {"return_counts": return_counts, "sample_weight": sample_weight}
-    given = read(y_true, y_score, estimate=False, **settings)
+    estimate, rates = options.get("estimate", True), options.get("rates")
+    options["estimate"] = False
+    given = read(y_true, y_score, **options)
     T, S, w = given.T, given.S, given.weights
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     estimated = estimate and not T.all()

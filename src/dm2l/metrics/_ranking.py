@@ -14,14 +14,7 @@ from scipy.stats import binom
 from dm2l.labels._entries import Signs
 from dm2l.metrics._complete import tie_runs
 from dm2l.metrics._rates import Array
-from dm2l.metrics._reading import (
-    Convention,
-    Given,
-    MetricOptions,
-    MetricValue,
-    ratio,
-    read,
-)
+from dm2l.metrics._reading import Convention, Given, MetricOptions, MetricValue, ratio, read
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
 # same have an AUC of one.
@@ -31,11 +24,7 @@ FULL_WEIGHT = 20
 
 
 def ranking_loss(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
 
@@ -89,11 +78,7 @@ def ranking_loss(
 
 
 def label_ranking_average_precision(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Average precision of each row's ranking of labels (the paper's Ap).
 
@@ -105,15 +90,7 @@ def label_ranking_average_precision(
     "published") or count 1 ("sklearn"); rows without an observed negative count 1 by the formula,
     and "published" drops them.
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -139,11 +116,7 @@ def label_ranking_average_precision(
 
 
 def coverage_error(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
 
@@ -152,15 +125,7 @@ def coverage_error(
     "sklearn" leaves out the ``- 1``; ties as in :func:`label_ranking_average_precision`. Rows
     without an observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -202,15 +167,7 @@ def instance_auc(
     Rows with one class are dropped (by default and "paper"), count 0 without a positive and 1
     without a negative ("published"), or make the result nan ("sklearn").
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -248,15 +205,7 @@ def label_auc(
     A tie counts ``t = 1/2``, but 1 in the convention "paper". Labels with one observed class are
     dropped, but make the result nan in the convention "sklearn".
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`; the units are labels.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`; the units are labels.
 
     Examples
     --------
@@ -281,15 +230,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     Ties for the first place are errors; rows without an observed positive are dropped.
 
-    Parameters
-    ----------
-    y_true, y_score, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from dm2l._fitting import SolverConfig
-from dm2l._score_model import LearnableMask
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._map import FeatureMap
+from dm2l._fitting import Trainer
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
+from dm2l._solvers.features import FeatureMap, Features
 from dm2l._solvers.ridge import ridge_by_steps
 from dm2l._utils.arrays import float64, is_non_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.threads import blas_thread_count, blas_threads
-from dm2l._weights import SolverResult, WarmStart, Weights
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.outofcore._block import Block, block_rows, stacked
@@ -50,17 +48,14 @@ _UNSETTLED = (
 
 
 def fit_sums(
-    fitting: SolverConfig,
+    fitting: Trainer,
     statistics: RowStatistics,
     make: Callable[[], StatisticsSums | PassSums],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit the labels with both classes observed; the others are constant.
-
-    ``make`` gives the sums, if there is a label to learn; the model has the dtype of ``X``.
-    """
+    """Fit the labels with both classes observed; the model has the dtype of ``X``."""
     constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -70,7 +65,7 @@ def fit_sums(
         problem = GramProblem(
             sums,
             fitting.lambda_d,
-            fitting.ridge_of(statistics.variances()),
+            fitting.ridge(statistics.variances()),
             local=fitting.local,
             discriminant=fitting.discriminant,
             workers=blas_thread_count(),
@@ -93,7 +88,7 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: SolverConfig,
+    fitting: Trainer,
     problem: GramProblem,
     feature_map: FeatureMap,
     fit: SolverResult,
@@ -116,7 +111,7 @@ def _coupled(
     return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
-def sample_size(fitting: SolverConfig) -> int:
+def sample_size(fitting: Trainer) -> int:
     """Rows of the sample that a fit needs."""
     return MAX_ROWS if fitting.coupling == "residual" else 0
 
@@ -141,12 +136,12 @@ def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
 class Stream:
     """Features and Gram statistics of rows that come block by block."""
 
-    config: SolverConfig
+    config: Trainer
     feature_map: FeatureMap
     statistics: GramStatistics
 
     @classmethod
-    def begun(cls, fitting: SolverConfig, X: Any, T: Signs) -> Self:
+    def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
         """A stream whose features are those of a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
@@ -154,7 +149,7 @@ class Stream:
 
     @classmethod
     def resumed(
-        cls, fitting: SolverConfig, weights: Weights, n_features: int, statistics: GramStatistics
+        cls, fitting: Trainer, weights: Weights, n_features: int, statistics: GramStatistics
     ) -> Self:
         """The stream that a fitted estimator keeps."""
         feature_map = fitting.stored_map(weights, n_features)
@@ -187,7 +182,7 @@ class Stream:
 
 
 def fit_source(
-    fitting: SolverConfig, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
+    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
     """Fit to row blocks by statistics or by passes."""
     # Features are made from the first block, or from more of them for landmarks.
@@ -205,7 +200,7 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     T: Signs,
     strategy: str,
@@ -219,12 +214,12 @@ def fit_arrays(
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
     blocks = [Block(X[i], T[i], None if weights is None else weights[i]) for i in slices]
-    sample = X if fitting.linear else seen_rows(X, T)
+    sample = X if fitting.kernel == "linear" else seen_rows(X, T)
     return _fit_blocks(fitting, blocks, sample, strategy, last)
 
 
 def _fit_blocks(
-    fitting: SolverConfig, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
+    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
 ) -> SolverResult:
     """Fit to blocks; ``sample`` are rows that the features are made from."""
     feature_map = fitting.fixed_map(sample)
@@ -272,8 +267,8 @@ def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, bloc
 def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
     """Statistics of the rows with a learnable label.
 
-    Remote blocks are counted beforehand, so that every worker knows these labels. Blocks here show
-    it one after the other; if too many rows waited for it, a second pass goes through them.
+    Remote blocks are counted first, so that every worker knows these labels; blocks here are gone
+    through again if too many rows waited for such a label.
     """
 
     def here(learnable: NDArray[np.bool_] | None = None) -> Any:
@@ -305,10 +300,7 @@ def _add_block(
     learnable: NDArray[np.bool_] | None = None,
     n_rows: int = 0,
 ) -> tuple[RowStatistics]:
-    """Statistics of a block, added to those of others.
-
-    Sampled rows of remote blocks travel; with ``n_rows``, their number, fewer do.
-    """
+    """Statistics of a block, added to others; with ``n_rows`` fewer rows of the sample travel."""
     Phi = _features_of(feature_map, None, block).X
     if statistics is None:
         statistics = kind(Phi.shape[1], block.T.shape[1], sample)
@@ -357,7 +349,7 @@ def choose_strategy(
 
 
 def source_strategy(
-    config: SolverConfig,
+    config: Trainer,
     source: RowBlocks,
     strategy: str,
     max_memory: float | None,

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import atomic_write
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, suffix_of
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
 from dm2l.io._csv_file import Record, quote, records, unquote
 from dm2l.io._label_reader import cutoffs_of
-from dm2l.io._unpacking import EXCEL, PARQUET, TEXT, suffix_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
 from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
@@ -150,9 +149,6 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
-# ------------------------------------------------------------------------------------ text files
-
-
 def _text_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
@@ -195,20 +191,15 @@ def _text_writer(
             return
         if safe:
             for record in lines:
-                record.cells[:] = [_safe(cell, table.separator) for cell in record.cells]
+                for j, text in enumerate(map(unquote, record.cells)):
+                    if harmless(text) != text:
+                        record.cells[j] = quote(harmless(text), table.separator)
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
         with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
-
-
-def _safe(cell: str, separator: str) -> str:
-    """A cell that no spreadsheet runs as a formula."""
-    text = unquote(cell)
-    safe = harmless(text)
-    return cell if safe == text else quote(safe, separator)
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -244,9 +235,6 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
             )
 
 
-# ------------------------------------------------------------------ sheets, Parquet and matrices
-
-
 def _sheet_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
@@ -275,7 +263,7 @@ def _sheet_writer(
         place = names.index(name) + 1
         for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
-            if held is not None and str(held) not in marks:
+            if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
                 raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
             if completion.filled[i, k]:
                 put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])

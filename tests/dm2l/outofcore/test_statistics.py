@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams, _statistics

@@ -18,9 +18,8 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from dm2l._solvers.kernels._factor import KernelFactor, check_largest
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._rows import KernelMap
+from dm2l._solvers.kernels import Kernel, KernelFactor, check_largest
+from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import asarray_like, solve_triangular, take_columns, take_rows, to_numpy
 from dm2l._utils.parameters import check_count
 
@@ -213,7 +212,7 @@ class _KernelMatrix:
 class NystroemMap(KernelMap):
     """Features of ``n_components`` rows that stand for all: ``K ~ Phi Phi'``.
 
-    Predicts through the pivot rows, as the exact :class:`dm2l._solvers.kernels.KernelMap` does.
+    Predicts through the pivot rows, as the exact :class:`dm2l._solvers.maps.KernelMap` does.
 
     Attributes
     ----------
@@ -232,10 +231,8 @@ class NystroemMap(KernelMap):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any) -> Any:
-        """Return the factor of the kernel matrix of ``X``, in float64."""
-        factor = pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
-        return self._keep(factor, X)
+    def _factor_of(self, X: Any) -> KernelFactor:
+        return pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
 
 
 def _check_kernel(kernel: Any) -> None:

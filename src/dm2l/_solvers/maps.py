@@ -1,7 +1,17 @@
-"""Random Fourier features: the rbf kernel as an average of waves."""
+"""Kernel models as feature maps.
+
+With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one core serves all:
+
+* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory;
+* :class:`dm2l._solvers.nystroem.NystroemMap`: ``r`` columns of any kernel, from ``r`` rows;
+* :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, an error that falls like
+  ``1/sqrt(r)``, and a model that keeps no training row;
+* :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +21,116 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._map import FeatureMap
-from dm2l._utils.arrays import asarray_like, float64, take_rows, to_numpy
+from dm2l._solvers.features import FeatureMap
+from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
+from dm2l._utils.arrays import asarray_like, float64, solve_triangular, take_rows, to_numpy
 from dm2l._utils.parameters import check_count, check_number
+
+KernelFunction = Callable[[Any, Any], Any]
 
 _PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
 _ANGLES = 2**20  # most angles that a FourierMap holds at a time
+
+
+class _FactorMap(FeatureMap):
+    """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self._kernel = kernel
+
+    def _keep(self, factor: KernelFactor) -> None:
+        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
+        self.example, self.n_coefficients = factor.L, len(factor.pivots)
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
+        return self._factor.dual(W)
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights of given ``A``."""
+        return self._factor.L.T @ coefficients
+
+
+class KernelMap(_FactorMap):
+    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
+
+    def fit(self, X: Any) -> Any:
+        """Return an exact factor of the kernel matrix of ``X``."""
+        factor = self._factor_of(X)
+        self._keep(factor)
+        self._X, self.square = X, factor.square
+        return factor.Phi
+
+    def _factor_of(self, X: Any) -> KernelFactor:
+        return kernel_factor(self._kernel(X, X))
+
+    def transform(self, X: Any) -> Any:
+        """Features of any rows, by way of the pivot rows."""
+        landmarks = self.fixed(self._X)
+        return landmarks.transform(X)
+
+    def fixed(self, X: Any) -> LandmarkMap:
+        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        rows = take_rows(X, self.pivots)
+        return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
+        return _stored_rows(self._kernel, X, self.pivots)
+
+
+class LandmarkMap(_FactorMap):
+    """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
+
+    def __init__(self, kernel: KernelFunction, rows: Any, L: Any, error: float) -> None:
+        super().__init__(kernel)
+        self._keep(KernelFactor(L, np.arange(rows.shape[0]), L, error=error))
+        self.rows = rows
+
+    def fit(self, X: Any) -> Any:
+        """Features of rows: nothing is left to be fitted."""
+        return self.transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows, in float64."""
+        return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
+
+    def inputs(self, X: Any) -> Any:
+        """The chosen rows."""
+        return self.rows
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """The chosen rows and their factor: the next block goes through them too."""
+        kept = {"X_fit": self.rows, "landmark_factor": self._factor.L}
+        return {"kernel": self._kernel, **kept}
+
+
+class KernelColumns(FeatureMap):
+    """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self._kernel = kernel
+        self.error = 0.0
+
+    def fit(self, X: Any) -> Any:
+        """Return the kernel matrix."""
+        K = self._kernel(X, X)
+        self._X, self.n_coefficients = X, X.shape[0]
+        # The matrix itself is for others to overwrite.
+        self.example = asarray_like(np.empty((0, 0)), K)
+        return K
+
+    def transform(self, X: Any) -> Any:
+        """Kernel with the training rows."""
+        return self._kernel(X, self._X)
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """All rows, or their numbers where ``X`` is the kernel matrix."""
+        return _stored_rows(self._kernel, X, np.arange(X.shape[0]))
+
+
+def _stored_rows(kernel: KernelFunction, X: Any, rows: NDArray[np.intp]) -> dict[str, Any]:
+    return {"kernel": kernel, "X_fit": rows if is_precomputed(kernel) else take_rows(X, rows)}
 
 
 class FourierMap(FeatureMap):
@@ -119,8 +232,9 @@ class FourierMap(FeatureMap):
         errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
+    # Properties, for model files store what an instance has.
     @property
-    def n_coefficients(self) -> int:
+    def n_coefficients(self) -> int:  # type: ignore[override]
         """Number of features."""
         return int(self.n_components)
 
@@ -131,4 +245,4 @@ class FourierMap(FeatureMap):
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The map itself: waves need no rows."""
-        return {"_kernel": Kernel("rbf", self.gamma), "_waves": self}
+        return {"kernel": Kernel("rbf", self.gamma), "waves": self}
