@@ -50,10 +50,9 @@ SCORES = 4
 class LabelCorrelation:
     """Covariance of the residuals of all labels, and what is learnt from it.
 
-    ``combiner`` gives probabilities from scores and the other labels of a row. Entries are decided
-    by their conditional means, with the cutoff ``threshold``, or by their probabilities, with those
-    in ``cutoffs``; NaN there: too few examples of a class, means decide. ``rates`` are shares of
-    positives, for labels with one class observed.
+    Entries are decided by their conditional means, with the cutoff ``threshold``, or by their
+    probabilities, with ``cutoffs``; NaN there: too few examples of a class, means decide. ``rates``
+    are shares of positives, for labels with one class observed.
     """
 
     covariance: LabelCovariance
@@ -71,10 +70,7 @@ class LabelCorrelation:
         threshold: Any = None,
         order: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Learn from signs and held-out scores ``F`` of known entries, NaN where there are none.
-
-        Samples of rows are drawn in ``order``, which should be random; None makes one.
-        """
+        """Learn from signs and held-out scores ``F`` (or NaN), sampling rows in a random ``order``."""
         scored = np.isfinite(F)
         seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -130,11 +126,9 @@ class Combiner:
     features, its mean over the label's known entries, mean m and standard deviation s given the
     other labels, and the signs of the other labels, 0 where missing. The first three calibrate; the
     signs, with a large penalty, model what a Gaussian cannot, such as labels that are not missing
-    at random. Weights of the scores are shrunk to those of one model of all labels.
-
-    It is fitted to known entries, each scored as if it were missing, by a covariance that was
-    fitted to other rows. With more than 64 labels, or ``labels=False``, signs are no inputs. The
-    ``inputs`` of all methods are the arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``.
+    at random. Weights of the scores are shrunk to those of one model of all labels. With more than
+    64 labels, or ``labels=False``, signs are no inputs. The ``inputs`` of all methods are the
+    arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``, of entries scored as if missing.
     """
 
     weights_: Floats
@@ -150,10 +144,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]) -> Floats:
-        """Fit once without each fold of rows, and take the mean of the weights.
-
-        Returns the probabilities of all entries by the model that was fitted without their row.
-        """
+        """Probabilities by models without each fold of rows; keeps the mean of their weights."""
         self._scale(T, *inputs)
         p, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):

@@ -163,10 +163,7 @@ def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
 def conditional_moments(
     covariance: LabelCovariance, T: NDArray[Any], F: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of each label given the features and the *other* known labels of its row.
-
-    A known entry is scored as if it were missing: its own label is left out (in closed form).
-    """
+    """Mean and variance of each label given the features and the *other* known labels."""
     E, known = residuals(T, F)
     shift, variance = covariance.shifts(E, known)
     return np.where(known, T, F) + shift, variance
@@ -174,11 +171,10 @@ def conditional_moments(
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows whose blocks are inverted in one call.
+    """Rows whose blocks of the covariance, or of the precision matrix, are inverted in one call.
 
-    A row needs the inverse of a block of the covariance: of its known labels or, on the side of the
-    precision matrix, of its missing ones. ``index`` (p, k) names the labels of each of p patterns,
-    ``valid`` which of them are not padding, ``pattern`` (b,) the pattern of each of the ``rows``.
+    ``index`` (p, k) names the known or missing labels of each of p patterns, ``valid`` which of
+    them are not padding, ``pattern`` (b,) the pattern of each of the ``rows``.
     """
 
     rows: NDArray[np.intp]
@@ -216,11 +212,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Rows in batches that fit into the memory, those with the same known labels together.
-
-    Blocks are those of the known or of the missing labels, whichever are fewer, so that no inverse
-    is larger than half of the labels.
-    """
+    """Rows in batches that fit into the memory, by their known or missing labels, the fewer."""
     n, c = known.shape
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
     _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
@@ -260,14 +252,10 @@ def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
 
 
 def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
-    """Covariance of the residuals of signs and scores, in a time that does not make fits longer.
-
-    Dense, or factors for many labels. Rounds of EM are fewer if each costs more than :data:`WORK`,
-    and none if ten times as much; factors are fitted to a sample of rows.
-    """
+    """Covariance of the residuals of signs and scores, in a time that does not make fits longer."""
     n, c = T.shape
     E, known = residuals(T, F)
-    if c > MAX_DENSE:
+    if c > MAX_DENSE:  # factors, fitted to a sample of rows
         some = slice(0, max(int(WORK / (100.0 * c)), 2000))
         return em_factor(E[some], known[some], min(RANK, c - 1), rounds=5)[0]
     start, work = DenseCovariance(pairwise_covariance(E, known)), float(n) * c**3 / WORK
@@ -329,16 +317,10 @@ def em_dense(
 ) -> tuple[DenseCovariance, list[float]]:
     r"""Covariance by EM, with an inverse Wishart prior around the start.
 
-    Maximises, and never decreases,
-
-    .. math::
-
-        \sum_i \log N(e_{iO};\, 0, S_{OO})
-        - \tfrac{\nu}{2} \left( \log |S| + \mathrm{tr}(S^{-1} S_0) \right),
-        \qquad \nu = \mathrm{prior} \cdot n .
-
-    One round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
-    residuals R and the covariances V of missing entries; both are in the gradient.
+    With :math:`\nu = \mathrm{prior} \cdot n` it maximises, and never decreases,
+    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`. One round
+    is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed residuals R
+    and the covariances V of missing entries; both are in the gradient.
     """
     n, history = max(len(mask), 1), []
     nu, enough = prior * n, tol * int(mask.sum())

@@ -51,10 +51,9 @@ def fitted_leverages(
 ) -> Any:
     r"""How much each known entry pulls its own score, :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i`.
 
-    For ridge on the known entries of each label, with the curvature
-    :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor that the solver used knows the common
-    share :math:`\rho` of known entries; what it gives is carried over to the share of each label as
-    if all eigenvalues of :math:`\Phi'\Phi` were one.
+    The curvature is :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The solver's factor is that of
+    the common share :math:`\rho` of known entries; its leverages are carried over to the share of
+    each label as if all eigenvalues of :math:`\Phi'\Phi` were one.
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
@@ -113,9 +112,8 @@ def leave_one_out_scores(
 ) -> Any:
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
-    In closed form where entries hardly influence their own scores, else by folds. The intercept
-    stays that of all rows: without a positive of a rare label it is lower, and positives would seem
-    to score below negatives.
+    The intercept stays that of all rows: without a positive of a rare label it is lower, and
+    positives would seem to score below negatives.
     """
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
@@ -140,8 +138,7 @@ def out_of_fold_scores(
 ) -> Any:
     """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones.
 
-    All folds share the factor, so that each costs a few products with the features. None starts
-    from the solution ``V`` of all rows: on the way some of what is left out would stay.
+    Folds do not start from the solution ``V`` of all rows: some of what is left out would stay.
     """
     features = problem.features
     W = factor.to_weights(V)

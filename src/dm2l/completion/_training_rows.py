@@ -104,11 +104,10 @@ def overfits(
 
 
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
-    """A pseudo-random number for each row, from its content.
+    """A pseudo-random number for each row, from its content: sorting by it ignores the order given.
 
-    Sorting by it gives an order that does not depend on the order in which rows came. Of the signs
-    ``T`` it uses the counts alone, so that it does not depend on the order of labels either, nor
-    on labels that are missing everywhere.
+    Of the signs ``T`` it uses the counts, so the order of labels and labels that are missing
+    everywhere do not matter either.
     """
     positive, negative = (part.sum(axis=1, dtype=np.uint64) for part in (T > 0, T < 0))
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
