@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from dm2l._utils.arrays import is_non_numpy, take_rows, to_numpy
+from dm2l._utils.parameters import check_choice
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import LabelCovariance
@@ -91,9 +92,8 @@ class LabelCompleter:
     ) -> Self:
         """Learn from held-out ``scores`` of known entries, NaN where there are none.
 
-        Label correlation needs them. ``held_out`` gives those for ``calibration`` and
-        ``threshold="f1"``, ``own_scores`` those of the model itself for some rows of ``X``, which
-        is a kernel matrix if ``pairwise``. ``weights`` are those of the entries.
+        Without them there is no label correlation. ``held_out`` gives those for ``calibration``
+        and ``threshold="f1"``, ``own_scores`` those of the model for some rows of ``X``.
         """
         calibrator = rows = curves = correlation = None
         if calibration is not None:
@@ -169,10 +169,9 @@ class LabelCompleter:
         probabilities: Floats | None = None,
         max_error_rate: Any = None,
     ) -> Imputation:
-        """Scores, probabilities and decisions of all entries, given the known labels of their rows.
+        """Scores, probabilities and decisions, given those by features alone and known labels.
 
-        Training rows are recognised by ``X``; ``scores`` and ``probabilities`` are by features
-        alone. ``max_error_rate`` chooses the missing entries that are filled.
+        Training rows are recognised by ``X``.
         """
         missing, learnt, correlation = T == 0, self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
@@ -206,9 +205,8 @@ class LabelCompleter:
 
         ``refit``: learn the label correlation from these rows; their scores must be held out.
         """
-        T = T * self.learnable.astype(np.int8)
-        T = np.where(np.isfinite(scores), T, 0)
-        scores = np.where(np.isfinite(scores), scores, 0.0)
+        scored = np.isfinite(scores)
+        T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
         # Suspected errors are no evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
@@ -281,10 +279,7 @@ class CompletionMixin:
             Only with ``return_summary``: numbers of labels filled with yes and no, and left.
         """
         check_is_fitted(self)
-        if method not in ("predict", "predict_proba", "decision_function"):
-            raise ValueError(
-                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
-            )
+        check_choice("method", method, "predict", "predict_proba", "decision_function")
         if max_error_rate is not None:
             max_error_rate = self._completer.check_bound(max_error_rate, method)
         given = self._parse_like(X, y, label_mask, "complete")
@@ -356,10 +351,9 @@ class CompletionMixin:
         rows = self._completer.training_rows
         trained = np.ones(len(scores), dtype=bool) if rows is None else rows.recognise(X)
         if trained.any():
-            known = labels.masked(self._learnable)
             some = np.flatnonzero(trained)
             inputs = X if trained.all() else take_rows(X, some)
-            scores[some] = self._cross_fit(inputs, known[some])
+            scores[some] = self._cross_fit(inputs, labels.masked(self._learnable)[some])
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
     def _parse_like(self, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
@@ -379,9 +373,8 @@ class CompletionMixin:
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Share of the observed labels that are predicted correctly.
 
-        For a 1-D ``y`` this is the accuracy; for a label matrix it is one minus the Hamming loss
-        over the observed entries. Ranking metrics are in :mod:`dm2l.metrics`, and as scorers for
-        a grid search in :mod:`dm2l.model_selection`.
+        This is the accuracy, or one minus the Hamming loss over the observed entries. Ranking
+        metrics are in :mod:`dm2l.metrics`, and as scorers in :mod:`dm2l.model_selection`.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class LabelCorrelation:
         threshold: Any = None,
         order: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Learn from signs and held-out scores ``F`` (or NaN), sampling rows in a random ``order``."""
+        """Learn from signs and held-out scores (or NaN), sampling rows in a random ``order``."""
         scored = np.isfinite(F)
         seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)

@@ -318,9 +318,9 @@ def em_dense(
     r"""Covariance by EM, with an inverse Wishart prior around the start.
 
     With :math:`\nu = \mathrm{prior} \cdot n` it maximises, and never decreases,
-    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`. One round
-    is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed residuals R
-    and the covariances V of missing entries; both are in the gradient.
+    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`. One
+    round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
+    residuals R and the covariances V of missing entries; both are in the gradient.
     """
     n, history = max(len(mask), 1), []
     nu, enough = prior * n, tol * int(mask.sum())

@@ -114,17 +114,14 @@ class ErrorRateBound:
         filled entries, or a pair for those filled with yes and with no.
         """
         chosen, expected = np.zeros(missing.shape, dtype=bool), 0.0
+        parts: list[Any] = [([0, 1], missing, max_error_rate)]
         if isinstance(max_error_rate, tuple):
-            parts = [
-                ([1], missing & positive, max_error_rate[0]),
-                ([0], missing & ~positive, max_error_rate[1]),
-            ]
-        else:
-            parts = [([0, 1], missing, max_error_rate)]
-        for sides, here, level in parts:
-            values, filled, wrong, bound = self._bounds(confidence[here], sides)
+            sides = ([1], missing & positive), ([0], missing & ~positive)
+            parts = [(*side, level) for side, level in zip(sides, max_error_rate, strict=True)]
+        for side, here, level in parts:
+            values, filled, wrong, bound = self._bounds(confidence[here], side)
             good = np.flatnonzero(bound <= level * filled)
-            if len(good) and self.n[sides].sum():
+            if len(good) and self.n[side].sum():
                 chosen |= here & (confidence >= values[good[0]])
                 expected += float(wrong[good[0]])
         return chosen, expected / max(int(chosen.sum()), 1)
@@ -224,10 +221,8 @@ class LabelErrors:
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
     """Labels that are probably wrong, and should be no evidence about others of their row.
 
-    Every contradiction of the most confident predictions counts as an error here. With that share e
-    of wrong labels, one that is observed as the opposite with probability r is wrong with
-    :math:`e (r - e) / ((1 - 2e)(1 - r))`. Ranking without them finds more of the wrong labels
-    (docs/research/imputing.md).
+    With the share e of contradictions among the most confident predictions, a label whose opposite
+    has probability r is wrong with :math:`e (r - e) / ((1 - 2e)(1 - r))`.
     """
     against = np.where(T > 0, 1 - p, p)
     sure = np.where(T != 0, np.maximum(p, 1 - p), -1.0)
@@ -239,10 +234,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
-    """Probability that labels are wrong, which contradict predictions with these margins or not.
-
-    With little data predictions are taken to be calibrated (a = 0, b = 1).
-    """
+    """Probability that labels are wrong, which contradict predictions with these margins or not."""
     from scipy.optimize import minimize  # when it is needed: it takes long to load
 
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
@@ -252,6 +244,7 @@ def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
 
     def loss(at: Floats, e: float) -> float:
         k = e + (1 - 2 * e) * expit(-at[0] - np.exp(at[1]) * middle)
+        # With little data predictions are taken to be calibrated (a = 0, b = 1).
         return float(0.5 * at @ at - np.sum(x * np.log(k) + (n - x) * np.log1p(-k)))
 
     at, losses, found = np.zeros(2), [], []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +118,7 @@ def _error(p: Floats) -> Floats:
     return np.minimum(p, 1 - p)
 
 
-def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
+def trust(T: NDArray[Any], F: Floats) -> float:
     """Share of the expected gains of answers that comes true, from 0 to 1.
 
     The largest are overestimated the most. So label correlation is learnt from half of the rows,
@@ -132,8 +131,7 @@ def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
             half = LabelCorrelation.fit(T[here], F[here])
-            part = replace(correlation, covariance=half.covariance, combiner=half.combiner)
-            found += [_asked_again(part, T[there], F[there], rng) for _ in range(DRAWS)]
+            found += [_asked_again(half, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0
     error, expected, spared = np.concatenate(found, axis=1)
