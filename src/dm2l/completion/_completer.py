@@ -9,21 +9,18 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from dm2l._utils.arrays import is_non_numpy, take_rows, to_numpy
 from dm2l._utils.parameters import check_choice
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import LabelCovariance
+from dm2l.completion._covariance import Floats, LabelCovariance, Mask
 from dm2l.completion._errors import CompletionSummary, LabelErrors, check_max_error_rate, suspects
 from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_keys
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
 from dm2l.labels._parsing import read_values
-
-Floats = NDArray[np.float64]
 
 # With fewer positives the best cutoff is noise, often "predict all of them".
 FEWEST_POSITIVES = 5
@@ -34,8 +31,8 @@ class Imputation(NamedTuple):
 
     scores: Floats
     probabilities: Floats
-    positive: NDArray[np.bool_]
-    chosen: NDArray[np.bool_]
+    positive: Mask
+    chosen: Mask
     expected_wrong: float
 
 
@@ -60,7 +57,7 @@ class LabelCompleter:
     def __init__(
         self,
         thresholds: Floats,
-        learnable: NDArray[np.bool_],
+        learnable: Mask,
         calibrator: Calibrator | None = None,
         by_probability: bool = True,
         training_rows: TrainingRows | None = None,
@@ -81,7 +78,7 @@ class LabelCompleter:
         X: Any,
         T: Signs,
         scores: Floats | None,
-        learnable: NDArray[np.bool_],
+        learnable: Mask,
         *,
         held_out: Callable[[], Floats],
         own_scores: Callable[[Any], Any],
@@ -140,7 +137,7 @@ class LabelCompleter:
 
     # -- features alone -------------------------------------------------------------------------
 
-    def decide(self, scores: Floats) -> NDArray[np.bool_]:
+    def decide(self, scores: Floats) -> Mask:
         """Whether entries are positive, by features alone."""
         if self.by_probability and self.calibrator is not None:
             return self.calibrator.predict(scores) > 0.5
@@ -226,7 +223,7 @@ class CompletionMixin:
     missing_as: Any
     _completer: LabelCompleter
     _labels: LabelMatrix  # without rows
-    _learnable: NDArray[np.bool_]
+    _learnable: Mask
     _label_answers: Any
     _check_X: Any  # noqa: N815
     _all_scores: Any

@@ -64,11 +64,7 @@ class LabelCorrelation:
 
     @classmethod
     def fit(
-        cls,
-        T: Signs,
-        F: Floats,
-        threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
+        cls, T: Signs, F: Floats, threshold: Any = None, order: NDArray[np.intp] | None = None
     ) -> Self:
         """Learn from signs and held-out scores (or NaN), sampling rows in a random ``order``."""
         scored = np.isfinite(F)

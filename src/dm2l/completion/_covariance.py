@@ -97,7 +97,11 @@ class DenseCovariance:
             G: Any = np.linalg.inv(blocks)
             times = np.bincount(batch.pattern, minlength=len(blocks))
             value -= 0.5 * float(np.sum(np.linalg.slogdet(blocks)[1] * times))
-            total = batch.add_up(G, times, len(P))
+            # Sum of the inverses, each at its place in a c x c matrix.
+            both = batch.valid[:, :, None] & batch.valid[:, None, :]
+            flat = batch.index[:, :, None] * len(P) + batch.index[:, None, :]
+            added = np.where(both, G * times[:, None, None], 0.0)
+            total = np.bincount(flat.ravel(), added.ravel(), P.size).reshape(P.shape)
             if batch.known:
                 by_known += total
             else:
@@ -183,13 +187,11 @@ class Batch:
     valid: Mask
     pattern: NDArray[np.intp]
 
-    def _pairs(self) -> Mask:
-        return self.valid[:, :, None] & self.valid[:, None, :]
-
     def blocks(self, matrix: Floats) -> Floats:
         """The blocks of a c x c matrix, padded with the identity, (p, k, k)."""
         found = matrix[self.index[:, :, None], self.index[:, None, :]]
-        return np.where(self._pairs(), found, np.eye(self.index.shape[1]))
+        both = self.valid[:, :, None] & self.valid[:, None, :]
+        return np.where(both, found, np.eye(self.index.shape[1]))
 
     def gather(self, values: Floats) -> Floats:
         """Entries of the labels named, zero where padded, from (b, c) to (b, k)."""
@@ -202,13 +204,6 @@ class Batch:
         values = np.where(self.valid[self.pattern], values, 0.0)
         np.put_along_axis(found, self.index[self.pattern], values, axis=1)
         return found
-
-    def add_up(self, inverses: Floats, times: NDArray[np.intp], n_labels: int) -> Floats:
-        """Sum over rows of their blocks (p, k, k), each at its place in a c x c matrix."""
-        flat = self.index[:, :, None] * n_labels + self.index[:, None, :]
-        weighted = np.where(self._pairs(), inverses * times[:, None, None], 0.0)
-        total: Any = np.bincount(flat.ravel(), weighted.ravel(), n_labels * n_labels)
-        return np.asarray(total.reshape(n_labels, n_labels))
 
 
 def batches(known: Mask) -> Iterator[Batch]:
@@ -338,13 +333,7 @@ def em_dense(
 
 
 def em_factor(
-    E: Floats,
-    mask: Mask,
-    rank: int,
-    *,
-    ridge: float = RIDGE,
-    rounds: int = 10,
-    tol: float = 1e-3,
+    E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
     r"""Factors by EM; missing entries drop out of every sum.
 

@@ -31,10 +31,8 @@ class CompletionSummary:
 
     Parameters
     ----------
-    n_yes, n_no : int
-        Missing labels filled with either class.
-    n_left : int
-        Missing labels that are left.
+    n_yes, n_no, n_left : int
+        Missing labels filled with either class, and not filled.
     expected_wrong : float
         Expected error rate of the filled labels, NaN without ``max_error_rate``.
     """

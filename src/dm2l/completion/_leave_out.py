@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelPreconditioner
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
+from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
 from dm2l.completion._covariance import (
@@ -32,7 +32,7 @@ RIDGE_FOLDS, STEPS = 5, 30
 # Of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
 # Up to so many features, or rows of a kernel matrix, leverages are exact; else means of so many
-# random projections, which take a fraction of the time (benchmarks/coupling_cost.py).
+# random projections (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
 _WIDTH = 512  # columns at a time, for exact leverages
@@ -100,12 +100,11 @@ def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
 
 
 def leave_one_out_scores(
-    problem: SmoothProblem,
+    problem: Any,
     factor: Preconditioner,
     T: Signs,
     W: Any,
     features: Features,
-    alpha: float,
     *,
     exact: bool = False,
     entries: EntryWeights | None = None,
@@ -118,7 +117,8 @@ def leave_one_out_scores(
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
-    h = to_numpy(fitted_leverages(features, factor, known, alpha, exact=exact, weights=weights))
+    h = fitted_leverages(features, factor, known, problem.alpha, exact=exact, weights=weights)
+    h = to_numpy(h)
     if h[known].mean() > TOO_BENT:
         if isinstance(problem, Problem) and problem.features is features:
             return out_of_fold_scores(problem, factor, T, V, entries)
@@ -178,7 +178,7 @@ def learn_jointly(
     features = problem.features
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
-    unseen = leave_one_out_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
+    unseen = leave_one_out_scores(problem, factor, T, W, features, entries=entries)
     filled, trust = _fill(T, goal, unseen, F)
     problem.objective.fill(filled)
     factor = factor.again(problem)

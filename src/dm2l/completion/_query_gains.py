@@ -11,12 +11,11 @@ from scipy.special import expit
 from dm2l.completion._correlation import SCORES, Combiner, LabelCorrelation
 from dm2l.completion._covariance import (
     FactorCovariance,
+    Floats,
     LabelCovariance,
     conditional_moments,
     row_blocks,
 )
-
-Floats = NDArray[np.float64]
 
 # Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
 MOST_MISSING = 100

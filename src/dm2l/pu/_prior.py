@@ -164,12 +164,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 
 
 def shrink(
-    value: Floats,
-    error: Floats,
-    count: Floats,
-    bound: NDArray[np.bool_],
-    *,
-    alike: bool,
+    value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
     """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it.
 
