@@ -123,23 +123,13 @@ class _Graph:
         for name, result in zip(outputs, found, strict=True):
             self._nodes.append(helper.make_node("Cast", [result], [name], to=outputs[name]))
         n_labels = len(about["label_names"])
-        graph = helper.make_graph(
-            self._nodes,
-            "dm2l",
-            [helper.make_tensor_value_info("X", kinds.FLOAT, ["n", n_features])],
-            [
-                helper.make_tensor_value_info(name, kind, ["n", n_labels])
-                for name, kind in outputs.items()
-            ],
-            self._constants,
-        )
-        model = helper.make_model(
-            graph,
-            producer_name="dm2l",
-            producer_version=__version__,
-            ir_version=_IR,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
-        )
+        value = helper.make_tensor_value_info
+        inputs = [value("X", kinds.FLOAT, ["n", n_features])]
+        results = [value(name, kind, ["n", n_labels]) for name, kind in outputs.items()]
+        graph = helper.make_graph(self._nodes, "dm2l", inputs, results, self._constants)
+        made_by = {"producer_name": "dm2l", "producer_version": __version__}
+        opsets = [helper.make_opsetid("", _OPSET)]
+        model = helper.make_model(graph, ir_version=_IR, opset_imports=opsets, **made_by)
         helper.set_model_props(model, {name: json.dumps(value) for name, value in about.items()})
         return model
 
@@ -262,6 +252,5 @@ def _polygons(graph: _Graph, scores: str, calibrator: Any) -> str:
         first[k] = values[0]
     far = graph("Div", graph("Sub", graph("Unsqueeze", scores, np.array([2])), start), width)
     far = graph("Min", graph("Max", far, 0.0), 1.0)
-    return graph(
-        "Add", graph("ReduceSum", graph("Mul", far, rise), np.array([2]), keepdims=0), first
-    )
+    risen = graph("ReduceSum", graph("Mul", far, rise), np.array([2]), keepdims=0)
+    return graph("Add", risen, first)

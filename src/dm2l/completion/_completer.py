@@ -213,27 +213,10 @@ class LabelCompleter:
 
 
 class CompletionMixin:
-    """Methods around the :class:`LabelCompleter` of a fitted estimator.
-
-    The estimator gives scores (``_all_scores``, ``_answers``), scores of training rows that their
-    labels did not influence (``_cross_fit``), and checks inputs (``_check_X``).
-    """
-
-    missing_label: Any
-    missing_as: Any
-    _completer: LabelCompleter
-    _labels: LabelMatrix  # without rows
-    _learnable: Mask
-    _label_answers: Any
-    _check_X: Any  # noqa: N815
-    _all_scores: Any
-    _answers: Any
-    _cross_fit: Any
-    _follow: Any
-    predict: Any
+    """Methods around the :class:`LabelCompleter` of a fitted estimator, which gives the scores."""
 
     def complete(
-        self,
+        self: Any,
         X: Any,
         y: Any,
         *,
@@ -263,8 +246,8 @@ class CompletionMixin:
             -1/+1 among scores.
         max_error_rate : float or (float, float), default=None
             Fill as many missing labels as keep the expected error rate among them at or below
-            this; or the rates among those filled with yes, and with no. The others stay missing.
-            Needs ``coupling``; :class:`dm2l.completion.ErrorRateBound` has the assumptions.
+            this, or the rates among those filled with yes, and with no. Needs ``coupling``;
+            :class:`dm2l.completion.ErrorRateBound` has the assumptions.
         return_summary : bool, default=False
             Whether to return how many labels were filled as well.
 
@@ -294,18 +277,18 @@ class CompletionMixin:
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
         if not return_summary:
             return framed
-        n_yes, n_filled = int((found.chosen & found.positive).sum()), int(found.chosen.sum())
-        summary = CompletionSummary(n_yes, n_filled - n_yes, int(left.sum()), found.expected_wrong)
-        return framed, summary
+        parts = found.chosen & found.positive, found.chosen & ~found.positive, left
+        n_yes, n_no, n_left = (int(part.sum()) for part in parts)
+        return framed, CompletionSummary(n_yes, n_no, n_left, found.expected_wrong)
 
-    def _score_and_impute(self, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+    def _score_and_impute(self: Any, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
         """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
         own = self._label_answers is not None and self._completer.calibrator is None
         scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
         return self._completer.impute(X, T, scores, p, max_error_rate)
 
     @property
-    def label_covariance_(self) -> LabelCovariance:
+    def label_covariance_(self: Any) -> LabelCovariance:
         """Residual covariance between labels; absent without ``coupling``.
 
         ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
@@ -318,7 +301,7 @@ class CompletionMixin:
             )
         return correlation.covariance
 
-    def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
+    def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that the features and the other labels of their row contradict.
 
         Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, as
@@ -353,7 +336,7 @@ class CompletionMixin:
             scores[some] = self._cross_fit(inputs, labels.masked(self._learnable)[some])
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
-    def _parse_like(self, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
+    def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
         """Labels of new rows, coded like those of the fit."""
         if self._labels.kind != "multilabel":
             raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
@@ -367,7 +350,9 @@ class CompletionMixin:
             missing_as=self.missing_as,
         )
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
+    def score(
+        self: Any, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None
+    ) -> float:
         """Share of the observed labels that are predicted correctly.
 
         This is the accuracy, or one minus the Hamming loss over the observed entries. Ranking

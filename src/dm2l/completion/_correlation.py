@@ -24,16 +24,14 @@ from dm2l.completion._covariance import (
 from dm2l.completion._errors import ErrorRateBound
 from dm2l.labels._entries import Signs
 
-# Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
-# row is more expensive and more informative.
+# Rows for probabilities, which have a few weights a label; fewer with many labels.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
-# A covariance overfits its rows, the more so the more labels there are: probabilities are learnt in
-# folds of rows unless there are so many rows for each label (benchmarks/completion.py).
+# A covariance overfits its rows: probabilities are learnt in folds of rows unless there are so many
+# rows for each label (benchmarks/completion.py).
 PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
-# Penalty on the difference of a label's weights of its scores from those of all labels together:
-# without it rare labels lose order, with more the log-loss of common ones rises.
+# Penalty on the difference of a label's weights of its scores from those of all labels together.
 OWN_PENALTY = 10.0
 # Penalty on the weights of other labels' signs (benchmarks/completion.py).
 LABEL_PENALTY = 30.0

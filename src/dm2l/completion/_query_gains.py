@@ -102,8 +102,7 @@ def _moved(
         eta = eta + slope[:, :, None] * (z - combiner.centre_[a][at][:, :, None])
     if combiner.with_labels_:
         eta = eta + answer * combiner.weights_[at[:, :, None], SCORES + at[:, None, :]]
-    moved: Floats = expit(eta)
-    return moved
+    return np.asarray(expit(eta))
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
@@ -155,11 +154,6 @@ def _asked_again(
     without, yes, no = beliefs
     given = np.where((T[one] > 0)[:, None], yes, no)
     wrong = [((p > 0.5) != (T > 0)).astype(np.float64) for p in (without, given)]
-    expected = _spared(without, without[one][:, None], yes, no)
-    return np.stack(
-        [
-            _error(without[one]),
-            np.sum(expected, axis=1, where=others),
-            np.sum(wrong[0] - wrong[1], axis=1, where=others),
-        ]
-    )
+    both = _spared(without, without[one][:, None], yes, no), wrong[0] - wrong[1]
+    expected, spared = (np.sum(values, axis=1, where=others) for values in both)
+    return np.stack([_error(without[one]), expected, spared])

@@ -1,8 +1,7 @@
 """Training rows, recognised by their content, and the held-out scores of their known entries.
 
-A model's scores of its training rows are too close to their labels: residuals look small, and
-label correlation has nothing left to correct. So a fit keeps a digest of each row, and completion
-and the search for label errors use held-out scores for rows that they recognise.
+A model's own scores of its training rows are too close to their labels: residuals look small, and
+label correlation has nothing left to correct.
 """
 
 from __future__ import annotations
