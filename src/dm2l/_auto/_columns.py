@@ -10,8 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l._utils.unsuitable import explain_unsuitable
+
 # Values of a category that get a code of their own; rarer ones count as unknown.
 MOST_VALUES = 200
+# Larger integers are no float64: they are categories by their digits.
+MOST = 10**308
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,10 @@ class CategoryEncoder:
         for j, values in enumerate(self.categories):
             column = X.iloc[:, j] if frame else X[:, j]
             if values is None:
-                result[:, j] = (
-                    column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
-                )
+                with explain_unsuitable(X.iloc[:, [j]] if frame else X, nan_allowed=True):
+                    result[:, j] = (
+                        column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
+                    )
             else:
                 codes = {value: code for code, value in enumerate(values)}
                 plain = _plain(column) if frame else column
@@ -119,11 +124,11 @@ def _plain(column: Any) -> NDArray[Any]:
 
 def _key(value: Any) -> Any:
     """A value as JSON stores it, so that a model file keeps it."""
-    if value is None or value != value:
+    if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, (int, float, np.number)):
+    if isinstance(value, (float, np.number)) or (isinstance(value, int) and abs(value) < MOST):
         return float(value)
     return str(value)
 

@@ -58,9 +58,21 @@ def unsuitable(
     return None
 
 
+def check_rows(X: Any) -> None:
+    """Refuse what has no rows of the same length."""
+    found = _no_array(X)
+    if found is not None:
+        raise found
+
+
 def _no_array(X: Any) -> ValueError | TypeError | None:
     """The error for what has no rows of the same length."""
     name = type(X).__name__
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):
+        return ValueError(
+            f"X is a {name}, not a 2-dimensional container. Pass a data frame with a row for each "
+            "sample, such as X.to_frame()."
+        )
     if isinstance(X, (Mapping, Set, ValuesView)):
         return TypeError(
             f"X is a {name}, not a table of numbers. Pass an array or a data frame with a row for "
@@ -154,6 +166,8 @@ def _in_column(
 def _in_objects(name: str, values: Any, error: Exception | None) -> ValueError | TypeError | None:
     """The error for the first object that is no number, or one too large."""
     for i, value in enumerate(values):
+        if _length(value) is not None:
+            return _no_number(name, i, value, "Each value must be one number.")
         try:
             np.asarray([value], dtype=object).astype(np.float64)
         except OverflowError:

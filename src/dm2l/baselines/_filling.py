@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from dm2l.baselines._one_vs_rest import explained
+
 
 class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Read every missing label as a negative, and fit an estimator.
@@ -51,7 +53,9 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        self.estimator_ = clone(self.estimator).fit(X, np.nan_to_num(np.asarray(Y, dtype=float)))
+        with explained(self.estimator, X, whole=True):
+            Y = np.nan_to_num(np.asarray(Y, dtype=float))
+            self.estimator_ = clone(self.estimator).fit(X, Y)
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -68,7 +72,8 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Scores.
         """
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        with explained(self.estimator, X, whole=True):
+            return self.estimator_.decision_function(X)
 
     def predict(self, X: Any) -> Any:
         """Labels that the fitted estimator predicts.
@@ -84,4 +89,5 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Labels.
         """
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        with explained(self.estimator, X, whole=True):
+            return self.estimator_.predict(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from sklearn.utils.validation import (
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.unsuitable import check_rows, explain_unsuitable
 from dm2l.completion._calibration import plain_probability
 from dm2l.labels._matrix import LabelMatrix
 
@@ -144,7 +146,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
-            self._fit_estimators(X, mask.labels(labels), after_label)
+            with explained(self.estimator, X):
+                self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
     def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
@@ -191,6 +194,10 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         """Check number and names of columns; the estimator knows what else it wants of ``X``."""
         if not reset:
             check_is_fitted(self)
+        with explained(self.estimator, X, whole=True):
+            return self._checked(X, reset=reset)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         if is_non_numpy(X):
             X = to_numpy(X)
@@ -212,10 +219,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         return X
 
     def _score_labels(self, X: Any) -> NDArray[Any]:
-        return self._ask(_score, X)
+        with explained(self.estimator, X):
+            return self._ask(_score, X)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        scores, p = self._ask(_score_and_probability, X)
+        with explained(self.estimator, X):
+            scores, p = self._ask(_score_and_probability, X)
         return scores, p
 
     def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
@@ -225,6 +234,22 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             for model, columns in zip(models, self._columns, strict=True)
         ]
         return np.stack(answers, axis=-1)
+
+
+def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
+    """Explain values that are no numbers, ``whole``: and what is no table, to scikit-learn's.
+
+    Other estimators, and those with a transformer inside, may take whatever they like.
+    """
+    if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
+        return nullcontext()
+    tags = get_tags(estimator).input_tags
+    parts = [estimator, *estimator.get_params().values()]
+    if tags.string or any(hasattr(part, "transform") for part in parts):
+        return nullcontext()
+    if whole:
+        check_rows(X)
+    return explain_unsuitable(X, nan_allowed=tags.allow_nan)
 
 
 def _has_tags(estimator: Any) -> bool:
