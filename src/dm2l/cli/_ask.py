@@ -229,15 +229,11 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
     keep = tuple(dict.fromkeys(keep))
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(
-                printable(f"{table.path} has no column {name!r} to keep; see its header.")
-            )
+            raise click.UsageError(f"{table.path} has no column {name!r} to keep; see its header.")
         if name in count:
             raise click.UsageError(
-                printable(
-                    f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
-                    f"{table.path}."
-                )
+                f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
+                f"{table.path}."
             )
     return read_cells(table, keep) if keep else {}
 
