@@ -20,6 +20,8 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
         found = unsuitable(X, error, nan_allowed=nan_allowed)
         if found is None:
             raise
+        for note in getattr(error, "__notes__", ()):
+            found.add_note(note)
         raise found from error
 
 
