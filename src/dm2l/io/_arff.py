@@ -118,11 +118,11 @@ def read_arff(
         chosen = [] if features_only else _label_positions(relation, names, labels, xml, path)
         kept = split_columns(names, chosen, drop, str(path))
         codings: dict[int, _Coding] = {}
-        width, is_label = 0, set(chosen)
+        start, is_label = 0, set(chosen)
         for j in sorted((*chosen, *kept)):
-            codings[j] = _coding(*attributes[j], width, j in is_label, path)
-            width += len(codings[j].names)
-        matrix, sparse = _rows(lines, codings, (len(names), width), path)
+            codings[j] = _coding(*attributes[j], start, j in is_label, path)
+            start += len(codings[j].names)
+        matrix, sparse = _rows(lines, codings, len(names), path)
     slots = [codings[j].start for j in chosen]
     features = [codings[j] for j in kept]
     columns = [c.start + k for c in features for k in range(len(c.names))]
@@ -291,10 +291,7 @@ def _coding(
 
 
 def _rows(
-    lines: Iterator[tuple[int, str]],
-    codings: dict[int, _Coding],
-    sizes: tuple[int, int],
-    path: Path,
+    lines: Iterator[tuple[int, str]], codings: dict[int, _Coding], size: int, path: Path
 ) -> tuple[sp.csr_array, bool]:
     """All rows as one CSR matrix over the columns of the codings, and whether any was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
@@ -309,7 +306,7 @@ def _rows(
         try:
             if text[0] == "{":
                 sparse = True
-                cells = _sparse_cells(text, sizes[0])
+                cells = _sparse_cells(text, size)
                 listed = {j for j, _, _ in cells}
                 if len(listed) < len(cells):
                     raise ValueError("an attribute is listed twice")
@@ -317,7 +314,7 @@ def _rows(
                     indices.append(implied[j][0])
                     values.append(implied[j][1])
             else:
-                cells = _dense_cells(text, sizes[0])
+                cells = _dense_cells(text, size)
             for j, word, quoted in cells:
                 coding = codings.get(j)
                 if coding is not None:
@@ -332,8 +329,9 @@ def _rows(
         indptr.append(len(values))
     if len(indptr) == 1:
         raise DataFileError(path, "there are no rows after @data")
+    width = sum(len(coding.names) for coding in codings.values())
     parts = (np.array(values), np.array(indices), np.array(indptr))
-    return sp.csr_array(parts, shape=(len(indptr) - 1, sizes[1])), sparse
+    return sp.csr_array(parts, shape=(len(indptr) - 1, width)), sparse
 
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
