@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import wraps
 from numbers import Integral
 from typing import Any, Self
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l._classifier import DM2LClassifier
+from dm2l._classifier import DM2LClassifier, DM2LParameters
 from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._score_model import fold_inputs
 from dm2l._search._path import score_paths
@@ -31,7 +30,6 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
-from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 __all__ = ["DM2LClassifierCV"]
 
@@ -43,11 +41,12 @@ Scores = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class DM2LClassifierCV(PositiveUnlabelledClassifier):
+class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
     All hyperparameters on the same rows share their features and factorisations, and each fit of a
-    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
+    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only,
+    with the weights of their rows.
 
     Parameters
     ----------
@@ -113,39 +112,11 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
     alphas: Sequence[float] | None = None
     gammas: Sequence[float | str] | None = None
     _: KW_ONLY
-    kernel: Any = "linear"
-    degree: float = 3
-    coef0: float = 1
-    approximation: str | None = None
-    n_components: int = 1000
-    fit_intercept: bool = True
-    discriminant: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-5
     search_tol: float = 1e-3
     search_iter: int = 5
     scoring: Any = None
-    cv: Any = 5
     n_jobs: int | None = None
     refit: bool = True
-    threshold: Any = None
-    calibration: str | None = None
-    coupling: str | None = "residual"
-    missing_label: Any = np.nan
-    missing_as: str | None = None
-    class_prior: Any = None
-    random_state: Any = None
-    verbose: int = 0
-
-    _follows_input = True
-    _leaves_one_out = True
-
-    def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -174,34 +145,20 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
         """The estimator with some hyperparameters of the grid."""
-        mine = self.get_params(deep=False)
-        shared = mine.keys() & DM2LClassifier().get_params().keys() - {"verbose"}
-        given = {name: mine[name] for name in shared}
-        return DM2LClassifier(**(given | params | others))
+        shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
+        return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(
+    def _fit_arrays(
         self,
         X: Any,
         y: Any,
         label_mask: Any = None,
-        *,
         sample_weight: Any = None,
         label_weight: Any = None,
+        **learning: Any,
     ) -> Self:
-        """Search, then fit the best model to all rows.
-
-        Parameters
-        ----------
-        X, y, label_mask, sample_weight, label_weight
-            As in :meth:`DM2LClassifier.fit`. Weights of rows also count where models are scored.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         self._check_parameters()
         if hasattr(self, "best_estimator_"):
             del self.best_estimator_
@@ -217,7 +174,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             best = self._model(self.best_params_, **again)
             self.best_estimator_: Any = best.fit(X, given, **weights)
         else:
-            labels.warn_constant()
+            labels.warn_constant(stacklevel=4)
         return self
 
     def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
