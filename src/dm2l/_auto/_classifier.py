@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dm2l._auto._base_models import EnsembleContext, rows_for
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._effort import EFFORTS, Report, TimeBudget
+from dm2l._auto._effort import EFFORTS, TimeBudget
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
@@ -211,10 +211,6 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
-        """Fit, and pass lines of progress to ``report``."""
-        return self._fit_arrays(X, y, budget=TimeBudget(self.time_limit, report))
-
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
         mask = LearnableMask.of(labels.signs)
         self._learnable, self._constant, self._keep = mask
@@ -301,10 +297,6 @@ class AutoClassifier(MissingLabelClassifier):
         if self.coupling is not None:
             budget.report("learning label correlations")
         return eta
-
-    def _features_of(self, X: Any) -> Any:
-        """Features of rows, as the linear and the kernel models take them."""
-        return self._features.transform(self._check_X(X))
 
     def _column_weights(self, X: Any) -> Floats:
         """Signed effect (c, d) of one standard deviation of each column in the linear model."""

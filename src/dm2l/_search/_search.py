@@ -31,10 +31,8 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 
-__all__ = ["DM2LClassifierCV"]
-
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times default_ridge; times 10 for kernels
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times ridge_value; times 10 for kernels
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
@@ -194,25 +192,31 @@ class DM2LClassifierCV(DM2LParameters):
             weights = None if labels.entries is None else labels.entries.rows
             scale = ridge_value("scale", X, weights) if self.kernel == "linear" else 1.0
             alphas = [scale * share for share in RIDGES]
-        grid: list[Any] = [None]
+        gammas: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
-            grid = ["scale"] if self.gammas is None else list(self.gammas)
-        scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
+            gammas = ["scale"] if self.gammas is None else list(self.gammas)
+        scores = np.full((len(gammas), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        paths = self._paths(X, labels, folds, grid, alphas, lambdas)
+        paths = self._paths(X, labels, folds, gammas, alphas, lambdas)
+        total = len(gammas) * len(folds)
         for done, (g, fold, *found) in enumerate(paths, 1):
             scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
                 passed = time.perf_counter() - start
-                left = passed / done * (len(grid) * len(folds) - done)
+                left = passed / done * (total - done)
                 sys.stderr.write(
-                    f"[DM2L search] {done} of {len(grid) * len(folds)} folds, "
-                    f"{passed:.1f} s, about {left:.0f} s left\n"
+                    f"[DM2L search] {done} of {total} folds, {passed:.1f} s, about {left:.0f} s "
+                    "left\n"
                 )
         self.n_splits_ = len(folds)
+        grid = []
+        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
+            chosen = {"lambda_d": lambda_d, "alpha": alpha}
+            grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
+        table, times = (values.reshape(len(grid), -1) for values in (scores, seconds))
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
-        self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
+        self._report_results(grid, table, times.mean(axis=1), learnable)
         return folds
 
     def _metric(self, T: Signs) -> Callable[..., float]:
@@ -276,20 +280,9 @@ class DM2LClassifierCV(DM2LParameters):
                 yield g, fold, scores, seconds
 
     def _report_results(
-        self,
-        gammas: list[Any],
-        alphas: list[float],
-        lambdas: list[float],
-        scores: NDArray[np.float64],
-        seconds: NDArray[np.float64],
-        *,
-        learnable: bool,
+        self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool
     ) -> None:
-        grid = []
-        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
-            chosen = {"lambda_d": lambda_d, "alpha": alpha}
-            grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
-        table = scores.reshape(len(grid), -1)
+        """Keep the scores of the grid, one column for each fold, and the best hyperparameters."""
         defined = table[:, ~np.isnan(table).all(axis=0)]
         if not defined.size:
             if learnable:
@@ -315,7 +308,7 @@ class DM2LClassifierCV(DM2LParameters):
             "mean_test_score": mean,
             "std_test_score": defined.std(axis=1),
             "rank_test_score": rankdata(losses, method="min").astype(np.int32),
-            "mean_fit_time": seconds.reshape(len(grid), -1).mean(axis=1),
+            "mean_fit_time": seconds,
         }
         self.cv_results_ = results
         self.best_index_ = int(np.argmin(losses))

@@ -239,7 +239,8 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> tuple[AnswerValues, Lea
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # its linear model stands for it
-        X, classifier = classifier._features_of(X), classifier.models_["linear"]
+        X = classifier._features.transform(classifier._check_X(X))
+        classifier = classifier.models_["linear"]
     learning = Learning(_directions(classifier, X), _ridge(classifier, X), slope, skill)
     effect = answer_effects(learning.directions, Y, learning.alpha, slope)
     # 2 p (1 - p) decreases by twice the squared movement of the probability.
