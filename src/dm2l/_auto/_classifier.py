@@ -92,14 +92,12 @@ class AutoClassifier(MissingLabelClassifier):
         prediction interval for as many new rows as a fold has.
     label_quality_ : dict
         For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
-    held_out_ : ndarray of shape (n_rows, n_labels)
-        Held-out probabilities; NaN where there are none.
-    held_out_folds_ : ndarray of shape (n_rows,)
-        The fold of each row, -1 for rows that have none.
-    models_ : dict
-        The fitted models that have a weight, by name; and the linear one.
-    stack_ : Stack
-        Their calibration and weights.
+    held_out_, held_out_folds_ : ndarray
+        Held-out probabilities (n_rows, n_labels), NaN where there are none, and the fold of each
+        row, -1 for rows that have none.
+    models_, stack_ : dict and Stack
+        The fitted models that have a weight, by name, and the linear one; their calibration and
+        weights.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -223,7 +221,7 @@ class AutoClassifier(MissingLabelClassifier):
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
-        say = partial(print, "[DM2L auto]", file=sys.stderr)
+        report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
         groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is not None:
@@ -238,7 +236,7 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=weights,
             effort=EFFORTS[self.effort],
-            budget=budget or TimeBudget(self.time_limit, say if self.verbose else None),
+            budget=budget or TimeBudget(self.time_limit, report if self.verbose else None),
             max_memory=float(self.max_memory or 0.75 * available_memory(2**31)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
