@@ -178,7 +178,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Check number and names of columns; the estimator knows what else it wants of ``X``."""
+        """Check number and names of columns; the rest is left to the estimator."""
         if not reset:
             check_is_fitted(self)
         with explained(self.estimator, X, whole=True):
