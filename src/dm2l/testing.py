@@ -44,12 +44,9 @@ class CheckResult:
 
     Attributes
     ----------
-    name : str
-        Name of the check.
-    status : {"passed", "skipped", "failed"}
-        "skipped" if the estimator lacks what the check is about.
-    reason : str
-        Reason for skipping or failing; empty if the check passed.
+    name, status, reason : str
+        Name; "passed", "failed", or "skipped" if the estimator lacks what the check is about; and
+        the reason for skipping or failing.
     """
 
     name: str
@@ -132,15 +129,7 @@ def check_missing_label_estimator(
 def parametrize_with_missing_label_checks(estimators: Iterable[Any]) -> Any:
     """Decorate a test of ``(estimator, check)`` to run every check on every estimator.
 
-    Parameters
-    ----------
-    estimators : iterable of estimators
-        What to check.
-
-    Returns
-    -------
-    decorator
-        A ``pytest.mark.parametrize`` whose ids are the same in every process.
+    The decorator is a ``pytest.mark.parametrize`` whose ids are the same in every process.
 
     Examples
     --------
