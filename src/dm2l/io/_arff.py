@@ -20,12 +20,13 @@ from dm2l._utils.files import (
     available_memory,
     check_memory,
     check_regular,
+    open_text,
     translate_errors,
+    unpacked_name,
 )
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import open_text, unpacked_name
 from dm2l.io._words import as_number, parse_boolean
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
@@ -62,7 +63,7 @@ def read_arff(
     Parameters
     ----------
     path : str or Path
-        The ARFF file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+        The ARFF file, perhaps packed as of :func:`read_csv`.
     labels : int, str or list of str, default=None
         The last k attributes, or names or patterns as of :func:`read_csv`. None: what ``xml``
         lists, else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file
@@ -77,15 +78,8 @@ def read_arff(
     Returns
     -------
     Bunch
-        ``data`` (float64; CSR if the rows are sparse), ``target`` (int8 0/1, or float64 with NaN
-        where labels are missing), ``target_names``, ``feature_names``, ``relation``, and
-        ``train_index``, ``test_index``, ``source``, which are None. Labels given as names come
-        in that order, others in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
+        As of :func:`read_csv`, with ``relation``; ``data`` is CSR if the rows are sparse. Labels
+        given as names come in that order, others in the order of the file.
 
     Examples
     --------
@@ -245,7 +239,6 @@ def _read_label_names(path: str | Path) -> list[str]:
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
     check_regular(path)
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,12 +13,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, translate_errors
+from dm2l._utils.files import (
+    AnyPath,
+    DataFileError,
+    open_text,
+    open_unpacked,
+    suffix_of,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
 
 # pandas compares letter by letter; columns of text are looked at once more.
@@ -38,10 +41,8 @@ _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 def check_separator(separator: str | None) -> None:
     """Refuse a text that cannot separate columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
-            f"{separator!r}."
-        )
+        wanted = "one character, such as ',' or ';', and no quote or line end"
+        raise ValueError(f"A separator is {wanted}; got {separator!r}.")
 
 
 def check_encoding(encoding: str) -> None:
@@ -50,9 +51,8 @@ def check_encoding(encoding: str) -> None:
         "".encode(encoding)
         codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{encoding!r} is not a text encoding; use utf-8, latin-1, cp1252 or another one."
-        ) from error
+        known = "utf-8, latin-1, cp1252 or another one"
+        raise ValueError(f"{encoding!r} is not a text encoding; use {known}.") from error
 
 
 class Record(NamedTuple):
@@ -68,11 +68,10 @@ class Record(NamedTuple):
 
 
 class _RecordCutter:
-    """Cuts lines into records, as pandas and the csv module do.
+    """Cuts lines into records, as pandas and the csv module do."""
 
-    A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
-    are letters. With ``skip_blanks``, blanks may come before the quote.
-    """
+    # A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
+    # are letters. With ``skip_blanks``, blanks may come before the quote.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -144,7 +143,7 @@ class CsvFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         *,
         separator: str | None = None,
         decimal: str | None = ".",
@@ -162,9 +161,8 @@ class CsvFile:
                 # In pieces: a read of so many bytes at once takes their memory before it begins.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
-            self.content = content if len(content) <= _KEPT else None
-        kept = self.content
-        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=kept)
+            self.content = content = content if len(content) <= _KEPT else None
+        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=content)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
         head = _head(beginning)
@@ -190,14 +188,19 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text`` are left as they stand.
-
-        With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
-        """
-        with self._rows(zeros=keep_codes) as rows:
+        """The rows as a data frame; columns in ``text``, and codes such as 01067, stay text."""
+        mark = re.escape(self.separator)
+        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
+        with self._rows(zeros if keep_codes else None) as rows:
             frame = self._parse(rows, text, **options)
-        if keep_codes and rows.zeros:
-            numbers = [name for name in self.names if name not in text and _is_whole(frame[name])]
+        if keep_codes and rows.found:
+            numbers = [
+                name
+                for name in self.names
+                if name not in text and frame[name].dtype.kind in "iuf"
+                if (frame[name].dropna() % 1 == 0).all()
+            ]
             texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
             codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
             frame[codes] = texts[codes]
@@ -238,12 +241,13 @@ class CsvFile:
             yield
 
     @contextmanager
-    def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
+    def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
+        width, options = len(self.names), {"skip_blanks": self._skip_blanks}
         with self._text() as lines:
-            options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
-            text = CheckedLines(lines, self.path, self.separator, len(self.names), **options)
-            yield lines if self._checked and not zeros else text
+            checked = check_rows(lines, self.path, self.separator, width, **options)
+            unchecked = self._checked and wanted is None
+            yield lines if unchecked else LineReader(checked, wanted)
             self._checked = True
 
 
@@ -268,33 +272,12 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
-def _is_whole(column: Any) -> bool:
-    """Whether a column holds whole numbers, and perhaps blanks."""
-    if column.dtype.kind == "f":
-        values = column.to_numpy()
-        return bool(((values == np.round(values)) | np.isnan(values)).all())
-    return column.dtype.kind in "iu"
+class LineReader:
+    """Lines as a file that pandas reads; ``wanted`` is looked for in them."""
 
-
-class CheckedLines:
-    """Text for pandas, which fills up short rows; here they are an error."""
-
-    def __init__(
-        self,
-        lines: TextIO,
-        path: str | os.PathLike[str],
-        separator: str,
-        width: int,
-        *,
-        skip_blanks: bool = False,
-        find_zeros: bool = False,
-    ) -> None:
-        self.zeros = False  # whether a cell may be a number with leading zeros
-        mark = re.escape(separator)
-        # It begins with a letter to be found at the speed of memory; what is before it comes next.
-        zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
-        self._zero = zero if find_zeros else None
-        self._lines = _check_rows(lines, path, separator, width, skip_blanks)
+    def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
+        self._lines, self._wanted = lines, wanted
+        self.found = False
 
     def read(self, size: int = -1) -> str:
         """The next lines, together of about this size."""
@@ -305,15 +288,20 @@ class CheckedLines:
             if 0 <= size <= length:
                 break
         text = "".join(found)
-        if self._zero is not None and not self.zeros:
-            self.zeros = self._zero.search(text) is not None
+        if self._wanted is not None and not self.found:
+            self.found = self._wanted.search(text) is not None
         return text
 
 
-def _check_rows(
-    lines: TextIO, path: str | os.PathLike[str], separator: str, width: int, skip_blanks: bool
+def check_rows(
+    lines: TextIO,
+    path: AnyPath,
+    separator: str,
+    width: int,
+    *,
+    skip_blanks: bool = False,
 ) -> Iterator[str]:
-    """Lines, as long as rows have as many cells as the header; blank lines are no rows."""
+    """The same lines; an error where a row is not as long as the header: pandas fills it up."""
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
     blanks = " \t\r\n\ufeff".replace(separator, "")
     row, begin = 0, 1
@@ -327,11 +315,7 @@ def _check_rows(
             record = cutter.cut(line.removeprefix("\ufeff") if number == 1 else line)
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
-            raise DataFileError(
-                path,
-                f"row {row} has {cells} cells, the header has {width}",
-                place=f"line {begin}",
-                hint="Make them agree.",
-            )
+            reason = f"row {row} has {cells} cells, the header has {width}"
+            raise DataFileError(path, reason, place=f"line {begin}", hint="Make them agree.")
         row += cells > 0
         yield line

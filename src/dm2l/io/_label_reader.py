@@ -34,6 +34,7 @@ _SPELLINGS = (
     "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
     "column out of the labels."
 )
+_NO = (-1.0, 0.0)
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -111,15 +112,16 @@ class LabelReader:
     ) -> None:
         self._where = where
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
-        self._vocabulary = LabelVocabulary(positives_by_label(positive), cutoffs)
+        if not isinstance(positive, Mapping):
+            positive = {"*": positive} if as_list(positive) else {}
+        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
+        self._vocabulary = LabelVocabulary(by_label, cutoffs)
         positives: dict[int, MissingMarkers] = {}
         # Patterns first: what is said of a label by its own name counts.
-        for label, values in sorted(
-            self._vocabulary.positive.items(), key=lambda item: (item[0] in names, item[0] != "*")
-        ):
+        for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
             everywhere = label == "*"
             meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
-            positives.update(dict.fromkeys(meant, MissingMarkers(values, usual=False)))
+            positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
         bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
         mark = MissingMarkers(as_list(missing))
         self._columns = [
@@ -136,12 +138,12 @@ class LabelReader:
         for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
             values[:, j] = label.read(column)
         # -1 is a no like 0; but in a table that uses both, one of them may mark missing labels.
-        firsts = [
+        zero, minus = (
             [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
             for number in (0.0, -1.0)
-        ]
-        if all(firsts):
-            raise _mixed(self._where, firsts[0][0], firsts[1][0])
+        )
+        if zero and minus:
+            raise _mixed(self._where, zero[0], minus[0])
         return values
 
     @property
@@ -184,7 +186,12 @@ class _LabelColumn:
         texts = [str(value) for value in distinct]
         self.has_plus = self.has_plus or "+" in map(str.strip, texts)
         if self.positive is None and self.cutoff is None and not (self.yes or self.no):
-            self._look_for_check_marks([text for text in texts if text not in self.missing])
+            words = [text for text in texts if text not in self.missing]
+            checks = [text for text in words if is_check_mark(text)]
+            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
+                self.check_mark = self.check_mark or checks[0].strip()
+            if checks and len(checks) == len(words) and not self.checks:
+                self.checks = self.only_checks = True
         first = np.empty(len(texts) + 1, dtype=np.int64)  # rows; the last one is of missing entries
         first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
         answers = list(map(self._parse, texts, first.tolist()))
@@ -203,25 +210,15 @@ class _LabelColumn:
         known = self.positive is None or (self.yes and self.no)
         return (commonest_pair(self.yes, self.no) if known else None) or self.written
 
-    def _look_for_check_marks(self, words: Sequence[str]) -> None:
-        checks = [text for text in words if is_check_mark(text)]
-        if checks and all(is_check_mark(text) or _is_no(text) for text in words):
-            self.check_mark = self.check_mark or checks[0].strip()
-        if checks and len(checks) == len(words) and not self.checks:
-            self.checks = self.only_checks = True
-
     def _parse(self, text: str, row: int) -> float:
         if text in self.missing:
             return np.nan
         if self.cutoff is not None:
             found = self.cutoff.parse(text, self.decimal)
             if found is None:
-                side = f"of which nobody can say whether it is {self.cutoff.words[0]}"
-                hint = (
-                    "Cells under a cutoff are numbers or bounds on one side of it, blank where "
-                    f"nobody looked; {_NAME_A_MARK}."
-                )
-                raise self._unclear(text, row, hint, f", {side}")
+                side = f", of which nobody can say whether it is {self.cutoff.words[0]}"
+                hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
+                raise self._unclear(text, row, f"{hint} nobody looked; {_NAME_A_MARK}.", side)
             return found
         word = text.strip()
         if self.positive is not None:  # there is one other value
@@ -238,15 +235,13 @@ class _LabelColumn:
         answer = float(word == "+") if signs else parse_boolean(word)
         if answer is None or self.only_checks:
             mark = self.check_mark
-            if mark and (is_check_mark(word) or _is_no(word)):
-                hint = (
-                    f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
-                    f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
-                    f"--missing {mark} (missing=)."
-                )
-            else:
-                hint = _SPELLINGS
-            raise self._unclear(text, row, hint)
+            beside = (
+                f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
+                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--missing {mark} (missing=)."
+            )
+            known = mark and (is_check_mark(word) or answer in _NO)
+            raise self._unclear(text, row, beside if known else _SPELLINGS)
         if answer <= 0 and answer not in self.first and as_number(word) is not None:
             self.first[answer] = row
         return max(answer, 0.0)
@@ -254,17 +249,6 @@ class _LabelColumn:
     def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
         reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
         return DataFileError(self.where, reason, hint=hint)
-
-
-def _is_no(text: str) -> bool:
-    return parse_boolean(text) in (-1.0, 0.0)
-
-
-def positives_by_label(positive: Any) -> dict[str, tuple[str, ...]]:
-    """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
-    if not isinstance(positive, Mapping):
-        positive = {"*": positive} if as_list(positive) else {}
-    return {str(label): tuple(map(str, as_list(values))) for label, values in positive.items()}
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
@@ -276,12 +260,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
         raise DataFileError(
             where,
-            f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
-            f"({bad.sum()} such entries)",
-            hint="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
-            "values is not a label.",
+            f"label {_called(names, column)} holds {value}",
+            hint="Labels are 0/1 or -1/+1, NaN where missing; other columns are no labels.",
         )
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():

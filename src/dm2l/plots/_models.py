@@ -103,15 +103,10 @@ class ConvergenceDisplay(Display):
         lowest: float | str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the courses of several fitted estimators.
+        """Draw the courses of several fitted estimators, which have ``objective_history_``.
 
-        Parameters
-        ----------
-        estimators : mapping of str to estimator
-            By name; each has ``objective_history_``.
-        lowest : float, "each" or None, default=None
-            What distances are measured from: the lowest value of all (None), of each, for models
-            whose objectives differ, or what a longer run has reached.
+        Distances are from the lowest value of all, or from ``lowest``: "each", the lowest value of
+        each, for models whose objectives differ; or a number, what a longer run has reached.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -139,8 +134,7 @@ class ConvergenceDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw a line per model."""
-        panel: Any = self._axes(ax)
-        self.lines_ = {}
+        panel, self.lines_ = self._axes(ax), {}
         for name, style in series_styles(list(self.histories)).items():
             distance = self.distance(name)
             shown = distance > 0
@@ -194,17 +188,13 @@ class PathDisplay(Display):
         The other parameters of each curve.
     chosen : tuple of int, default=None
         Curve and place on it of the setting that was chosen.
-    metric : str, default="score"
-        Name of the metric.
-    n_splits : int, default=None
-        Folds, for the legend.
+    metric, n_splits : str and int
+        Name of the metric, and number of folds.
 
     Attributes
     ----------
-    lines_ : list of matplotlib.container.ErrorbarContainer
-        One per curve.
-    chosen_ : matplotlib.lines.Line2D or None
-        The ring.
+    lines_, chosen_ : list of matplotlib ErrorbarContainer, and Line2D or None
+        One per curve, and the ring.
 
     Examples
     --------
@@ -303,9 +293,8 @@ class PathDisplay(Display):
             drawn = panel.errorbar(x * aside, self.means[i], yerr=errors, label=names[i], **look)
             self.lines_.append(drawn)
         self.chosen_ = None
-        title = "mean ± standard error"
-        if self.n_splits is not None:
-            title += f" of {self.n_splits} folds"
+        folds = "" if self.n_splits is None else f" of {self.n_splits} folds"
+        title = f"mean ± standard error{folds}"
         if self.chosen is not None:
             curve, place = self.chosen
             words = ", ".join(filter(None, [rf"$\lambda_d$ = {lambdas[place]:.3g}", names[curve]]))
@@ -371,29 +360,19 @@ class ReliabilityDisplay(Display):
 
     Parameters
     ----------
-    probability : ndarray of shape (n_bins,)
-        Mean probability of the entries of each bin.
-    share : ndarray of shape (n_bins,)
-        Share of positives among them.
+    probability, share, count : ndarray of shape (n_bins,)
+        Mean probability, share of positives and number of the entries of each bin.
     low, high : ndarray of shape (n_bins,)
         Confidence interval of the share.
-    count : ndarray of shape (n_bins,)
-        Entries of each bin.
     histogram : ndarray of shape (20,)
         Entries by probability, in twentieths.
-    brier : float
-        Mean squared difference of probability and answer, for the legend.
-    confidence : float, default=0.95
-        Level of the intervals.
-    name : str, default=None
-        Of the model, for the legend.
+    brier, confidence, name : float, float and str
+        Brier score, level of the intervals and name of the model, for the legend.
 
     Attributes
     ----------
-    line_ : matplotlib.container.ErrorbarContainer
-        Shares and their intervals.
-    perfect_line_ : matplotlib.lines.Line2D or None
-        The diagonal; None where the axes had one.
+    line_, perfect_line_ : matplotlib ErrorbarContainer, and Line2D or None
+        Shares and their intervals, and the diagonal, unless the axes had one.
     histogram_ax_, bars_ : matplotlib Axes and BarContainer, or None
         The histogram.
 
@@ -434,25 +413,11 @@ class ReliabilityDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Compare probabilities with labels that the model was not trained on.
+        """Compare probabilities of class 1 with labels that the model was not trained on.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
-            Labels.
-        probabilities : array-like of shape (n_rows, n_labels)
-            From ``predict_proba``.
-        n_bins : int, default=10
-            Bins, of which empty ones are left out.
-        strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or with about as many entries in each: better where nearly all
-            probabilities are small.
-        confidence : float, default=0.95
-            Level of the intervals.
-        name : str, default=None
-            Of the model, for the legend.
-        **options
-            As in :meth:`plot`.
+        ``strategy`` makes bins of equal width, or (``"quantile"``) with about as many entries in
+        each, better where nearly all probabilities are small; ``confidence`` is the level of the
+        intervals, ``name`` that of the model; ``options`` are those of :meth:`plot`.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
@@ -467,9 +432,14 @@ class ReliabilityDisplay(Display):
         seen = T != 0
         if not seen.any():
             raise ValueError("Y has nothing observed, so there is nothing to compare with.")
+        if n_bins < 1:
+            raise ValueError(f"n_bins must be an integer >= 1, got {n_bins!r}.")
+        if strategy not in ("uniform", "quantile"):
+            raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
         p, yes = P[seen], T[seen] > 0
-        which = np.searchsorted(_inner_edges(p, n_bins, strategy), p)
-        bins = np.unique(which, return_inverse=True)[1]
+        edges = np.linspace(0, 1, n_bins + 1)
+        edges = np.quantile(p, edges) if strategy == "quantile" else edges
+        bins = np.unique(np.searchsorted(edges[1:-1], p), return_inverse=True)[1]
         count, hits = np.bincount(bins), np.bincount(bins, weights=yes)
         intervals = [
             binomtest(round(k), int(n)).proportion_ci(confidence, method="wilson")
@@ -569,14 +539,3 @@ def _of_yes(probabilities: Any, classes: Any) -> Numbers:
     yes = np.flatnonzero(np.asarray(classes) == 1)
     table = np.asarray(probabilities, dtype=np.float64)
     return table[:, yes[0]] if len(yes) else np.zeros(len(table))
-
-
-def _inner_edges(p: Numbers, n_bins: int, strategy: str) -> Numbers:
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be an integer >= 1, got {n_bins!r}.")
-    parts = np.linspace(0, 1, n_bins + 1)
-    if strategy == "quantile":
-        return np.quantile(p, parts)[1:-1]
-    if strategy != "uniform":
-        raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
-    return parts[1:-1]

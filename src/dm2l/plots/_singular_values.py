@@ -46,23 +46,17 @@ class SingularValuesDisplay(Display):
 
     Parameters
     ----------
-    whole : ndarray of shape (n_values,)
-        Singular values of all rows, in falling order.
-    groups : mapping of str to ndarray
-        The same for the rows of each label, by its name.
-    n_rows : int
-        Rows in all.
-    group_rows : mapping of str to int
-        Rows of each group.
+    whole, groups : ndarray, and mapping of str to ndarray
+        Singular values of all rows, and of the rows of each label, in falling order.
+    n_rows, group_rows : int, and mapping of str to int
+        Rows in all, and of each group.
     n_labels : int
         Columns of the matrices.
 
     Attributes
     ----------
-    whole_line_ : matplotlib.lines.Line2D
-        All rows.
-    group_lines_ : dict of str to matplotlib.lines.Line2D
-        By name of the label.
+    whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
+        All rows, and the groups by name of the label.
 
     Examples
     --------
@@ -159,12 +153,8 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw a line per group and a thick one of all rows, each as long as its rank.
 
-        Parameters
-        ----------
-        normalize : {"largest", "rows", None}, default="largest"
-            Divide by the largest value, or by the root of the number of rows.
-        highlight : sequence of str, default=()
-            Labels with a colour and a marker of their own.
+        ``normalize`` divides by the largest value, or by the root of the number of rows; labels
+        to ``highlight`` have a colour and a marker of their own.
         """
         if normalize not in _UNITS:
             raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
