@@ -182,10 +182,9 @@ class RowBlocks:
         if arrays := mapped_arrays(path, labels, **options):
             chunk = block_rows(rows, arrays[0].shape[1])
             return cls.from_arrays(*arrays, rows=chunk, **settings)
-        reader = table_reader(path, labels, rows=rows, **options)
-        source = cls(reader, n_rows=reader.n_rows, **settings)
-        if reader.feature_names:
-            source.feature_names = np.array(reader.feature_names, dtype=object)
+        read, n_rows, names = table_reader(path, labels, rows=rows, **options)
+        source = cls(read, n_rows=n_rows, **settings)
+        source.feature_names = np.array(names, dtype=object) if names else None
         return source
 
     def head(self, rows: int) -> RowBlocks:
