@@ -179,12 +179,7 @@ def simulate_missing_positives(
 
 
 def simulate_truncated(
-    Y: Any,
-    k: int,
-    *,
-    order: Any = "random",
-    return_mask: bool = False,
-    random_state: Any = None,
+    Y: Any, k: int, *, order: Any = "random", return_mask: bool = False, random_state: Any = None
 ) -> Any:
     """Keep the first ``k`` positives of every row, and no negatives: annotators who stop.
 

@@ -29,11 +29,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from dm2l.simulate import simulate_uniform
 
-__all__ = [
-    "CheckResult",
-    "check_missing_label_estimator",
-    "parametrize_with_missing_label_checks",
-]
+__all__ = ["CheckResult", "check_missing_label_estimator", "parametrize_with_missing_label_checks"]
 
 # Another container, or rows that carry no weight, may change the order of sums and no more.
 _CLOSE = 1e-8

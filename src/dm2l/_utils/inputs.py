@@ -14,6 +14,11 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, va
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 
+_BY_THEMSELVES = (
+    "in a pipeline; dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so by "
+    "themselves."
+)
+
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
     """``X`` as the estimator takes it; ``follows``: arrays of other libraries stay there."""
@@ -142,14 +147,11 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
         raise ValueError(
             f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
             f"{texts[0] + 1}). Encode it as numbers, for instance with "
-            "sklearn.preprocessing.OneHotEncoder in a pipeline; dm2l.tables."
-            "make_table_pipeline, AutoClassifier and `dm2l fit` do so by themselves."
+            f"sklearn.preprocessing.OneHotEncoder {_BY_THEMSELVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
-        raise ValueError(
-            f"Column {name} of X holds dates. Turn them into numbers such as the year, the weekday "
-            "or days since a day."
-        )
+        remedy = "Turn them into numbers such as the year, the weekday or days since a day."
+        raise ValueError(f"Column {name} of X holds dates. {remedy}")
     try:
         values = values.astype(np.float64) if objects else values
     except (TypeError, ValueError, OverflowError):
@@ -193,8 +195,7 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     if np.isnan(value):
         raise ValueError(
             f"X is NaN{where}{more}. Impute missing values, for instance with "
-            "sklearn.impute.SimpleImputer in a pipeline; dm2l.tables.make_table_pipeline, "
-            "AutoClassifier and `dm2l fit` do so by themselves."
+            f"sklearn.impute.SimpleImputer {_BY_THEMSELVES}"
         )
     raise ValueError(
         f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."

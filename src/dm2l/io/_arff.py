@@ -63,7 +63,7 @@ def read_arff(
     Parameters
     ----------
     path : str or Path
-        The ARFF file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+        The ARFF file, perhaps packed as of :func:`read_csv`.
     labels : int, str or list of str, default=None
         The last k attributes, or names or patterns as of :func:`read_csv`. None: what ``xml``
         lists, else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file
@@ -78,10 +78,8 @@ def read_arff(
     Returns
     -------
     Bunch
-        ``data`` (float64; CSR if the rows are sparse), ``target`` (int8 0/1, or float64 with NaN
-        where labels are missing), ``target_names``, ``feature_names``, ``relation``, and
-        ``train_index``, ``test_index``, ``source``, which are None. Labels given as names come
-        in that order, others in the order of the file.
+        As of :func:`read_csv`, with ``relation``; ``data`` is CSR if the rows are sparse. Labels
+        given as names come in that order, others in the order of the file.
 
     Examples
     --------
@@ -241,7 +239,6 @@ def _read_label_names(path: str | Path) -> list[str]:
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
     check_regular(path)
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:

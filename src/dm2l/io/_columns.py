@@ -117,10 +117,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
-    """Positions of the label columns less those that are dropped.
-
-    An exact name wins over a pattern: ``tox_a,tox_b`` stay labels where ``tox_*`` is dropped.
-    """
+    """Positions of the label columns that are not dropped; an exact name wins over a pattern."""
     chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
     told = _by_name(names, labels)
     both = sorted(told & _by_name(names, drop))

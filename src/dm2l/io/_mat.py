@@ -26,6 +26,7 @@ from sklearn.utils import Bunch
 from dm2l._utils.arrays import sparse_from_parts
 from dm2l._utils.files import (
     MEMORY_HINT,
+    AnyPath,
     DataFileError,
     available_memory,
     check_memory,
@@ -84,9 +85,8 @@ def read_mat(
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), ``train_index`` and ``test_index`` of a stacked pair; ``target_names``,
-        ``feature_names`` and ``source`` are None.
+        As of :func:`read_csv`, without names; ``data`` may be CSR. A stacked pair has
+        ``train_index`` and ``test_index``.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     )
 
 
-def _read_variables(path: str | os.PathLike[str], given: Iterable[str]) -> dict[str, Any]:
+def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
     """Variables by their names: matrices where they are wanted, else what they are in words."""
     size = check_regular(path)
     Path(path).open("rb").close()  # what may not be read is said here
@@ -221,7 +221,7 @@ def _read_variables(path: str | os.PathLike[str], given: Iterable[str]) -> dict[
     raise damaged_file_error(path, "a MATLAB file", ValueError(last))
 
 
-def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
+def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError

@@ -133,12 +133,7 @@ def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, N
 
 
 def evaluate_positive_unlabelled(
-    y_true: Any,
-    y_score: Any,
-    class_prior: Any,
-    *,
-    y_pred: Any = None,
-    k: Sequence[int] = (1, 3, 5),
+    y_true: Any, y_score: Any, class_prior: Any, *, y_pred: Any = None, k: Sequence[int] = (1, 3, 5)
 ) -> dict[str, MetricValue]:
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
