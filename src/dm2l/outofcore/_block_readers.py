@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +154,11 @@ def csv_blocks(
     drop: Any = (),
     rows: int | None = None,
     separator: str | None = None,
-    **words: Any,
+    missing: Any = None,
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
 ) -> Source:
-    """Blocks of CSV files; ``words`` are ``missing``, ``positive`` and ``cutoffs``."""
+    """Blocks of CSV files."""
     frame = require("pandas", "io").DataFrame
     # Files stay: only the first pass has to count the cells of rows.
     options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
@@ -166,7 +168,7 @@ def csv_blocks(
         _check_same(table.names, names, table.path)
     features, named = _columns(names, labels, drop, str(files[0]))
     length, text = block_rows(rows, len(names)), dict.fromkeys(named, str)
-    LabelReader(named, str(files[0]), **words)  # refuses options that it does not know
+    words: dict[str, Any] = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
 
     def read() -> Iterator[Sequence[Any]]:
         for table in tables:
@@ -218,13 +220,11 @@ def svmlight_blocks(
                 while (block := source.take(length))[1]:
                     X, listed, _ = block
                     Y = np.full((len(listed), len(places)), absent)
-                    for i, number in (
-                        (i, number) for i, row in enumerate(listed) for number in row
-                    ):
-                        if number not in places:
-                            reason = f"it lists the label {number:g}, which labels= does not name"
-                            raise DataFileError(path, reason)
-                        Y[i, places[number]] = 1.0
+                    for y, row in zip(Y, listed, strict=True):
+                        if unknown := [number for number in row if number not in places]:
+                            what = f"it lists the label {unknown[0]:g}, which labels= does not name"
+                            raise DataFileError(path, what)
+                        y[[places[number] for number in row]] = 1.0
                     yield X, Y
 
     return read, None, None
