@@ -118,14 +118,6 @@ class RowBlocks:
             Rows of a block; None makes one block of all.
         **options
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from dm2l.outofcore import RowBlocks
-        >>> blocks = RowBlocks.from_arrays(np.eye(5), np.eye(5, 2), rows=2)
-        >>> [len(block.T) for block in blocks]
-        [2, 2, 1]
         """
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
             values, seen, _ = read_values(Y, label_mask, options.get("missing_label", np.nan))

@@ -70,8 +70,6 @@ class ConvergenceDisplay(Display):
     >>> display = ConvergenceDisplay.from_estimators(models)
     >>> list(display.lines_)
     ['lbfgs', 'cccp']
-    >>> bool((display.distance("cccp") >= 0).all())
-    True
     """
 
     histories: Mapping[str, Numbers]
@@ -80,20 +78,9 @@ class ConvergenceDisplay(Display):
     evaluations: Mapping[str, int] | None = None
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        name: str | None = None,
-        lowest: float | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw the course of one fitted estimator, or of the last step of a pipeline.
-
-        ``name`` is for the legend, by default the class; ``lowest`` as in :meth:`from_estimators`.
-        """
-        named = {name or type(_last_step(estimator)).__name__: estimator}
-        return cls.from_estimators(named, lowest=lowest, ax=ax)
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the course of one fitted estimator, or of the last step of a pipeline."""
+        return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
     def from_estimators(
@@ -201,9 +188,6 @@ class PathDisplay(Display):
     >>> display = PathDisplay.from_estimator(search)
     >>> display.means.shape, display.settings
     ((2, 3), [{'alpha': 1.0}, {'alpha': 10.0}])
-    >>> curve, place = display.chosen
-    >>> bool(display.means[curve, place] == search.best_score_)
-    True
     """
 
     lambda_ds: Numbers
@@ -377,8 +361,6 @@ class ReliabilityDisplay(Display):
     >>> display = ReliabilityDisplay.from_predictions(Y, P, n_bins=2)
     >>> display.share, display.count
     (array([0., 1.]), array([3, 3]))
-    >>> display.low.round(2), display.high.round(2)
-    (array([0.  , 0.44]), array([0.56, 1.  ]))
     """
 
     probability: Numbers
