@@ -16,20 +16,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._score_model import FitResult, LearnableMask, every_label, fold_inputs, label_folds
+from dm2l._score_model import FitResult, fold_inputs, label_folds
 from dm2l._utils.arrays import (
     asarray_like,
     check_finite,
     checked_numbers,
     is_non_numpy,
+    namespace,
     to_numpy,
 )
-from dm2l._utils.inputs import check_inputs
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import LabelCompleter, check_threshold
 from dm2l.completion._estimator import CompletionMixin
-from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
@@ -399,3 +399,24 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             return scores
 
         return to_numpy(every_label(X, learnt, self._learnable, self._constant)), p
+
+
+def every_label(
+    X: Any,
+    learnt: Callable[[Any], Any],
+    learnable: NDArray[np.bool_],
+    constant: NDArray[np.float64],
+) -> Any:
+    """A column for every label: what was learnt, or a constant; in the library of ``X``."""
+    found = None
+    if learnable.any():
+        with checked_numbers(X):
+            found = learnt(X)
+            check_finite(found, "Scores")
+    if is_non_numpy(X) and learnable.all():
+        xp = namespace(found)
+        return xp.astype(found, xp.float64, copy=False)
+    columns = np.tile(constant, (_num_samples(X), 1))
+    if found is not None:
+        columns[:, learnable] = to_numpy(found)
+    return asarray_like(columns, X)

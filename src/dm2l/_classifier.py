@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from dm2l._fitting import Trainer
-from dm2l._score_model import FITTED, LearnableMask, SolverResult, WarmStart, Weights
-from dm2l._solvers.features import check_ridge
+from dm2l._score_model import SolverResult, WarmStart
+from dm2l._solvers.features import FITTED, Weights, check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
-from dm2l.labels._matrix import LabelMatrix
+from dm2l._utils.inputs import check_choice, check_count, check_number, is_number
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks

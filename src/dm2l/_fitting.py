@@ -18,13 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
+from dm2l._score_model import SolverResult, WarmStart
 from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
     FeatureMap,
     Features,
     LinearMap,
+    Weights,
     column_variances,
     default_ridge,
     without_zeros,
@@ -35,26 +36,30 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
 from dm2l._solvers.nystroem import NystroemMap
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, Solution
-from dm2l._solvers.ridge import conjugate_gradients, masked_ridge
+from dm2l._solvers.problem import (
+    Preconditioner,
+    Problem,
+    SmoothProblem,
+    Solution,
+    conjugate_gradients,
+)
+from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.arrays import (
+    WORTH_FACTORING,
+    WORTH_SHARING,
     asarray_like,
+    blas_thread_count,
     device_name,
     float64,
     is_non_numpy,
     namespace,
-    to_numpy,
-)
-from dm2l._utils.threads import (
-    WORTH_FACTORING,
-    WORTH_SHARING,
-    blas_thread_count,
     one_blas_thread,
+    to_numpy,
 )
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._targets import PUTargets
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.

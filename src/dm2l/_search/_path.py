@@ -15,17 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l._base import every_label
 from dm2l._fitting import Trainer, Workspace
-from dm2l._score_model import LearnableMask, every_label
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
-from dm2l._solvers.problem import Preconditioner
-from dm2l._solvers.ridge import conjugate_gradients
-from dm2l._utils.arrays import is_non_numpy, to_numpy
-from dm2l._utils.threads import one_blas_thread
+from dm2l._solvers.problem import Preconditioner, conjugate_gradients
+from dm2l._utils.arrays import is_non_numpy, one_blas_thread, to_numpy
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._completer import correct_scores
 
 # Smoothing adds no more to the objective than the usual tolerance of a search.

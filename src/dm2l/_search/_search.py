@@ -26,7 +26,7 @@ from dm2l._score_model import fold_inputs
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import check_counts, check_numbers, is_number
+from dm2l._utils.inputs import check_counts, check_numbers, is_number
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,19 +21,23 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._solvers.kernels import KernelFactor, kernel_factor
+from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
 from dm2l._utils.arrays import (
+    WORTH_SHARING,
     asarray_like,
     float64,
     is_non_numpy,
     namespace,
+    one_blas_thread,
+    run_all,
     scale_rows,
     solve_triangular,
+    take_columns,
     take_rows,
     to_numpy,
 )
-from dm2l._utils.parameters import is_number
-from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_all
+from dm2l._utils.inputs import is_number
+from dm2l.labels._matrix import LearnableMask
 
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
 # of a dense one (benchmarks/blas.py).
@@ -416,3 +420,55 @@ def _dense_gram(X: Any) -> NDArray[np.float64]:
     for start in range(0, n, step):
         (X[start : start + step] @ others).toarray(out=K[start : start + step])
     return K
+
+
+class Weights(NamedTuple):
+    """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
+
+    ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
+    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
+    """
+
+    intercept: Any
+    coef: Any = None
+    dual_coef: Any = None
+    X_fit: Any = None
+    kernel: Kernel | None = None
+    waves: Any = None
+    landmark_factor: Any = None
+    approximation_error: float | None = None
+
+    def scores(self, X: Any, mask: LearnableMask) -> Any:
+        """Scores of rows, for the learnable labels."""
+        chosen = np.flatnonzero(mask.learnable)
+        intercept = take_rows(self.intercept, chosen)
+        if self.coef is not None:
+            coef = take_rows(self.coef, chosen).T
+            if is_non_numpy(X):  # not every library multiplies float32 with float64
+                xp = namespace(X)
+                coef = xp.astype(coef, X.dtype, copy=False)
+                intercept = xp.astype(intercept, X.dtype, copy=False)
+            return X @ coef + intercept
+        if self.waves is not None:
+            K = float64(self.waves.transform(X))
+        elif self.kernel is not None and is_precomputed(self.kernel):
+            pivots = np.flatnonzero(mask.keep)[self.X_fit]
+            # All columns of a large matrix need no copy; a small one costs nothing.
+            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
+            K = float64(X if whole else take_columns(X, pivots))
+        else:
+            K = self.kernel(X, self.X_fit)  # type: ignore[misc]
+        return K @ take_columns(self.dual_coef, chosen) + intercept
+
+
+# Attributes of a fitted estimator that hold its weights, in the order of their fields.
+FITTED = (
+    "intercept_",
+    "coef_",
+    "dual_coef_",
+    "X_fit_",
+    "_kernel",
+    "_waves",
+    "_landmark_factor",
+    "approximation_error_",
+)

@@ -24,8 +24,16 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear import Evaluation, Norm, SmoothNorm, nuclear_norm, subgradient
-from dm2l._utils.arrays import CudaGraph, asarray_like, float64, is_on_cuda, to_numpy
-from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_each
+from dm2l._utils.arrays import (
+    WORTH_SHARING,
+    CudaGraph,
+    asarray_like,
+    float64,
+    is_on_cuda,
+    one_blas_thread,
+    run_each,
+    to_numpy,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Columns up to which rows that fill up a stack cost less than a stack more.

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_counts, check_numbers
+from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix

@@ -13,8 +13,8 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._solvers.ridge import masked_ridge
-from dm2l._utils.parameters import check_counts, check_numbers
-from dm2l._utils.threads import blas_threads
+from dm2l._utils.arrays import blas_threads
+from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
-from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dm2l._score_model import FitResult, LearnableMask
+from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.inputs import check_choice
 from dm2l.baselines._linear import LinearBaseline
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import leave_one_out_scores
 from dm2l.labels._entries import EntryWeights
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 from dm2l.pu._targets import PUTargets
 

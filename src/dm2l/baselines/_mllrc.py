@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import check_ridge, ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 

@@ -19,7 +19,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._solvers.features import check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
 from dm2l.labels import ConstantLabelWarning

@@ -28,8 +28,7 @@ from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner, Solution
-from dm2l._utils.arrays import check_finite
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.parameters import check_number
+from dm2l._utils.inputs import check_number
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import asarray_like, namespace
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds
-from dm2l.completion._completer import FEWEST_POSITIVES, Imputation, LabelCompleter
+from dm2l.completion._completer import FEWEST_POSITIVES, Imputation, LabelCompleter, TrainingRows
 from dm2l.completion._label_errors import LabelErrors
-from dm2l.completion._training_rows import TrainingRows
 from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]

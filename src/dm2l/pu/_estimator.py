@@ -11,8 +11,7 @@ import numpy as np
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._utils.arrays import float64
-from dm2l.completion._completer import LabelCompleter
-from dm2l.completion._training_rows import TrainingRows, row_digests
+from dm2l.completion._completer import LabelCompleter, TrainingRows, row_digests
 from dm2l.labels._entries import EntryWeights
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._completer import PUCompleter, correct_scores
