@@ -13,10 +13,10 @@ from sklearn.utils import Tags
 
 from dm2l._fitting import Trainer
 from dm2l._score_model import SolverResult, WarmStart
-from dm2l._solvers.features import FITTED, Weights, check_ridge
+from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.inputs import check_choice, check_count, check_number, is_number
+from dm2l._utils.inputs import check_choice, check_count, check_number
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 if TYPE_CHECKING:  # loaded by the methods that need it
@@ -275,12 +275,9 @@ class DM2LClassifier(StreamingClassifier):
             check_number("max_memory", self.max_memory, positive=True)
         check_number("lambda_d", self.lambda_d)
         check_number("tol", self.tol)
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_count("max_iter", self.max_iter)
-        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
-            raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
-            )
+        check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
@@ -417,17 +414,14 @@ class DM2LClassifier(StreamingClassifier):
             values[field] = getattr(self, name, None)
         return Weights(**values)
 
-    def _keep_weights(self, weights: Weights) -> None:
-        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
-        for name, value in zip(FITTED, weights, strict=True):
+    def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
+        """Set fitted attributes, and warn about solutions that are not one."""
+        # Also delete what another kernel needed in an earlier fit.
+        for name, value in zip(FITTED, result.weights, strict=True):
             if value is not None:
                 setattr(self, name, value)
             elif hasattr(self, name):
                 delattr(self, name)
-
-    def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
-        """Set fitted attributes, and warn about solutions that are not one."""
-        self._keep_weights(result.weights)
         self._statistics: Any = result.statistics
         self._learnable, self._constant, self._keep = result.mask
         if self.missing_as == "unlabelled":

@@ -232,7 +232,7 @@ class Trainer:
         missing = (T == 0) & np.isfinite(unseen)
         if not missing.any():
             return unseen
-        apart = to_numpy(float64(features.scores(solution.W))) - unseen
+        apart = np.asarray(to_numpy(features.scores(solution.W)), np.float64) - unseen
         level = np.sum(apart, axis=0, where=missing) / np.maximum(missing.sum(axis=0), 1)
         return np.asarray(unseen + level)
 
@@ -302,10 +302,8 @@ class Trainer:
 
     # -- feature map ----------------------------------------------------------------------------
 
-    def feature_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
-        """The map for these inputs, of rows with these weights, not fitted yet."""
-        if self.kernel == "linear":
-            return LinearMap(self.solver != "published", bool(self.fit_intercept))
+    def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
+        """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -315,7 +313,7 @@ class Trainer:
 
     def fixed_map(self, X: Any) -> FeatureMap:
         """A map fitted to these inputs that any further rows can go through too."""
-        feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.feature_map(X)
+        feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.kernel_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
 
@@ -376,7 +374,11 @@ class Trainer:
         published = self.solver == "published"
         workers = blas_thread_count()
         rows = None if entries is None else entries.rows
-        feature_map = self.feature_map(X, rows)
+        feature_map: FeatureMap
+        if self.kernel == "linear":
+            feature_map = LinearMap(not published, bool(self.fit_intercept))
+        else:
+            feature_map = self.kernel_map(X, rows)
         features: Features | None = None
         safe = safe or self.kernel in SAFE_KERNELS
         if safe and rows is None and self._in_scores:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from dm2l._fitting import Trainer
 from dm2l._score_model import SolverResult
-from dm2l._solvers.features import Weights
+from dm2l._solvers.features import FITTED
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
 from dm2l.labels._entries import apply_weights
@@ -42,7 +42,6 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _last: Any
     _keep_result: Any
     _weights: Any
-    _keep_weights: Any
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
@@ -123,8 +122,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
             return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
         self._statistics = stream.statistics.state()
         weights = stream.config.map_weights(stream.feature_map)
-        parts = zip(weights, self._weights, strict=True)
-        self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
+        for name, value in zip(FITTED, weights, strict=True):
+            if value is not None:
+                setattr(self, name, value)
         return self
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]

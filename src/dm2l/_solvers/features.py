@@ -36,7 +36,6 @@ from dm2l._utils.arrays import (
     take_rows,
     to_numpy,
 )
-from dm2l._utils.inputs import is_number
 from dm2l.labels._matrix import LearnableMask
 
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
@@ -101,15 +100,17 @@ class Features:
 
     def to_original(self, W: Any) -> Any:
         """Weights for the features as they were given."""
-        return W if self.mean is None else self._moved(W, -self.mean)
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
+        moved = W[self.d :, :] - (mean @ W[: self.d, :])[None, :]
+        return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def from_original(self, W: Any) -> Any:
         """Weights for the features as they are held here."""
-        return W if self.mean is None else self._moved(W, self.mean)
-
-    def _moved(self, W: Any, mean: Any) -> Any:
-        """``W`` with an intercept for features of which so much was subtracted."""
-        mean = self.xp.astype(mean, W.dtype, copy=False)
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
         moved = W[self.d :, :] + (mean @ W[: self.d, :])[None, :]
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
@@ -274,12 +275,6 @@ def default_ridge(variances: NDArray[np.float64]) -> float:
     """
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
-
-
-def check_ridge(alpha: Any, name: str = "alpha") -> None:
-    """Refuse a ridge that is neither "scale" nor a finite number >= 0."""
-    if not is_number(alpha) and not (isinstance(alpha, str) and alpha == "scale"):
-        raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
 
 
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:

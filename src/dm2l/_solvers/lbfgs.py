@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
@@ -106,6 +108,7 @@ class _Point:
     mu: float
 
 
+@dataclass
 class _Memory:
     """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
 
@@ -114,13 +117,10 @@ class _Memory:
     accelerator as rarely.
     """
 
-    _steps: Any
-    _changes: Any
-
-    def __init__(self, size: int = MEMORY) -> None:
-        self._size = size
-        self.order: list[int] = []
-        self._products = np.zeros((size, size))
+    _steps: Any = None
+    _changes: Any = None
+    order: list[int] = field(default_factory=list)
+    _products: NDArray[np.float64] = field(default_factory=partial(np.zeros, (MEMORY, MEMORY)))
 
     def add(self, step: Any, change: Any) -> None:
         """Remember a pair, if the function curves upwards along it."""
@@ -130,11 +130,11 @@ class _Memory:
         sy, ss, yy = float(xp.vecdot(met, y)), float(xp.vecdot(met, met)), float(xp.vecdot(y, y))
         if not sy > 1e-10 * (ss * yy) ** 0.5:
             return
-        full = len(self.order) == self._size
+        full = len(self.order) == MEMORY
         slot = self.order.pop(0) if full else len(self.order)
         self.order.append(slot)
         if not full and slot % FEW == 0:
-            rows = min(FEW, self._size - slot)
+            rows = min(FEW, MEMORY - slot)
             steps = xp.zeros((rows, s.shape[0]), dtype=s.dtype, device=device(s))
             changes = xp.zeros((rows, y.shape[0]), dtype=y.dtype, device=device(y))
             if slot:
@@ -220,12 +220,13 @@ class _Descent:
             settled = here
             if self.n_iter == max_iter:
                 return False
+            following = None
             if not self.n_iter and promise > FAR and ladder[0] == SMOOTHING[1]:
                 ladder = list(SMOOTHING[: 1 + len(ladder)])
-                self._accept(self._jump(point, direction, ladder[0]))
-                continue
-            following = None
-            if not settled and (last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
+                following = self._jump(point, direction, ladder[0])
+            elif not settled and (
+                last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6
+            ):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
                     return True  # slopes vanish in rounding
@@ -234,7 +235,13 @@ class _Descent:
                 settled = remaining <= NEARLY * tol
                 promises = []  # those of another smoothing do not compare
                 following = self._jump(point, direction, ladder[level])
-            self._accept(following)
+            self.n_iter += 1
+            self.history.append(following.exact)
+            self._latest = following
+            if following.exact < self.best.exact:
+                self.best = following
+            if self.report is not None:
+                self.report(self.n_iter, following.exact)
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
         """Where to go, and the slope that way, which is never positive."""
@@ -330,15 +337,6 @@ class _Descent:
     def _precondition(self, gradient: Any) -> Any:
         turned = gradient if self.model is None else gradient @ self.model
         return self.preconditioner.step(turned)
-
-    def _accept(self, point: _Point) -> None:
-        self.n_iter += 1
-        self.history.append(point.exact)
-        self._latest = point
-        if point.exact < self.best.exact:
-            self.best = point
-        if self.report is not None:
-            self.report(self.n_iter, point.exact)
 
     def _inner(self, A: Any, B: Any) -> float:
         """Of a gradient and a step, whose first rows are what the gradient is about."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear import Evaluation, Norm
@@ -128,6 +128,7 @@ class Problem:
         self.n_labels = int(objective.targets.shape[1])
         self.lambda_d = objective.lambda_d
         self.concave = objective.discriminant and objective.lambda_d > 0
+        self.gram = partial(features.gram, weights=objective.rows)
         self.to_original = features.to_original
         self.from_original = features.from_original
 
@@ -144,10 +145,6 @@ class Problem:
         if self.objective.divisor is not None:
             squares = squares / self.objective.divisor
         return 0.5 * float(self.xp.sum(squares))
-
-    def gram(self) -> Any:
-        """``Phi'Phi``."""
-        return self.features.gram(weights=self.objective.rows)
 
     def right(self) -> Any:
         """``Phi'T``."""
@@ -224,6 +221,8 @@ class Preconditioner:
     together are exactly ``1/2 ||V||^2`` plus a linear term.
     """
 
+    rounding = 0.0  # of slopes of step(gradient), relative to squares of the gradient
+
     def __init__(self, problem: SmoothProblem, gram: Any = None) -> None:
         xp = problem.xp
         self.rho = problem.rho
@@ -275,10 +274,6 @@ class Preconditioner:
         """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
         return gradient
 
-    def rounding(self, gradient: Any) -> Any:
-        """Rounding error of the slopes of ``step(gradient)``, by label."""
-        return array_namespace(gradient).zeros_like(gradient[0, :])
-
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
         """Of loss and ridge in ``V``, times ``V``."""
         W = self.to_weights(V)
@@ -312,7 +307,7 @@ def conjugate_gradients(
     residual = right - preconditioner.hessian(problem, V)
     direction = preconditioner.step(residual)
     size = inner(residual, direction)
-    floor = preconditioner.rounding(right)
+    floor = preconditioner.rounding * xp.sum(right**2, axis=0)
     goal = xp.maximum(tol**2 * inner(right, first), floor)
     zero = xp.zeros_like(size)
     tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))

@@ -26,7 +26,8 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
             X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
-        check_columns(X)
+        if sp.issparse(X):
+            check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
@@ -201,16 +202,16 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     )
 
 
-def is_number(value: Any, *, positive: bool = False) -> bool:
-    """Whether this is a finite number >= 0, or > 0."""
-    return isinstance(value, Real) and 0 <= float(value) < np.inf and not (positive and value == 0)
-
-
-def check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """Refuse what is not a finite number >= 0, or > 0."""
-    if not is_number(value, positive=positive):
-        sign = ">" if positive else ">="
-        raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}.")
+def check_number(
+    name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
+) -> None:
+    """Refuse what is neither a finite number >= 0, or > 0, nor one of the words."""
+    number = isinstance(value, Real) and 0 <= float(value) < np.inf
+    if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):
+        return
+    listed = f"{', '.join(map(repr, words))} or " if words else ""
+    sign = ">" if positive else ">="
+    raise ValueError(f"{name} must be {listed}a finite number {sign} 0, got {value!r}.")
 
 
 def check_count(name: str, value: Any) -> None:

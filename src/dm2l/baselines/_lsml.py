@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import check_ridge, ridge_value
-from dm2l._utils.inputs import check_choice, check_numbers
+from dm2l._solvers.features import ridge_value
+from dm2l._utils.inputs import check_choice, check_number, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -235,7 +235,7 @@ class LSMLClassifier(IterativeBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4")
-        check_ridge(self.rho, "rho")
+        check_number("rho", self.rho, words=("scale",))
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

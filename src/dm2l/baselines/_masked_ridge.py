@@ -6,11 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
+from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
-from dm2l._utils.inputs import check_choice
+from dm2l._utils.inputs import check_choice, check_number
 from dm2l.baselines._linear import LinearBaseline
 from dm2l.completion._joint import learn_jointly
 from dm2l.completion._leave_out import leave_one_out_scores
@@ -71,7 +71,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_choice("solver", self.solver, "auto", "direct", "cg")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

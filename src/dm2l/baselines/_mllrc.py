@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.inputs import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_number, check_numbers
 from dm2l.baselines._linear import ImputedTargets, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -182,7 +182,7 @@ class MLLRCClassifier(IterativeBaseline):
         super()._check_parameters()
         check_numbers(self, "lambda3")
         check_numbers(self, "lambda1", positive=True)
-        check_ridge(self.lambda2, "lambda2")
+        check_number("lambda2", self.lambda2, words=("scale",))
         check_choice("missing", self.missing, "negative", "neutral")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

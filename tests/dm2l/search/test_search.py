@@ -295,9 +295,9 @@ def test_progress_is_reported(capsys):
     [
         ({"lambda_ds": []}, r"lambda_ds must be a sequence .* got \[\]"),
         ({"lambda_ds": 0.1}, "lambda_ds must be a sequence .* got 0.1"),
-        ({"lambda_ds": [0.1, -1.0]}, r"lambda_ds must hold finite numbers >= 0, got -1.0"),
-        ({"alphas": [np.inf]}, "alphas must hold finite numbers >= 0, got inf"),
-        ({"alphas": ["scale"]}, "alphas must hold finite numbers >= 0, got 'scale'"),
+        ({"lambda_ds": [0.1, -1.0]}, r"each of lambda_ds must be a finite number >= 0, got -1.0"),
+        ({"alphas": [np.inf]}, "each of alphas must be a finite number >= 0, got inf"),
+        ({"alphas": ["scale"]}, "each of alphas must be a finite number >= 0, got 'scale'"),
         ({"gammas": ["wide"], "kernel": "rbf"}, "gammas must hold .* got 'wide'"),
         ({"scoring": "accuracy"}, "scoring must be None, a function or one of .* got 'accuracy'"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
