@@ -232,8 +232,14 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             scores = None
         elif scores is None:
             scores = None if self._leaves_one_out or not self._learnable.any() else held_out()
-        elif self._mostly_undefined(scores, T, result):
-            scores = held_out()
+        else:
+            # Folds take the place of scores that are mostly undefined, as of models that
+            # interpolate. Splits that are given as row numbers are not about rows of a sample.
+            known = (T != 0) & self._learnable
+            numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            enough = known.any(axis=1).sum() >= _ENOUGH_ROWS
+            if enough and not (result.sample and numbered) and np.isnan(scores[known]).mean() > 0.5:
+                scores = held_out()
         return LabelCompleter.fit(
             X,
             T,
@@ -246,15 +252,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             weights=None if entries is None else entries.weights,
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
         )
-
-    def _mostly_undefined(self, scores: Any, T: Any, result: FitResult) -> bool:
-        """Whether folds have to replace leave-one-out scores, as of models that interpolate."""
-        known = (T != 0) & self._learnable
-        # Splits that are given as row numbers are not about the rows of a sample.
-        numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
-        if known.any(axis=1).sum() < _ENOUGH_ROWS or (result.sample and numbered):
-            return False
-        return bool(np.isnan(scores[known]).mean() > 0.5)
 
     def _folds(self, X: Any, T: Any) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``."""

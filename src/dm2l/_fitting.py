@@ -86,11 +86,12 @@ class Workspace:
         """``Phi'Phi`` with the border of the ones column."""
         return self.features.gram(weights=self.objective.rows)
 
-    def problem(self, alpha: float, lambda_d: float) -> Problem:
-        """The problem with these settings; one at a time."""
+    def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
+        """The problem with this ridge, and weight of the norms if it changes; one at a time."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
-        self.objective.set_weight(lambda_d)
+        if lambda_d is not None:
+            self.objective.set_weight(lambda_d)
         kind = KernelProblem if isinstance(self.features, KernelOperator) else Problem
         return kind(self.features, self.objective, alpha)
 
@@ -177,7 +178,7 @@ class Trainer:
                 alpha = default_ridge(variances)
             elif isinstance(alpha, str):
                 alpha = self.ridge(work.features.spread(rows))
-            problem = work.problem(alpha, self.lambda_d)
+            problem = work.problem(alpha)
             if work.pu is not None:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 

@@ -81,7 +81,15 @@ def solve_lbfgs(
         known = None
     descent.begin(problem.xp.astype(V, problem.xp.float64), ladder[0], known)
     converged = descent.run(ladder, tol, max_iter)
-    best = descent.result(tol)
+    best, latest = descent.best, descent.latest
+    # The best point, or the last one where rounding hides which is better: of two points on the way
+    # the later one has the smaller gradient. A start that nothing improved was the end of another
+    # run. Values are noise where singular values vanish, gradients are not.
+    slack = 1e-9
+    if best is not descent.start:
+        slack = 1e-6 if tol < ROUNDING_OF_J else 1e-8
+    if latest.exact <= best.exact + slack * abs(best.exact):
+        best = latest
     seen = descent.bent  # with the last curvature that was
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
@@ -196,7 +204,7 @@ class _Descent:
             shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
             if shorter.exact < point.exact:
                 point = shorter
-        self.best = self._start = self._latest = point
+        self.best = self.start = self.latest = point
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
         """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
@@ -205,7 +213,7 @@ class _Descent:
         rate = 0.5
         promises: list[float] = []
         while True:
-            point = self._latest
+            point = self.latest
             direction, slope = self._direction(point)
             promise = -0.5 * slope / abs(point.value) if point.value else 0.0
             promises = [*promises, promise][-WINDOW:]
@@ -237,7 +245,7 @@ class _Descent:
                 following = self._jump(point, direction, ladder[level])
             self.n_iter += 1
             self.history.append(following.exact)
-            self._latest = following
+            self.latest = following
             if following.exact < self.best.exact:
                 self.best = following
             if self.report is not None:
@@ -263,18 +271,6 @@ class _Descent:
         if trial.exact <= point.exact * (1.0 + PATIENCE):
             return trial
         return self._evaluate(point.V, mu, curvature=True)
-
-    def result(self, tol: float) -> _Point:
-        """The best point, or the last one where rounding hides which is better.
-
-        Of two points on the way the later one has the smaller gradient. A start that nothing
-        improved was the end of another run.
-        """
-        best, latest = self.best, self._latest
-        slack = 1e-8 if best is not self._start else 1e-9
-        if tol < ROUNDING_OF_J and best is not self._start:
-            slack = 1e-6  # values are noise where singular values vanish, gradients are not
-        return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
         """One iteration; None where no step lowers the objective.

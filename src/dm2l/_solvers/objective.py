@@ -180,13 +180,14 @@ class Objective:
             self.rows = entries.rows
             self._set_divisor()
         self._graphs: dict[bool, CudaGraph] = {}
-        ordinary = is_numpy_array(example)
+        ordinary = self._ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
-        groups.slots = [asarray_like(slot, example) for slot in groups.slots]
+        if not ordinary:
+            groups.slots = [asarray_like(slot, example) for slot in groups.slots]
         self._workers = workers if ordinary and groups.work > WORTH_SHARING else 1
         self._local = local and len(groups.covered) > 0
-        self.set_weight(lambda_d)
+        self.lambda_d = float(lambda_d) if self._local else 0.0
         self._covered = asarray_like(groups.covered, example)
         self._place = asarray_like(groups.place, example)
         full = len(groups.covered)
@@ -304,7 +305,8 @@ class Objective:
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
         """Smoothed and exact ``J`` and the gradient of the smoothed one."""
-        if self.lambda_d and linear is None and isinstance(norm, SmoothNorm) and is_on_cuda(F):
+        graph = self.lambda_d and linear is None and not self._ordinary
+        if graph and isinstance(norm, SmoothNorm) and is_on_cuda(F):
             return self._replay(F, norm.mu, curvature)
         value, gradient = self.loss(F)
         value = float(value)

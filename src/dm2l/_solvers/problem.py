@@ -296,32 +296,30 @@ def conjugate_gradients(
     """
     xp = problem.xp
 
-    def inner(gradient: Any, step: Any) -> Any:
-        return xp.sum(gradient * step[: gradient.shape[0], :], axis=0)
-
     right = preconditioner.to_gradient(problem.right())
+    n = right.shape[0]  # steps may have more rows, which are not what gradients are about
     first = preconditioner.step(right)
     V = first if start is None else start
     if start is None and preconditioner.rho == 1.0:
         return V
     residual = right - preconditioner.hessian(problem, V)
     direction = preconditioner.step(residual)
-    size = inner(residual, direction)
+    size = xp.sum(residual * direction[:n, :], axis=0)
     floor = preconditioner.rounding * xp.sum(right**2, axis=0)
-    goal = xp.maximum(tol**2 * inner(right, first), floor)
+    goal = xp.maximum(tol**2 * xp.sum(right * first[:n, :], axis=0), floor)
     zero = xp.zeros_like(size)
     tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
         image = preconditioner.hessian(problem, direction)
-        bend = inner(image, direction)
+        bend = xp.sum(image * direction[:n, :], axis=0)
         # Labels that are done wait for the others: rounding errors lead nowhere.
         step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
         turned = preconditioner.step(residual)
-        fresh = inner(residual, turned)
+        fresh = xp.sum(residual * turned[:n, :], axis=0)
         share = xp.where(size > floor, fresh / xp.maximum(size, tiny), zero)
         direction = turned + share * direction
         size = fresh

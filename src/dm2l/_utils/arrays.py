@@ -380,32 +380,29 @@ if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves)."""
-    return _ONE_THREAD
+class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
+    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves).
 
+    The limit is that of the process: the first thread that asks sets it, the last ends it.
+    """
 
-class _OneThread(AbstractContextManager[None]):
-    """The limit is that of the process: the first thread that asks sets it, the last ends it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
+    _lock = Lock()
+    _inside = 0
+    _limits: Any
 
     def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limits = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
+        shared = one_blas_thread
+        with shared._lock:
+            if not shared._inside:
+                shared._limits = _controller().limit(limits=1, user_api="blas")
+            shared._inside += 1
 
     def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limits.restore_original_limits()
-
-
-_ONE_THREAD = _OneThread()
+        shared = one_blas_thread
+        with shared._lock:
+            shared._inside -= 1
+            if not shared._inside:
+                shared._limits.restore_original_limits()
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
