@@ -3,10 +3,10 @@
     python docs/write_output.py            # run the commands, write the pages
     python docs/write_output.py --check    # fail where words (not numbers) differ
 
-Behind ``<!-- run: N -->`` in a page stands a block of shell commands, each behind ``$``. They run in one
-folder for all pages, which begins with the tables of ``digits_table.py``. The first N lines of each
-output are shown. A Python program behind "Save this as" lies in that
-folder too. Behind ``<!-- options: COMMAND -->`` stands a table of the options of a command.
+Behind ``<!-- run: N -->`` in a page stands a block of shell commands, each behind ``$``. They run
+in one folder for all pages, which begins with the tables of ``digits_table.py``. The first N lines
+of each output are shown. A Python program behind "Save this as" lies in that folder too. Behind
+``<!-- options: COMMAND -->`` stands a table of the options of a command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _OPTIONS = re.compile(r"(<!-- options: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 def write_pages(*, check: bool = False) -> None:
     """Write every page anew, or raise an error where its words differ."""
     with TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, str(HERE / "start" / "digits_table.py")], cwd=folder, check=True)
+        subprocess.run(
+            [sys.executable, str(HERE / "start" / "digits_table.py")], cwd=folder, check=True
+        )
         for page in PAGES:
             old = page.read_text(encoding="utf-8")
             for name, program in _PROGRAMS.findall(old):
@@ -39,7 +41,9 @@ def write_pages(*, check: bool = False) -> None:
             if not check:
                 page.write_text(new, encoding="utf-8")
             elif words(new) != words(old):
-                raise ValueError(f"{page.relative_to(ROOT)} is out of date: run docs/write_output.py")
+                raise ValueError(
+                    f"{page.relative_to(ROOT)} is out of date: run docs/write_output.py"
+                )
 
 
 def shown(block: str, n_lines: int, folder: str) -> str:

@@ -1,4 +1,4 @@
-"""Write the tutorial's tables: digits.csv with most labels missing, and truth.csv with all of them."""
+"""Write the tables of the tutorial: digits.csv with missing labels, truth.csv with all labels."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Write what the demonstrations printed into docs/research/errata.md, or check that it stands there.
+"""Write what the demonstrations printed into docs/research/errata.md, or check that it is there.
 
 python examples/errata/document.py [--check]
 """

@@ -1,14 +1,14 @@
 """
-A half-labelled table in a notebook
-===================================
+A table with missing labels in a notebook
+=========================================
 
-From a table with blanks to one that is filled in, with how far to trust it, and what to ask a
-person about. The page is a notebook (there is a link to it at the end), and so is what it shows:
-what ``dm2l.tables`` returns draws itself, with bars and without JavaScript.
+This example completes a table in a notebook: inspect it, measure the imputation, fit a model, fill
+in labels with a bound on the error rate, and choose the next labels to ask for. The page can be
+downloaded as a notebook. Results of ``dm2l.tables`` display themselves as tables with bars.
 """
 
 # %%
-# Tickets of a help desk. Somebody has ticked what a ticket is about, for half of the boxes.
+# The table has made-up tickets of a help desk. Half of the labels are missing.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -32,10 +32,10 @@ words = {
     "login": "password locked",
 }
 truth = pd.DataFrame({name: rng.random(n) < 0.35 for name in words})
-truth["billing"] |= truth["refund"]  # who wants money back writes of a bill
+truth["billing"] |= truth["refund"]  # a refund is about a bill
 texts = []
 for applies in truth.to_numpy():
-    # Some write of what does not apply, and some not of what does.
+    # One in ten topics is mentioned without applying, or applies without being mentioned.
     about = np.array([*words.values()])[applies ^ (rng.random(3) < 0.1)]
     said = [rng.choice(part.split()) for part in about]
     texts.append(" ".join([*rng.choice(["please", "since", "today", "our", "with"], 4), *said]))
@@ -44,35 +44,32 @@ frame = pd.DataFrame({"text": texts, "hours": rng.gamma(2, 3, n)}).join(labels.a
 frame.head()
 
 # %%
-# Which columns are labels is ours to say; what is blank stays unknown.
+# Name the label columns. Blank labels are missing labels.
 table = table_from_frame(frame, "is_*")
 inspect_table(table)
 
 # %%
-# Where the blanks are: if they were more frequent where labels are positive, that would be worth
-# knowing before anything is learnt.
+# The display shows where labels are missing. Here they are missing at random.
 MissingnessDisplay.from_labels(table.Y, label_names=table.label_names)
 plt.show()
 
 # %%
-# Is it any good? Observed labels are hidden, filled in from the rest, and compared. (Without
-# ``FitOptions`` an automatic model is fitted, which tries trees as well and takes longer.)
+# Measure the imputation: observed labels are hidden, imputed, and compared. Without ``FitOptions``
+# an ensemble is fitted, which takes longer.
 options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
 evaluate_table(table, options, repetitions=2)
 
 # %%
-# The model, and what goes into the holes if at most one answer in twenty may be wrong; the others
-# are left to people. In a terminal or a notebook, ``with progress() as tell`` and ``tell=tell``
-# show what is being done.
+# Fit a model, and fill in as many labels as an expected error rate of 5 % allows.
 model = fit_table(table, options, estimate_folds=0)
 (completion := complete_table(model, table, max_error_rate=0.05))
 
 # %%
-# The same as data, beside the truth that we happen to know.
+# Here the truth is known, so the filled labels can be checked.
 right = (completion.positive == truth.to_numpy())[completion.filled].mean()
 print(f"{right:.1%} of {completion.filled.sum()} filled entries are right")
 
 # %%
-# Which of the blanks would a person's answer help most with?
+# Choose the missing labels whose answers would help most.
 found = suggest_entries(model, table, top=5)
 pd.DataFrame({"row": found.row, "label": found.label, "p": found.probability.round(2)})

@@ -1,16 +1,15 @@
 """
-What a hole is, and what becomes of it
-======================================
+What tools do with missing labels
+=================================
 
-Nobody looks at everything. Here are real images with 19 labels such as "is 4", "even", "has a
-loop", of which 70 % were never filled in. This example shows such labels and what common tools
-make of them.
+The data are real images of digits with 19 labels such as "is 4", "even" and "has a loop". 70 % of
+the labels are hidden. This example shows what common tools do with such labels.
 """
 
 # %%
-# Labels with holes
-# -----------------
-# ``NaN`` means that nobody looked. It does not mean "no".
+# Labels with missing entries
+# ---------------------------
+# ``NaN`` is a missing label. It does not mean "no".
 
 import warnings
 
@@ -33,9 +32,9 @@ Y = simulate_uniform(truth, rho=0.3, random_state=0)
 display = MissingnessDisplay.from_labels(Y, label_names=digits.target_names)
 
 # %%
-# NaN: refused
-# ------------
-# scikit-learn's estimators do not take them, forests and boosters included.
+# NaN: an error
+# -------------
+# scikit-learn's estimators reject NaN in labels.
 
 for estimator in (
     RidgeClassifier(),
@@ -50,8 +49,8 @@ for estimator in (
 # %%
 # -1, 0, +1: a third class
 # ------------------------
-# The literature writes a hole as 0 between -1 and +1. A forest takes that for a class of its own,
-# and since most entries are holes, "hole" is most of what it predicts.
+# The literature writes a missing label as 0 between -1 and +1. A forest treats 0 as a third class,
+# and predicts it most of the time.
 
 coded = np.where(np.isnan(Y), 0, 2 * truth - 1)
 forest = RandomForestClassifier(n_estimators=50, random_state=0).fit(X, coded)
@@ -61,31 +60,30 @@ print(
 )
 
 # %%
-# 0 for a hole: taught as "no"
-# ----------------------------
-# Some boosters read a missing label as 0 without a word; others are fed zeros because that makes
-# the error go away. Seven of ten positives are then taught as negatives.
+# 0 for a missing label: read as negative
+# ---------------------------------------
+# If missing labels are replaced by zeros, 70 % of the positives are learnt as negatives.
 
 filled = np.nan_to_num(Y)
-careless = RandomForestClassifier(n_estimators=50, random_state=0).fit(X, filled)
-print(f"labels a row:           {truth_new.sum(axis=1).mean():.1f}")
-print(f"predicted labels a row: {careless.predict(X_new).sum(axis=1).mean():.1f}")
+zero_filled = RandomForestClassifier(n_estimators=50, random_state=0).fit(X, filled)
+print(f"labels per row:           {truth_new.sum(axis=1).mean():.1f}")
+print(f"predicted labels per row: {zero_filled.predict(X_new).sum(axis=1).mean():.1f}")
 
 # %%
-# Dropping rows with holes
+# Dropping incomplete rows
 # ------------------------
-# There are none without.
+# No row is complete.
 
 print(f"{(~np.isnan(Y)).all(axis=1).sum()} of {len(Y)} rows are complete")
 
 # %%
-# Left out, entry by entry
-# ------------------------
-# dm2l leaves out the entries that are missing, and nothing else.
+# dm2l: ignored, entry by entry
+# -----------------------------
+# dm2l ignores the missing entries and uses all observed ones.
 
 model = DM2LClassifier(kernel="rbf").fit(X, Y)
-print(f"predicted labels a row: {model.predict(X_new).sum(axis=1).mean():.1f}")
+print(f"predicted labels per row: {model.predict(X_new).sum(axis=1).mean():.1f}")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # labels that are never predicted
-    for name, estimator in {"holes as no": careless, "holes left out": model}.items():
-        print(f"{name:15s} macro F1 {f1_macro(truth_new, estimator.predict(X_new)):.2f}")
+    for name, estimator in {"read as negative": zero_filled, "ignored": model}.items():
+        print(f"{name:16s} macro F1 {f1_macro(truth_new, estimator.predict(X_new)):.2f}")

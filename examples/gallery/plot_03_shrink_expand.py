@@ -2,23 +2,22 @@ r"""
 Shrink locally, expand globally
 ===============================
 
-DM2L adds one bracket to ridge on the observed labels,
+DM2L adds one term to ridge regression on the observed labels,
 
 .. math:: \lambda_d \Bigl( \sum_k \|F_k\|_* - \|F_C\|_* \Bigr),
 
-with :math:`F_k` the scores of the rows whose label k is an observed yes and :math:`F_C` those of
-all such rows. A nuclear norm is the sum of the singular values: where it is small, few directions
-suffice to write all rows. This example shows the labels that suggest such a term, and what it
-does.
+where :math:`F_k` are the scores of the rows with an observed positive of label k, and :math:`F_C`
+those of all such rows. The nuclear norm is the sum of the singular values; if it is small, the rows
+lie in few directions. This example shows labels for which such a term is plausible, and its effect.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# Labels imply each other, one way
-# --------------------------------
-# A four is even and has straight strokes; an even digit need not be a four. Among the rows of one
-# digit most labels are therefore constant, although all labels together have many directions.
+# Labels imply each other in one direction
+# ----------------------------------------
+# A four is even, but an even digit need not be a four. Within the rows of one digit, most labels
+# are constant, although all labels together have many directions.
 
 import matplotlib.pyplot as plt
 
@@ -31,19 +30,22 @@ digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
 Y = simulate_uniform(truth, rho=0.5, random_state=0)
 CooccurrenceDisplay.from_labels(Y, label_names=digits.target_names, kind="arrows")
+plt.show()
 
 # %%
-# The spectra of the labels
-# -------------------------
-# Thin lines: rows that share a label. Thick line: all rows. The former fall much faster.
+# Singular values of the labels
+# -----------------------------
+# The singular values of rows that share a label (thin lines) fall faster than those of all rows
+# (thick line).
 
 SingularValuesDisplay.from_labels(truth, label_names=digits.target_names)
+plt.show()
 
 # %%
-# What the bracket does to scores
-# -------------------------------
-# Without it (``lambda_d=0``) the scores of the rows of a label spread over many directions. With
-# it these directions go, and those of all rows together stay.
+# The effect on scores
+# --------------------
+# With ``lambda_d=0`` the scores of the rows of a label spread over many directions. With a positive
+# ``lambda_d`` these directions shrink, and those of all rows together remain.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 ranks = {}
@@ -57,7 +59,7 @@ for ax, lambda_d in zip(axes, (0.0, 3.0), strict=True):
 plt.show()
 
 # %%
-# The effective rank counts directions, large ones more than small ones.
+# The effective rank is a weighted number of directions.
 
 for name in ("is 4", "is 8", "even"):
     print(f"{name:6s}", *(f"lambda_d={value:g}: {rank[name]:.1f}" for value, rank in ranks.items()))

@@ -2,13 +2,12 @@
 The path over lambda_d
 ======================
 
-``lambda_d`` says how strongly labels support each other, ``alpha`` is the ridge.
-``DM2LClassifierCV`` tries both on shared factorisations, each fit starting where the one before
-ended.
+``lambda_d`` is the weight of the nuclear norms, ``alpha`` is the ridge. ``DM2LClassifierCV``
+searches both with shared matrix factors and warm starts.
 """
 
 # %%
-# Forty labels with one-way implications, one entry in ten observed.
+# 40 labels with implications, 10 % of the entries observed.
 
 import matplotlib.pyplot as plt
 
@@ -32,10 +31,9 @@ plt.show()
 print(search.best_params_)
 
 # %%
-# The weaker the ridge, the more there is to gain from the nuclear norms. With a ridge that is
-# strong enough they bring little, and a large ``lambda_d`` shrinks what should have been kept.
-# This is why the search includes 0, plain masked ridge: it tells whether the norms are worth
-# their time on the data at hand. The hidden truth agrees with the cross-validation:
+# The weaker the ridge, the more the nuclear norms help. With a strong ridge they help little, and
+# a large ``lambda_d`` hurts. The search therefore includes 0, which is masked ridge. The complete test
+# labels agree with the cross-validation:
 
 for alpha in (1, 10, 50):
     for lambda_d in (0, 0.2):
@@ -44,10 +42,10 @@ for alpha in (1, 10, 50):
         print(f"{alpha=:<3} {lambda_d=:<4} ranking loss {loss:.3f}")
 
 # %%
-# How the solver gets there
-# -------------------------
-# Above its minimum, over iterations. The default starts from masked ridge and needs few steps;
-# the concave-convex procedure is the paper's Algorithm 1, run to convergence.
+# Convergence
+# -----------
+# The distance of the objective to its minimum, by iteration. The default solver starts from masked
+# ridge and needs few steps. The concave-convex procedure is Algorithm 1 of the paper.
 
 solvers = {
     name: DM2LClassifier(0.3, 10, solver=name, tol=1e-6).fit(X[train], Y[train])

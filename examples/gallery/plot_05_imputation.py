@@ -1,14 +1,14 @@
 """
-Filling the holes, with honest probabilities
-============================================
+Imputation with calibrated probabilities
+========================================
 
-``complete`` fills what is missing and touches nothing else. How sure it is, and whether that can
-be believed, is what this example is about.
+``complete`` fills in missing labels and keeps observed ones. This example checks whether its
+probabilities can be trusted.
 """
 
 # %%
-# Labels of 600 images, 30 % observed. ``calibration`` fits probabilities to scores of rows that a
-# fold's model had not seen.
+# 600 images with 30 % of the labels observed. ``calibration`` maps out-of-fold scores to
+# probabilities.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,18 +21,18 @@ from dm2l.simulate import simulate_uniform
 digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
 Y = simulate_uniform(truth, rho=0.3, random_state=0)
-holes = np.isnan(Y)
+missing = np.isnan(Y)
 
 plain = DM2LClassifier(kernel="rbf").fit(X, Y)
 calibrated = DM2LClassifier(kernel="rbf", calibration="sigmoid").fit(X, Y)
 
 # %%
-# Do the probabilities come true?
-# -------------------------------
-# Here the hidden truth is known, so the holes themselves can be looked at. On the diagonal,
-# probabilities come true. Without calibration they keep the right order but are too timid.
+# Are the probabilities calibrated?
+# ---------------------------------
+# Here the hidden labels are known. On the diagonal, the share of positives equals the predicted
+# probability. Without calibration, probabilities have the right order but are too close to 0.5.
 
-hidden_truth = np.where(holes, truth, np.nan)
+hidden_truth = np.where(missing, truth, np.nan)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 models = {"plain": plain, "calibrated": calibrated}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -40,25 +40,25 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# Fill in, and say where to look
-# ------------------------------
-# Filling in everything is right for most holes. Where the probability is near one half, ask.
+# Which labels need a second look?
+# --------------------------------
+# Most imputed labels are correct. Errors concentrate where the probability is close to 0.5.
 
 filled = calibrated.complete(X, Y)
-assert (filled[~holes] == Y[~holes]).all()
-right = filled[holes] == truth[holes]
-probability = calibrated.complete(X, Y, method="predict_proba")[holes]
+assert (filled[~missing] == Y[~missing]).all()
+right = filled[missing] == truth[missing]
+probability = calibrated.complete(X, Y, method="predict_proba")[missing]
 unsure = np.abs(probability - 0.5) < 0.3
-print(f"all holes:    {right.mean():.1%} of {right.size} right")
-print(f"sure ones:    {right[~unsure].mean():.1%} of {(~unsure).sum()} right")
-print(f"worth a look: {right[unsure].mean():.1%} of {unsure.sum()} right")
+print(f"all:                {right.mean():.1%} of {right.size} correct")
+print(f"certain:            {right[~unsure].mean():.1%} of {(~unsure).sum()} correct")
+print(f"close to one half:  {right[unsure].mean():.1%} of {unsure.sum()} correct")
 
 # %%
-# The more holes are left to a person, the better the rest.
+# The fewer labels the model fills in, the more of them are correct.
 
 order = np.argsort(-np.abs(probability - 0.5))
 quality = np.cumsum(right[order]) / np.arange(1, right.size + 1)
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.plot(np.linspace(0, 1, right.size)[200:], quality[200:])
-ax.set(xlabel="share of the holes filled in by the model", ylabel="share of these that is right")
+ax.set(xlabel="share of the missing labels filled in", ylabel="share of these that is correct")
 plt.show()

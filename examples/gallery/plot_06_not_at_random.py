@@ -2,15 +2,15 @@
 Missing not at random
 =====================
 
-Labels that go missing by chance cost data, nothing else. If a "yes" goes missing more often than
-a "no", everything that learns from observed labels learns the wrong rates. :doc:`/guide/missingness` has
-the theory.
+If labels are missing at random, only the amount of data shrinks. If positives are missing more
+often than negatives, every method that is trained on observed labels learns the wrong rates.
+:doc:`/guide/missingness` has the theory.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# The same share of entries is hidden twice: by chance, and among the positives only.
+# The same share of entries is hidden at random, and among the positives only.
 
 import matplotlib.pyplot as plt
 
@@ -25,18 +25,18 @@ train, test = slice(0, 1500), slice(1500, 3000)
 kept = 0.3
 lost = (1 - kept) * truth[train].mean()
 masks = {
-    "by chance": simulate_uniform(truth[train], 1 - lost, random_state=0),
+    "at random": simulate_uniform(truth[train], 1 - lost, random_state=0),
     "positives only": simulate_missing_positives(truth[train], kept, random_state=0),
 }
 models = {name: DM2LClassifier(calibration="sigmoid").fit(X[train], Y) for name, Y in masks.items()}
 probabilities = {name: model.predict_proba(X[test]) for name, model in models.items()}
 
 # %%
-# Undoing it
+# Correction
 # ----------
-# A "yes" was kept with chance 0.3 and a "no" always, so the odds are too small by a factor of
-# 0.3. Whoever knows that factor, from a random sample of holes that was answered, can put it
-# back.
+# A positive was kept with probability 0.3 and a negative always, so the odds are too small by the
+# factor 0.3. If the factor is known, for example from a random sample of missing labels that was
+# annotated, it can be corrected.
 
 odds = probabilities["positives only"] / (1 - probabilities["positives only"]) / kept
 probabilities["corrected"] = odds / (1 + odds)
@@ -49,8 +49,8 @@ for name, P in probabilities.items():
     )
 
 # %%
-# The AUC hardly notices: the order of rows within a label survives. Probabilities, shares and
-# decisions do not.
+# The AUC hardly changes, because the ranking of rows within a label is the same. Probabilities,
+# predicted shares and decisions are wrong until they are corrected.
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 for ax, (name, P) in zip(axes, probabilities.items(), strict=True):
@@ -59,10 +59,9 @@ for ax, (name, P) in zip(axes, probabilities.items(), strict=True):
 plt.show()
 
 # %%
-# What observed labels say about it
-# ---------------------------------
-# Nothing. Scored on labels that went missing in the same way, the wrong probabilities look right:
-# the entries that would contradict are the missing ones.
+# Observed labels cannot show the problem
+# ---------------------------------------
+# If test labels are missing in the same way, the wrong probabilities look calibrated.
 
 biased_test = simulate_missing_positives(truth[test], kept, random_state=1)
 figure, ax = plt.subplots(figsize=(5, 4.2), layout="constrained")

@@ -1,10 +1,10 @@
 """
-Columns of all kinds, a pipeline and a grid search
-==================================================
+Columns of mixed types, a pipeline and a grid search
+====================================================
 
-A table of tickets: numbers, a category, gaps in the features, holes in the labels. Preparation
-and model form one pipeline, which ``GridSearchCV`` searches with folds and scores that know about
-holes.
+The table has numbers, a category, missing feature values and missing labels. Preparation and model
+form one pipeline, and ``GridSearchCV`` searches its hyperparameters with folds and metrics that
+accept missing labels.
 """
 
 # %%
@@ -34,14 +34,14 @@ labels = pd.DataFrame(
         "urgent": size + 0.05 * age + rng.normal(0, 1, n) > 6,
     }
 )
-labels = labels.astype("boolean").mask(rng.random(labels.shape) < 0.5)  # half of it never filled in
+labels = labels.astype("boolean").mask(rng.random(labels.shape) < 0.5)  # half is missing
 tickets = pd.DataFrame({"size": size, "age": age.astype(float), "product": product})
 tickets = tickets.mask(rng.random(tickets.shape) < 0.05)
 print(labels.head(4))
 
 # %%
-# Gaps in the features are for a transformer to close; holes in the labels go in as they are, as
-# pandas' nullable booleans.
+# A transformer imputes missing feature values. Missing labels need no preparation; pandas' nullable
+# booleans are accepted.
 
 prepare = make_column_transformer(
     (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["size", "age"]),
@@ -54,7 +54,7 @@ search = GridSearchCV(
         "dm2lclassifier__lambda_d": [0, 0.03, 0.1, 0.3, 1],
         "dm2lclassifier__alpha": [0.3, 1],
     },
-    cv=MultilabelKFold(4, random_state=0),  # cv=4 would make scikit-learn look at Y, and raise
+    cv=MultilabelKFold(4, random_state=0),  # cv=4 would raise: Y has NaN
     scoring=get_scorer("label_auc"),
 ).fit(tickets, labels)
 print({name.split("__")[1]: float(value) for name, value in search.best_params_.items()})
@@ -62,13 +62,13 @@ PathDisplay.from_estimator(search)
 plt.show()
 
 # %%
-# Label by label, on rows that the model had not seen:
+# Quality of each label on out-of-fold rows:
 
 held_out = cross_val_decision(search.best_estimator_, tickets, labels, cv=4)
 print(pd.DataFrame(label_table(labels, held_out), index=labels.columns).round(2))
 
 # %%
-# The holes of the table, filled in. The pipeline's last step does it, on prepared features.
+# Impute the missing labels with the last step of the pipeline, on prepared features.
 
 best = search.best_estimator_
 filled = best[-1].complete(best[:-1].transform(tickets), labels)

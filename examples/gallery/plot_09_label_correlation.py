@@ -1,13 +1,13 @@
 """
-What labels say about each other
-================================
+Label correlation
+=================
 
-Whoever knows that a digit "is 4" knows that it is "even", whatever the image looks like. A model
-keeps what its features leave unexplained as a covariance between labels, and fills holes by it.
+If a digit "is 4", it is "even", whatever the image looks like. A model stores the correlation
+between labels that its features do not explain, and uses it for imputation.
 """
 
 # %%
-# A model of attributes of digits, of which half were observed.
+# A linear model of digit labels, half of them observed.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,9 +23,9 @@ Y = simulate_uniform(truth, rho=0.5, random_state=0)
 model = DM2LClassifier().fit(X, Y)
 
 # %%
-# Which labels hold together
-# --------------------------
-# Blue and red pairs tell something about each other that the features do not; white ones nothing.
+# Which labels are correlated
+# ---------------------------
+# Red pairs are positively correlated given the features, blue pairs negatively.
 
 display = CouplingDisplay.from_estimator(model, label_names=digits.target_names)
 plt.show()
@@ -33,12 +33,12 @@ for one, other, correlation in display.strongest(5):
     print(f"{one}, {other}: {correlation:+.2f}")
 
 # %%
-# What it is worth
+# What it improves
 # ----------------
-# Holes filled by features alone, and by features and the known labels of each row.
+# Imputation errors with features alone, and with features and the known labels of each row.
 
-holes = np.isnan(Y)
+missing = np.isnan(Y)
 alone = DM2LClassifier(coupling=None).fit(X, Y)
-for name, fitted in {"features alone": alone, "and known labels": model}.items():
-    wrong = np.mean(fitted.complete(X, Y)[holes] != truth[holes])
-    print(f"{name:16s} {wrong:.1%} of the holes are filled wrongly")
+for name, fitted in {"features alone": alone, "with known labels": model}.items():
+    wrong = np.mean(fitted.complete(X, Y)[missing] != truth[missing])
+    print(f"{name:17s} {wrong:.1%} of the imputed labels are wrong")

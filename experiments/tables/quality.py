@@ -121,7 +121,11 @@ def cells() -> str:
 SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
 # Methods and measures of the README's table.
 README_METHODS = ("auto", "DM2L rbf", "extra trees", "random forest", "masked ridge")
-README_MEASURES = {"auc": "AUC by label", "map": "average precision by label", "logloss": "log-loss"}
+README_MEASURES = {
+    "auc": "AUC by label",
+    "map": "average precision by label",
+    "logloss": "log-loss",
+}
 
 
 def study() -> str:

@@ -56,8 +56,7 @@ from dm2l._utils.arrays import (
     one_blas_thread,
     to_numpy,
 )
-from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import leave_one_out_scores
+from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._targets import PUTargets

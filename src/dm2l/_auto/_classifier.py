@@ -18,9 +18,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dm2l._auto._base_models import EnsembleContext, rows_for
-from dm2l._auto._columns import CategoryEncoder
+from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._effort import EFFORTS, Report, TimeBudget
-from dm2l._auto._features import FeatureEncoder
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
@@ -257,7 +256,7 @@ class AutoClassifier(MissingLabelClassifier):
         """Fit the stack; returns out-of-fold log-odds."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
-        budget.plan(stacking + correlating)
+        budget.planned += stacking + correlating
         budget.reserved = stacking + correlating
         tried, scores, board = try_all(context)
         shares = np.array([model.shares for model in tried])
@@ -279,9 +278,9 @@ class AutoClassifier(MissingLabelClassifier):
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model stays whatever its weight: it explains predictions by columns.
         kept = list(dict.fromkeys([tried[0], *stacked]))
-        budget.begin(stacking)
+        budget.step = stacking
         budget.advance()
-        budget.begin((budget.ahead - correlating) / len(kept))
+        budget.step = (budget.ahead - correlating) / len(kept)
         for model in kept:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -322,7 +321,7 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Floats:
         # Those of the fit, where they differ from the model's own.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)

@@ -1,4 +1,4 @@
-"""How much may be tried: three efforts, a time budget, and the free memory."""
+"""How much may be tried: three efforts and a time budget."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class TimeBudget:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
-        self._planned = self._done = self._step = 0.0
+        # Estimated seconds of all work, and of the step that each advance completes.
+        self.planned = self.step = self._done = 0.0
         self.binding = False  # whether the limit stops the current base model
         # Estimated seconds of what follows the last candidate: the ensemble, and the fits to all
         # rows. Candidates that ended at the limit would end the fit beyond it.
@@ -63,22 +64,14 @@ class TimeBudget:
         """Seconds since the start."""
         return time.monotonic() - self.start
 
-    def plan(self, seconds: float) -> None:
-        """Add work to the plan, by a rough estimate; negative seconds cancel it."""
-        self._planned += seconds
-
     @property
     def ahead(self) -> float:
         """Estimated seconds of the work that is planned and not done."""
-        return self._planned - self._done
-
-    def begin(self, step: float) -> None:
-        """Set how many of the estimated seconds each :meth:`advance` completes."""
-        self._step = step
+        return self.planned - self._done
 
     def advance(self) -> None:
         """Count a step as done."""
-        self._done += self._step
+        self._done += self.step
 
     def allows(self, seconds: float) -> bool:
         """Whether work of so many estimated seconds leaves the time that is reserved."""
@@ -92,7 +85,7 @@ class TimeBudget:
     def _pace(self) -> float:
         """Seconds that an estimated second takes, by the work done so far."""
         # The first candidate is small and not typical of the others: the plan counts for a tenth.
-        known = 0.1 * self._planned
+        known = 0.1 * self.planned
         return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:

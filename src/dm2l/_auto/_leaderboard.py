@@ -33,7 +33,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
     # Where nothing can be held out there is the linear model alone.
     wanted = list(candidates(context))[: None if context.folds else 1]
     for candidate in wanted:
-        budget.plan(candidate.seconds)
+        budget.planned += candidate.seconds
     for candidate in wanted:
         budget.binding = candidate is not wanted[0]
         if budget.binding and not budget.allows(candidate.seconds):
@@ -60,7 +60,7 @@ class _Trials:
         """Hold out the models of a candidate; those that stay reserve time for their last fit."""
         start, reserved = self._budget.passed, self._budget.reserved
         found: list[BaseModel] = []
-        self._budget.begin(candidate.choosing)
+        self._budget.step = candidate.choosing
         try:
             found = candidate.make()
             self._budget.advance()
@@ -69,7 +69,7 @@ class _Trials:
                 return
             a_fit = (candidate.seconds - candidate.choosing) / (len(self._context.folds) + 1)
             a_fit /= len(found)
-            self._budget.begin(a_fit)
+            self._budget.step = a_fit
             for model in found:
                 self._budget.reserved = reserved + a_fit
                 if self._hold_out(model, a_fit):
@@ -93,7 +93,7 @@ class _Trials:
             self.scores.append(model.held_out(self._context, helps if race else None))
         except EarlyDiscardError:
             self.skipped.append((model.name, model.settings, DISCARDED))
-            self._budget.plan(-a_fit * (folds + 1 - TRIAL))
+            self._budget.planned -= a_fit * (folds + 1 - TRIAL)
             return False
         self.models.append(model)
         return True
@@ -101,7 +101,7 @@ class _Trials:
     def skip(self, candidate: Candidate, note: str) -> None:
         """Leave out a candidate, and its time in the plan."""
         self.skipped.append((candidate.name, "", note))
-        self._budget.plan(-candidate.seconds)
+        self._budget.planned -= candidate.seconds
 
 
 def _helps(

@@ -72,9 +72,8 @@ def label_auc(
     defined = np.isfinite(value)
     if not defined.any():
         return Interval(np.nan, np.nan, np.nan), value, error
-    mean = float(value[defined].mean())
     spread = float(np.sqrt((by_row**2).sum())) / defined.sum()
-    return _interval(mean, spread, 1.0), value, error
+    return _interval(value[defined].mean(), Z95 * spread, 1.0), value, error
 
 
 def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -124,7 +123,7 @@ def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
         return Interval(np.nan, np.nan, np.nan)
     mean = float(loss.sum() / count)
     by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
-    return _interval(mean, float(np.sqrt((by_row**2).sum())))
+    return _interval(mean, Z95 * float(np.sqrt((by_row**2).sum())))
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
@@ -134,10 +133,8 @@ def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
     # Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
-    low, high = max(found.mean - half, 0.0), min(found.mean + half, most)
-    return Interval(found.mean, float(low), float(high))
+    return _interval(found.mean, half, most)
 
 
-def _interval(mean: float, error: float, most: float = np.inf) -> Interval:
-    low, high = max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most)
-    return Interval(float(mean), float(low), float(high))
+def _interval(mean: float, half: float, most: float = np.inf) -> Interval:
+    return Interval(float(mean), float(max(mean - half, 0.0)), float(min(mean + half, most)))

@@ -22,7 +22,6 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner, conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, one_blas_thread, to_numpy
-from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._completer import correct_scores
 
@@ -52,27 +51,25 @@ def score_paths(
     fitting: Trainer,
     X: Any,
     X_test: Any,
-    T: Signs,
-    T_test: Signs,
+    labels: LabelMatrix,
+    labels_test: LabelMatrix,
     alphas: list[float],
     lambdas: list[float],
     metric: Callable[..., float],
-    entries: EntryWeights | None = None,
-    entries_test: EntryWeights | None = None,
     *,
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and seconds of all alphas and lambdas on one fold; ``safe``: ``X`` needs no check."""
-    if entries_test is not None and "sample_weight" in signature(metric).parameters:
-        metric = partial(metric, sample_weight=entries_test.rows)
+    if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
+        metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
-    labels = LabelMatrix.of_signs(T_test)
-    selection = LearnableMask.of(T)
+    truth = LabelMatrix.of_signs(labels_test.signs)
+    selection = LearnableMask.of(labels.signs)
     if not selection.learnable.any():
         return scores, seconds
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
     X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
-    kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
+    kept = selection.labels(labels)
     with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
         prepared = fitting.prepare(
             X,
@@ -91,7 +88,7 @@ def score_paths(
                 if fit.W is not last:
                     # A device goes on while the host looks at scores.
                     submit = pool.submit if is_non_numpy(X) else _at_once
-                    score, last = submit(metric, labels, next(found)), fit.W
+                    score, last = submit(metric, truth, next(found)), fit.W
                 scored.append((fit._replace(W=None), score))  # weights take memory
         for fit, score in scored:
             scores[fit.alpha, fit.place] = score.result()

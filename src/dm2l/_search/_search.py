@@ -27,7 +27,7 @@ from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.inputs import check_counts, check_number, check_numbers
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
@@ -208,7 +208,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         checked, given = self._read(X, y, label_mask)
         labels = self._prepare_labels(given, sample_weight, label_weight)
         with checked_numbers(checked):
-            folds = self._search(checked, labels.signs, labels.entries)
+            folds = self._search(checked, labels)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
@@ -220,8 +220,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             labels.warn_constant()
         return self
 
-    def _search(self, X: Any, T: Signs, entries: EntryWeights | None) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
         """Score the whole grid; returns the folds."""
+        T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
@@ -233,8 +234,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         if self.alphas is not None:
             alphas = [float(alpha) for alpha in self.alphas]
         else:
-            rows = None if entries is None else entries.rows
-            scale = ridge_value("scale", X, rows) if self.kernel == "linear" else 1.0
+            weights = None if labels.entries is None else labels.entries.rows
+            scale = ridge_value("scale", X, weights) if self.kernel == "linear" else 1.0
             alphas = [scale * share for share in RIDGES]
         grid: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
@@ -242,7 +243,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        paths = self._paths(X, T, entries, folds, grid, alphas, lambdas)
+        paths = self._paths(X, labels, folds, grid, alphas, lambdas)
         for done, (g, fold, *found) in enumerate(paths, 1):
             scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
@@ -270,15 +271,14 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
     def _paths(
         self,
         X: Any,
-        T: Signs,
-        entries: EntryWeights | None,
+        labels: LabelMatrix,
         folds: list[tuple[Rows, Rows]],
         gammas: list[Any],
         alphas: list[float],
         lambdas: list[float],
     ) -> Iterator[tuple[int, int, Scores, Scores]]:
         """Index of gamma and fold, scores and seconds, as they come."""
-        metric = self._metric(T)
+        metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
@@ -288,7 +288,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             linear = fitting.kernel == "linear"
             if not linear and fitting.kernel != "precomputed" and self.approximation is None:
                 # Once for all folds.
-                inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
+                weights = None if labels.entries is None else labels.entries.rows
+                inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
             # Features of a linear model are cheap: preparing them twice beats an idle process.
             jobs_at_once, pairwise = effective_n_jobs(jobs), fitting.kernel == "precomputed"
@@ -301,12 +302,11 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                 delayed(score_paths)(
                     fitting,
                     *fold_inputs(inputs, *fold, pairwise, scratch),
-                    T[fold[0]],
-                    T[fold[1]],
+                    labels[fold[0]],
+                    labels[fold[1]],
                     share,
                     lambdas,
                     metric,
-                    *(None if entries is None else entries.take(rows) for rows in fold),
                     safe=safe,
                 )
                 for fold in folds

@@ -180,7 +180,7 @@ class Objective:
             self.rows = entries.rows
             self._set_divisor()
         self._graphs: dict[bool, CudaGraph] = {}
-        ordinary = self._ordinary = is_numpy_array(example)
+        ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
         if not ordinary:
@@ -305,8 +305,7 @@ class Objective:
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
         """Smoothed and exact ``J`` and the gradient of the smoothed one."""
-        graph = self.lambda_d and linear is None and not self._ordinary
-        if graph and isinstance(norm, SmoothNorm) and is_on_cuda(F):
+        if self.lambda_d and linear is None and isinstance(norm, SmoothNorm) and is_on_cuda(F):
             return self._replay(F, norm.mu, curvature)
         value, gradient = self.loss(F)
         value = float(value)

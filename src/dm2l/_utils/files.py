@@ -1,10 +1,13 @@
-"""Error reporting for input files, and atomic writes."""
+"""Files: errors in what is read, unpacking within the limits of memory, and atomic writes."""
 
 from __future__ import annotations
 
+import bz2
 import csv
 import errno
 import glob
+import gzip
+import io
 import json
 import lzma
 import os
@@ -14,12 +17,36 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Suffixes of tables with a header.
+TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
+MEMORY_HINT = (
+    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
+    "can go on in parts, one file each, with a model that was fitted to a sample."
+)
+# What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
+# pyarrow are of these types as well, but for two that its reader adds.
+_ANY = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError, SyntaxError)
+_WITHIN = (RuntimeError, SystemError, AssertionError, csv.Error, struct.error, tokenize.TokenError)
+_PACKED = (lzma.LZMAError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
+FAULTS: tuple[type[Exception], ...] = (*_ANY, *_WITHIN, *_PACKED)
+# A damaged file sends its reader to places that are not in it.
+_LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
+# Bytes in memory for a byte of text: a parsed table, its copy as features, a fold of both.
+_TEXT_FACTOR = 3.0
+_PIECE = 2**18
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class DataFileError(ValueError):
@@ -66,31 +93,6 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
-# What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
-# pyarrow are of these types as well, but for two that its reader adds.
-FAULTS: tuple[type[Exception], ...] = (
-    ValueError,  # with it UnicodeDecodeError, pandas' ParserError, pyarrow's ArrowInvalid
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    SyntaxError,
-    RuntimeError,  # with it NotImplementedError and RecursionError
-    SystemError,
-    AssertionError,
-    csv.Error,
-    lzma.LZMAError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-)
-# A damaged file sends its reader to places that are not in it.
-_LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
-
-
 @contextmanager
 def translate_errors(
     path: str | os.PathLike[str], what: str, *also: type[Exception]
@@ -135,9 +137,6 @@ def check_regular(path: str | os.PathLike[str]) -> int:
     return status.st_size
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """A path in the same folder, of the same suffix, renamed to ``path`` when all went well.
@@ -177,13 +176,6 @@ def _remove_abandoned(unfinished: Path) -> None:
             pass  # it runs, for somebody else
 
 
-MEMORY_HINT = (
-    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
-    "can go on in parts, one file each, with a model that was fitted to a sample."
-)
-_BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
-
-
 def available_memory(unknown: float = float("inf")) -> float:
     """Bytes that can be used without swapping; ``unknown`` where the system does not say."""
     free = _probe()
@@ -218,3 +210,92 @@ def check_width(path: str | os.PathLike[str], columns: int) -> None:
 
 def _amount(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+def unpacked_name(path: str | os.PathLike[str]) -> Path:
+    """The name that a file has when it is unpacked: ``a.csv`` of ``a.csv.gz``."""
+    path = Path(path)
+    inner = path.with_suffix("")
+    return inner if path.suffix.lower() in (*_OPENERS, ".zip") and inner.suffix else path
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The suffix that gives the format of a file, in lower case: ``.csv`` of ``a.csv.gz``."""
+    return unpacked_name(path).suffix.lower()
+
+
+class _Counted(io.RawIOBase):
+    """A stream of unpacked bytes that raises when there are too many."""
+
+    def __init__(self, file: IO[bytes], path: Path, suffix: str, most: float) -> None:
+        self._file, self._path, self._suffix, self._left = file, path, suffix, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with translate_errors(self._path, f"a {self._suffix} file"):
+            data = self._file.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            reason = "what is packed in it does not fit into memory"
+            raise DataFileError(self._path, reason, hint=MEMORY_HINT)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterator[IO[bytes]]:
+    """The bytes of a regular file, unpacked if it ends in .gz, .bz2, .xz or .zip.
+
+    With ``whole`` it has to fit into memory; a packed one is refused as soon as that shows.
+    """
+    path = Path(path)
+    size, suffix = check_regular(path), path.suffix.lower()
+    with ExitStack() as stack:
+        if suffix not in (*_OPENERS, ".zip"):
+            if whole:
+                check_memory(path, size * _TEXT_FACTOR, "a table of this size")
+            yield stack.enter_context(path.open("rb"))
+            return
+        with translate_errors(path, f"a {suffix} file"):
+            if suffix == ".zip":
+                archive = stack.enter_context(zipfile.ZipFile(path))
+                names = archive.namelist()
+                if len(names) != 1:
+                    raise DataFileError(path, f"{len(names)} files are packed in it, not 1")
+                packed: Any = stack.enter_context(archive.open(names[0]))
+            else:
+                packed = stack.enter_context(_OPENERS[suffix](path, "rb"))
+        most = available_memory() / _TEXT_FACTOR if whole else float("inf")
+        yield io.BufferedReader(_Counted(packed, path, suffix, most), _PIECE)
+
+
+@contextmanager
+def open_text(
+    path: str | os.PathLike[str],
+    encoding: str,
+    what: str,
+    *,
+    whole: bool = True,
+    content: bytes | None = None,
+) -> Iterator[io.TextIOWrapper]:
+    """The same, or its known content, as text; letters of another encoding are an error."""
+    source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)
+    with source as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        try:
+            yield text
+        except UnicodeError as error:
+            raise damaged_file_error(path, what, error) from error
+
+
+def read_into(stream: IO[bytes], array: NDArray[Any]) -> None:
+    """Fill an array with the next bytes of a stream; EOFError if there are not enough."""
+    flat = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+    start = 0
+    while start < len(flat):
+        # In pieces: a member of a zip file puts those that it has read together byte by byte.
+        received = stream.readinto(flat[start : start + _PIECE].data)  # type: ignore[attr-defined]
+        if not received:
+            raise EOFError("it ends too early")
+        start += received

@@ -161,11 +161,9 @@ class Glocal:
         return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above.
-
-        With ``C = U B_m U'`` and ``D`` the diagonal of its absolute row sums, ``D - C`` is
-        positive semi-definite; so normalising the rows of ``(D - C) Z`` never ascends.
-        """
+        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above."""
+        # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
+        # semi-definite; so normalising the rows of (D - C) Z never ascends.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -311,12 +309,11 @@ class GLOCALClassifier(IterativeBaseline):
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
     Observed labels are ``VU'``: latent labels ``V``, which a linear model predicts from the inputs,
-    times label factors ``U``. ``X_m`` are groups of rows found by k-means; the rows of ``Z_m`` have
-    length one, and ``Z_m Z_m'`` plays the Laplacian of the label correlations in that group.
-    Scores are ``X W U'``. The parameters are relative: with ``o`` observed entries and ``g`` groups
-    the weights in the formula are ``lambda_`` and ``lambda3`` times ``o / (kn)``, ``lambda1`` times
-    ``o g^2 / n^2``, ``lambda2`` times ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5``
-    times ``o / (kd)``. Every block is brought to its exact minimum in turn.
+    times label factors ``U``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with rows
+    of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. Scores are
+    ``X W U'``. With ``o`` observed entries the weights in the formula are ``lambda_`` and
+    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
+    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
 
     Parameters
     ----------
@@ -324,22 +321,17 @@ class GLOCALClassifier(IterativeBaseline):
         How closely the inputs have to predict the latent labels.
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
-    lambda3, lambda4 : float, default=0.125
-        Ridge on ``V`` and on ``U``.
-    lambda5 : float, default=1
-        Ridge on ``W``, which matters most. The authors' setting for Arts is 0.125.
-    n_components : int, default=20
-        Number ``k`` of latent labels; at most the number of labels is used.
-    n_groups : int, default=3
-        Number ``g`` of groups of rows.
+    lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
+        Ridge on ``V``, on ``U``, and on ``W``, which matters most.
+    n_components, n_groups : int, default=20, 3
+        Number ``k`` of latent labels, at most that of the labels, and ``g`` of groups of rows.
     max_iter : int, default=15
         Most rounds, first without and then with label correlations.
     tol : float, default=1e-3
         Relative change of the objective in a round that counts as none.
     published : bool, default=False
-        Whether to take the released code's steps: up to sixty of steepest descent in every block
-        and round, on a cost that does not belong to its gradient, so that the objective may rise.
-        Rounding, as of a sparse ``X``, moves their scores in the second digit.
+        Whether to take the released code's steps instead of exact minima of the blocks: steepest
+        descent on a cost that does not belong to its gradient, so that the objective may rise.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
@@ -347,10 +339,7 @@ class GLOCALClassifier(IterativeBaseline):
 
     Attributes
     ----------
-    objective_history_ : ndarray
-        The objective after each round with label correlations; it never rises unless
-        ``published``.
-    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`; iterations are rounds with label correlations.
 
     References

@@ -228,9 +228,9 @@ class LEMLClassifier(IterativeBaseline):
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)
 
-    with ``W`` of shape (d, rank) and ``H`` of shape (c, rank). Alternates between some
-    trust-region Newton steps for ``W`` and exact solutions for the rows of ``H``, a fixed number
-    of times from a random start: how early it stops is part of the method.
+    Alternates between some trust-region Newton steps for ``W`` (d, rank) and exact solutions for
+    the rows of ``H`` (c, rank), a fixed number of times from a random start: how early it stops is
+    part of the method.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class LEMLClassifier(IterativeBaseline):
         Target of a missing label: none; 0, with targets -1/+1; or 0, with targets 0/1. "ignore" is
         the method; the others need the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised. The original has none.
+        Whether scores have an intercept, which is not penalised. The originals have none.
     max_iter : int, default=10
         Alternations.
     tol : float, default=0.1
@@ -257,10 +257,8 @@ class LEMLClassifier(IterativeBaseline):
 
     Attributes
     ----------
-    objective_history_ : ndarray
-        The objective after each alternation; it never rises.
-    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
-        As in :class:`dm2l.DM2LClassifier`.
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
+        As in :class:`dm2l.DM2LClassifier`; iterations are alternations.
 
     References
     ----------

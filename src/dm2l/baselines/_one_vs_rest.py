@@ -165,13 +165,10 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             )
             for j, k in enumerate(learnable)
         )
-        fitted = []
-        for model in found:
-            fitted.append(model)
-            if after_label is not None:
-                after_label(len(fitted), len(learnable))
-        for k, model in zip(learnable, fitted, strict=True):
+        for done, (k, model) in enumerate(zip(learnable, found, strict=True), 1):
             self.estimators_[k] = model
+            if after_label is not None:
+                after_label(done, len(learnable))
         # The columns of a kernel matrix that the model of each learnt label wants.
         self._columns = columns
 
@@ -282,11 +279,10 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
-    >>> model = ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0))
-    >>> model.fit([[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]).predict(
-    ...     [[0.0], [2.0]]
-    ... )
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]
+    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict(X)
     array([[0, 1],
+           [1, 1],
            [1, 0]])
     """
 

@@ -80,11 +80,6 @@ class ErrorRateBound:
     count: NDArray[np.int64]
 
     @classmethod
-    def nothing(cls) -> Self:
-        """A bound from no predictions at all, which fills nothing."""
-        return cls(np.zeros(2, dtype=np.int64), np.zeros((2, 0)), np.zeros((2, 0), dtype=np.int64))
-
-    @classmethod
     def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
         """Learn from predictions of known entries with signs ``T``; all (n, c)."""
         known, wrong = T != 0, (T > 0) != positive

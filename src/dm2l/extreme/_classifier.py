@@ -51,46 +51,8 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
     return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
 
 
-def fill_positives(labels: SparseLabelMatrix, predicted: Any) -> Any:
-    """Observed positives, and predicted ones of missing entries, as 1 in CSR."""
-    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.missing_as == "negative":  # nothing is missing
-        return positive
-    taken = predicted.multiply((labels.signed != 0).astype(np.int64))
-    filled = sp.csr_array(predicted - taken + positive)
-    filled.eliminate_zeros()
-    return filled
-
-
-def fill_values(
-    labels: SparseLabelMatrix, values: NDArray[np.float64], negative: float
-) -> NDArray[np.float64]:
-    """Dense values, with 1 and ``negative`` at observed entries."""
-    signed = labels.signed
-    if labels.missing_as == "negative":
-        values = np.full(values.shape, negative)
-    rows = np.repeat(np.arange(signed.shape[0]), np.diff(signed.indptr))
-    values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
-    return values
-
-
-def observed_accuracy(labels: SparseLabelMatrix, predicted: Any, sample_weight: Any) -> float:
-    """Share of the observed entries that sparse predictions have right."""
-    n = labels.signed.shape[0]
-    observed, weights = labels.n_observed(), np.ones(n)
-    if not observed.any():
-        raise ValueError("Y has nothing observed, so there is nothing to score against.")
-    if sample_weight is not None:
-        weights = checked_weights("sample_weight", sample_weight, (n,))
-    total = weights @ observed
-    if not total:
-        raise ValueError("Weights are zero wherever something was observed.")
-    positive = sp.csr_array((labels.signed > 0).astype(np.int64))
-    if labels.missing_as == "missing":
-        predicted = predicted.multiply((labels.signed != 0).astype(np.int64))
-    both = predicted.multiply(positive)
-    wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
-    return float(1.0 - weights @ wrong / total)
+def _ones(where: Any) -> Any:
+    return sp.csr_array(where.astype(np.int64))
 
 
 @dataclass(eq=False, repr=False)
@@ -211,8 +173,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self.missing_as is not None:
             check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -227,7 +187,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; no missing values. A sparse ``X`` is never made dense.
+            Inputs; a sparse ``X`` is never made dense.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
             The labels: signed CSR (``+1``, ``-1``, nothing stored = missing), positives only
             together with ``missing_as``, or what other estimators take.
@@ -237,11 +197,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : None
             Refused: the estimator holds no array of all entries.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
         """
         self._check_parameters()
         if y is None:
@@ -312,8 +267,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
         )
 
-    # -- predicting -----------------------------------------------------------------------------
-
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Scores of all labels, by blocks of rows."""
         X = self._check_X(X).astype(np.float64, copy=False)
@@ -337,10 +290,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
         Returns
         -------
-        indices : ndarray of int of shape (n_samples, k)
-            Labels, best first; of equal scores the earlier label first.
-        scores : ndarray of shape (n_samples, k)
-            Their scores.
+        indices, scores : ndarray of shape (n_samples, k)
+            Labels, best first, and their scores; of equal scores the earlier label first.
         """
         check_is_fitted(self)
         c = len(self.offset_)
@@ -365,19 +316,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict every label: 1 if its score exceeds 0.
+        """Predict every label: 1 if its score exceeds 0; sparse if the training labels were.
 
         If most positives were unlabelled, few scores do; use :meth:`predict_top_k`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        csr_array or ndarray of shape (n_samples, n_labels)
-            1 where a label is predicted; sparse, unless the training labels were dense.
         """
         X = self._check_X(X)
         if self._dense:
@@ -386,7 +327,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self._positives(X)
 
     def _positives(self, X: Any) -> Any:
-        blocks = [sp.csr_array((S > 0).astype(np.int64)) for _, S in self._score_blocks(X)]
+        blocks = [_ones(S > 0) for _, S in self._score_blocks(X)]
         return sp.csr_array(sp.vstack(blocks, format="csr"))
 
     def complete(
@@ -401,22 +342,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     ) -> Any:
         """Impute the missing labels of ``Y``; observed entries stay.
 
+        As in :class:`dm2l.DM2LClassifier`, but without ``max_error_rate`` and ``return_summary``,
+        which need ``coupling``. Unlabelled entries are missing. Of a sparse ``Y``, "predict" gives
+        a sparse array that stores 1 for every positive, observed or predicted.
+
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``Y``.
-        Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries, read as in ``fit``. Unlabelled entries are missing.
-        label_mask, method
-            As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
-        max_error_rate, return_summary
-            Refused: error-rate control needs ``coupling``, which this estimator does not have.
-
-        Returns
-        -------
-        csr_array, ndarray or DataFrame
-            As in :class:`dm2l.DM2LClassifier`, but of a sparse ``Y`` and with "predict" a sparse
-            array that stores 1 for every positive, observed or predicted, and nothing else.
+        X, Y, label_mask
+            Inputs and labels of the same rows, read as in ``fit``.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What missing entries become.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
@@ -441,39 +376,49 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         options = {"missing_as": "missing"} if alone else {}
         labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
-            return fill_positives(labels, self._positives(X))
+            positive, predicted = _ones(signed > 0), self._positives(X)
+            if certain:
+                return positive
+            filled = sp.csr_array(predicted - predicted.multiply(_ones(signed != 0)) + positive)
+            filled.eliminate_zeros()
+            return filled
         negative = -1.0 if method == "decision_function" else 0.0
-        return fill_values(labels, getattr(self, method)(X), negative)
+        values = getattr(self, method)(X)
+        if certain:
+            values = np.full(values.shape, negative)
+        rows = np.repeat(np.arange(n), np.diff(signed.indptr))
+        values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
+        return values
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not available: it would need models of folds."""
         raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
-        """Share of the observed labels that are predicted correctly.
+        """Share of the observed labels that are predicted correctly: one minus the Hamming loss.
 
-        One minus the Hamming loss over the observed entries; for a 1-D ``y`` the accuracy.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : sparse matrix or array-like of shape (n_samples, n_labels)
-            Labels, read as in ``fit``; unlabelled entries count as negative.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        label_mask : array-like or sparse matrix of bool, default=None
-            True where a label may be used.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative. If few labels of a
+        row are positive, ``precision_at_k`` of what :meth:`predict_top_k` returns says more.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             return super().score(X, y, sample_weight, label_mask)
         labels = self._read_labels(y, label_mask)[1]
-        check_consistent_length(np.empty(_num_samples(X)), labels.signed)
-        return observed_accuracy(labels, self._positives(X), sample_weight)
+        n, predicted, observed = _num_samples(X), self._positives(X), labels.n_observed()
+        check_consistent_length(np.empty(n), observed)
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = checked_weights("sample_weight", sample_weight, (n,))
+        total = weights @ observed
+        if not total:
+            raise ValueError("Weights are zero wherever something was observed.")
+        positive = _ones(labels.signed > 0)
+        if labels.missing_as == "missing":
+            predicted = predicted.multiply(_ones(labels.signed != 0))
+        both = predicted.multiply(positive)
+        wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
+        return float(1.0 - weights @ wrong / total)

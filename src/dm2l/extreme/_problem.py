@@ -13,9 +13,8 @@ the first sum is ``||G||_F^2``. Nothing as large as ``n c`` is ever needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -61,8 +60,7 @@ def entry_scores(
     return found
 
 
-@dataclass(frozen=True)
-class StoredTargets:
+class StoredTargets(NamedTuple):
     """Targets and weights of the stored labels.
 
     ``stored`` (CSR) holds the targets ``y`` less what absence means, ``weights`` the ``v`` of its
@@ -75,75 +73,51 @@ class StoredTargets:
     absent: float
     rows: Array | None = None
 
-    @property
-    def places(self) -> NDArray[np.intp]:
-        """Rows of the stored entries."""
-        return np.repeat(np.arange(self.stored.shape[0]), np.diff(self.stored.indptr))
-
-    def counted(self, values: Array) -> Array:
-        """Numbers of stored entries times the weights of their rows."""
-        return values if self.rows is None else self.rows[self.places] * values
-
-    @property
-    def n(self) -> float:
-        """Sum of the weights of the rows."""
-        return float(self.stored.shape[0] if self.rows is None else self.rows.sum())
-
-    @property
-    def share(self) -> float:
-        """Weight of an entry, on average."""
-        excess = float(self.counted(self.weights - self.absent).sum())
-        return self.absent + excess / (self.n * self.stored.shape[1])
-
-    @property
-    def pulls(self) -> Any:
-        """``v * y``: minus the gradient of the loss at zero, as a sparse matrix."""
-        return self.weighted(self.counted(self.weights) * self.stored.data)
-
-    def weighted(self, values: Array) -> Any:
-        """A sparse matrix with these values where something is stored."""
-        matrix = self.stored.copy()
-        matrix.data = values
-        return matrix
-
 
 class LowRankProblem:
-    """``J(W) + alpha/2 ||W||^2`` of a low-rank head.
-
-    The head comes from the problem without norms, so :meth:`attach` sets it later.
-    """
+    """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
     def __init__(self, features: Features, targets: StoredTargets, alpha: float) -> None:
-        self.features, self.targets = features, targets
+        stored, v, w, rows = targets
+        n, c = stored.shape
+        self.features, self._stored, self._absent = features, stored, w
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
-        self.n: float = targets.n
-        self.rho = targets.share
-        y, v = targets.stored.data, targets.weights
-        self.at_zero = 0.5 * float(targets.counted(v) @ y**2)
-        self._excess = targets.counted(v - targets.absent)
+        self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))
+        counts: Any = 1.0 if rows is None else rows[self._rows]
+        self._excess = counts * (v - w)
         # Every entry weighs the same: stored ones are then needed for the linear part only.
         self.uniform = not self._excess.any()
-        self._rows = targets.places
-        self._weights: Any = 1.0 if targets.rows is None else targets.rows[:, None]
+        self.n = float(n if rows is None else rows.sum())
+        self.rho = w + float(self._excess.sum()) / (self.n * c)
+        weights = counts * v
+        self.at_zero = 0.5 * float(weights @ stored.data**2)
+        # Minus the gradient of the loss at zero.
+        self.pulls = self._where_stored(weights * stored.data)
+        self._weights: Any = 1.0 if rows is None else rows[:, None]
         self._roots: Any = 1.0
-        self.gram = partial(features.gram, weights=targets.rows)
+        self.gram = partial(features.gram, weights=rows)
         self.to_original, self.from_original = features.to_original, features.from_original
+
+    def _where_stored(self, values: Array) -> Any:
+        """A sparse matrix with these values where something is stored."""
+        stored = self._stored
+        return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
     def attach(
         self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
     ) -> None:
         """Set the head ``B`` (c, r) and the rows that share a label."""
         self.B, self.groups = B, groups
-        if self.targets.rows is not None:  # as they count in norms
+        if np.ndim(self._weights):  # as rows count in norms
             self._roots = np.sqrt(self._weights[groups.covered])
         self.n_labels = B.shape[1]
         self.lambda_d = float(lambda_d) if groups.stacks else 0.0
         self.concave = discriminant and self.lambda_d > 0
-        self._pull = np.asarray(self.targets.pulls @ B)
+        self._pull = np.asarray(self.pulls @ B)
 
     def right(self) -> Array:
         """``Phi'(v * y) B``."""
@@ -151,14 +125,13 @@ class LowRankProblem:
 
     def _curve(self, G: Array) -> tuple[float, Array]:
         """Quadratic part of the loss, and its gradient in ``G``."""
-        w = self.targets.absent
-        value = 0.5 * w * float(np.vdot(G, self._weights * G))
-        gradient = w * self._weights * G
+        value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
+        gradient = self._absent * self._weights * G
         if not self.uniform:
-            entries = entry_scores(G, self.B, self._rows, self.targets.stored.indices)
+            entries = entry_scores(G, self.B, self._rows, self._stored.indices)
             excess = self._excess * entries
             value += 0.5 * float(excess @ entries)
-            gradient += self.targets.weighted(excess) @ self.B
+            gradient += self._where_stored(excess) @ self.B
         return value, gradient
 
     def product(self, W: Array) -> Array:
@@ -224,11 +197,8 @@ class LowRankProblem:
 
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
-    """Solution without nuclear norms, in the variables of the preconditioner.
-
-    By conjugate gradients on all columns at once: unlike those of labels, columns of a head depend
-    on each other where entries have different weights. With equal weights the start is exact.
-    """
+    """Solution without nuclear norms, in the variables of the preconditioner."""
+    # All columns at once: those of a head depend on each other where weights of entries differ.
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
@@ -368,14 +338,22 @@ def fit_head(
     """
     chosen = np.flatnonzero(learnable)
     signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
-    targets = _targets(model, labels, signed, chosen)
+    weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
+    if labels.missing_as == "unlabelled":
+        absent = float(model.absent_weight)
+        positive = signed.data > 0
+        given, c = model.propensities, labels.signed.shape[1]
+        p = propensities(labels.signed) if given is None else check_propensities(given, c)
+        weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
     if labels.missing_as == "missing":  # rows without observed entries do not count
         kept = np.flatnonzero(np.diff(signed.indptr))
         if len(kept) < signed.shape[0]:
             X, signed = X[kept], sp.csr_array(signed[kept])
             rows = rows if rows is None else rows[kept]
-            targets = StoredTargets(sp.csr_array(targets.stored[kept]), targets.weights, 0.0)
-    targets = replace(targets, rows=rows)
+    # A stored negative has the target 0 like unlabelled entries, but its full weight.
+    stored = signed.copy()
+    stored.data = signed.data - absent_target(labels)
+    targets = StoredTargets(stored, weights, absent, rows)
     intercept = bool(model.fit_intercept)
     feature_map = LinearMap(True, intercept)
     Phi = feature_map.fit(X)
@@ -385,7 +363,7 @@ def fit_head(
     problem = LowRankProblem(features, targets, alpha)
     preconditioner = Preconditioner(problem)
     block = block_length(model.max_memory, 2 * features.size, 4096)
-    B = label_basis(features, targets.pulls, preconditioner, int(model.rank), block=block)
+    B = label_basis(features, problem.pulls, preconditioner, int(model.rank), block=block)
     size = block_length(model.max_memory, 4, STACK)
     groups = SharedRows.gather(signed > 0, B.shape[1], int(model.min_rows), size=size, rows=rows)
     problem.attach(B, groups, model.lambda_d, discriminant=bool(model.discriminant))
@@ -404,19 +382,3 @@ def fit_head(
     vectors = np.zeros((len(learnable), B.shape[1]))
     vectors[chosen] = B
     return solution, np.ascontiguousarray(np.asarray(coef).T), b, vectors
-
-
-def _targets(
-    model: Any, labels: SparseLabelMatrix, signed: Any, chosen: NDArray[np.intp]
-) -> StoredTargets:
-    stored = signed.copy()
-    stored.data = signed.data - absent_target(labels)
-    weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
-    if labels.missing_as == "unlabelled":
-        absent = float(model.absent_weight)
-        positive = signed.data > 0
-        given, c = model.propensities, labels.signed.shape[1]
-        p = propensities(labels.signed) if given is None else check_propensities(given, c)
-        weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
-    # A stored negative has the target 0 like unlabelled entries, but its full weight.
-    return StoredTargets(stored, weights, absent)

@@ -20,12 +20,13 @@ from dm2l._utils.files import (
     available_memory,
     check_memory,
     check_regular,
+    open_text,
     translate_errors,
+    unpacked_name,
 )
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import open_text, unpacked_name
 from dm2l.io._words import as_number, parse_boolean
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
@@ -81,11 +82,6 @@ def read_arff(
         where labels are missing), ``target_names``, ``feature_names``, ``relation``, and
         ``train_index``, ``test_index``, ``source``, which are None. Labels given as names come
         in that order, others in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
 
     Examples
     --------

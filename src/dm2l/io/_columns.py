@@ -33,21 +33,21 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)
     found: dict[int, None] = {}
-    for one in [asked] if isinstance(asked, str) else asked:
-        text = str(one)
-        parts = [text] if text in places else [part.strip() for part in text.split(",")]
+    for text in map(str, [asked] if isinstance(asked, str) else asked):
+        parts = [text] if text in places else map(str.strip, text.split(","))
         for part in filter(None, parts):
-            hits = places.get(part) or [
-                j for j, name in enumerate(names) if matches_pattern(name, part)
-            ]
+            hits = places.get(part, [])
+            if len(hits) > 1:
+                reason = f"there are {len(hits)} columns named {part!r}; rename them"
+                raise DataFileError(where, reason)
+            hits = hits or [j for j, name in enumerate(names) if matches_pattern(name, part)]
             if not hits:
+                shown = [printable(name[:60]) for name in names]
+                if len(names) > 12:
+                    shown = [*shown[:6], "...", *shown[-6:-1], f"{shown[-1]} ({len(names)})"]
                 raise ColumnRequestError(
                     f"{where} has no column {part!r}, nor one that matches it as a pattern. "
-                    f"{_listing(names)}"
-                )
-            if len(places.get(part, ())) > 1:
-                raise DataFileError(
-                    where, f"there are {len(hits)} columns named {part!r}; rename them"
+                    f"Columns: {', '.join(shown)}."
                 )
             found.update(dict.fromkeys(hits))
     return list(found)
@@ -97,15 +97,12 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
             f"labels= takes names or patterns of label columns, or the number of last columns "
             f"that are labels; got {labels!r}."
         )
-    if isinstance(labels, LabelNames):
-        missing = [name for name in labels if name not in names]
-        if missing:
-            raise DataFileError(
-                where,
-                f"it lacks {len(missing)} of the {len(labels)} labels of the model: "
-                f"{', '.join(map(repr, missing))}",
-                hint="Add the columns, blank where nobody looked.",
-            )
+    exact = labels if isinstance(labels, LabelNames) else ()
+    missing = [name for name in exact if name not in names]
+    if missing:
+        listed = ", ".join(map(repr, missing))
+        reason = f"it lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
+        raise DataFileError(where, reason, hint="Add the columns, blank where nobody looked.")
     found: dict[int, None] = {}
     # A pattern of labels does not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
@@ -158,15 +155,6 @@ def split_columns(
     added = added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
-        raise ColumnRequestError(
-            f"{where}: every column is a label or dropped; no features are left."
-        )
+        reason = "every column is a label or dropped; no features are left."
+        raise ColumnRequestError(f"{where}: {reason}")
     return features
-
-
-def _listing(names: Sequence[str]) -> str:
-    shown = [printable(name[:60]) for name in (names if len(names) <= 12 else names[:6])]
-    if len(names) > 12:
-        shown += ["...", *(printable(name[:60]) for name in names[-6:])]
-        shown[-1] += f" ({len(names)})"
-    return f"Columns: {', '.join(shown)}."

@@ -14,12 +14,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, translate_errors
+from dm2l._utils.files import DataFileError, open_text, open_unpacked, suffix_of, translate_errors
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
 
 # pandas compares letter by letter; columns of text are looked at once more.
@@ -38,10 +35,8 @@ _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 def check_separator(separator: str | None) -> None:
     """Refuse a text that cannot separate columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
-            f"{separator!r}."
-        )
+        wanted = "one character, such as ',' or ';', and no quote or line end"
+        raise ValueError(f"A separator is {wanted}; got {separator!r}.")
 
 
 def check_encoding(encoding: str) -> None:
@@ -50,9 +45,8 @@ def check_encoding(encoding: str) -> None:
         "".encode(encoding)
         codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{encoding!r} is not a text encoding; use utf-8, latin-1, cp1252 or another one."
-        ) from error
+        known = "utf-8, latin-1, cp1252 or another one"
+        raise ValueError(f"{encoding!r} is not a text encoding; use {known}.") from error
 
 
 class Record(NamedTuple):
@@ -162,9 +156,8 @@ class CsvFile:
                 # In pieces: a read of so many bytes at once takes their memory before it begins.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
-            self.content = content if len(content) <= _KEPT else None
-        kept = self.content
-        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=kept)
+            self.content = content = content if len(content) <= _KEPT else None
+        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=content)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
         head = _head(beginning)
@@ -197,7 +190,12 @@ class CsvFile:
         with self._rows(zeros=keep_codes) as rows:
             frame = self._parse(rows, text, **options)
         if keep_codes and rows.zeros:
-            numbers = [name for name in self.names if name not in text and _is_whole(frame[name])]
+            numbers = [
+                name
+                for name in self.names
+                if name not in text and frame[name].dtype.kind in "iuf"
+                if (frame[name].dropna() % 1 == 0).all()
+            ]
             texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
             codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
             frame[codes] = texts[codes]
@@ -266,14 +264,6 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # perhaps: they decide nothing
     number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
     return "," if set(number.findall(beginning)) == {","} else "."
-
-
-def _is_whole(column: Any) -> bool:
-    """Whether a column holds whole numbers, and perhaps blanks."""
-    if column.dtype.kind == "f":
-        values = column.to_numpy()
-        return bool(((values == np.round(values)) | np.isnan(values)).all())
-    return column.dtype.kind in "iu"
 
 
 class CheckedLines:

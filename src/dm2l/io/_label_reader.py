@@ -34,6 +34,7 @@ _SPELLINGS = (
     "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
     "column out of the labels."
 )
+_NO = (-1.0, 0.0)
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -136,12 +137,12 @@ class LabelReader:
         for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
             values[:, j] = label.read(column)
         # -1 is a no like 0; but in a table that uses both, one of them may mark missing labels.
-        firsts = [
+        zero, minus = (
             [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
             for number in (0.0, -1.0)
-        ]
-        if all(firsts):
-            raise _mixed(self._where, firsts[0][0], firsts[1][0])
+        )
+        if zero and minus:
+            raise _mixed(self._where, zero[0], minus[0])
         return values
 
     @property
@@ -205,7 +206,7 @@ class _LabelColumn:
 
     def _look_for_check_marks(self, words: Sequence[str]) -> None:
         checks = [text for text in words if is_check_mark(text)]
-        if checks and all(is_check_mark(text) or _is_no(text) for text in words):
+        if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
             self.check_mark = self.check_mark or checks[0].strip()
         if checks and len(checks) == len(words) and not self.checks:
             self.checks = self.only_checks = True
@@ -216,12 +217,9 @@ class _LabelColumn:
         if self.cutoff is not None:
             found = self.cutoff.parse(text, self.decimal)
             if found is None:
-                side = f"of which nobody can say whether it is {self.cutoff.words[0]}"
-                hint = (
-                    "Cells under a cutoff are numbers or bounds on one side of it, blank where "
-                    f"nobody looked; {_NAME_A_MARK}."
-                )
-                raise self._unclear(text, row, hint, f", {side}")
+                side = f", of which nobody can say whether it is {self.cutoff.words[0]}"
+                hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
+                raise self._unclear(text, row, f"{hint} nobody looked; {_NAME_A_MARK}.", side)
             return found
         word = text.strip()
         if self.positive is not None:  # there is one other value
@@ -238,15 +236,13 @@ class _LabelColumn:
         answer = float(word == "+") if signs else parse_boolean(word)
         if answer is None or self.only_checks:
             mark = self.check_mark
-            if mark and (is_check_mark(word) or _is_no(word)):
-                hint = (
-                    f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
-                    f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
-                    f"--missing {mark} (missing=)."
-                )
-            else:
-                hint = _SPELLINGS
-            raise self._unclear(text, row, hint)
+            beside = (
+                f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
+                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--missing {mark} (missing=)."
+            )
+            known = mark and (is_check_mark(word) or answer in _NO)
+            raise self._unclear(text, row, beside if known else _SPELLINGS)
         if answer <= 0 and answer not in self.first and as_number(word) is not None:
             self.first[answer] = row
         return max(answer, 0.0)
@@ -254,10 +250,6 @@ class _LabelColumn:
     def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
         reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
         return DataFileError(self.where, reason, hint=hint)
-
-
-def _is_no(text: str) -> bool:
-    return parse_boolean(text) in (-1.0, 0.0)
 
 
 def positives_by_label(positive: Any) -> dict[str, tuple[str, ...]]:
@@ -276,12 +268,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
         raise DataFileError(
             where,
-            f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
-            f"({bad.sum()} such entries)",
-            hint="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
-            "values is not a label.",
+            f"label {_called(names, column)} holds {value}",
+            hint="Labels are 0/1 or -1/+1, NaN where missing; other columns are no labels.",
         )
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():

@@ -31,10 +31,10 @@ from dm2l._utils.files import (
     check_memory,
     check_regular,
     damaged_file_error,
+    read_into,
     translate_errors,
 )
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import read_into
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
 # One thread: every further one of a BLAS library takes address space, which the script limits.

@@ -6,7 +6,6 @@ import io
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -16,10 +15,15 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError, check_memory, check_width, translate_errors
+from dm2l._utils.files import (
+    DataFileError,
+    check_memory,
+    check_width,
+    open_unpacked,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._label_reader import make_bunch
-from dm2l.io._unpacking import open_unpacked
 
 Base = bool | Literal["auto"]
 
@@ -64,11 +68,6 @@ def read_svmlight(
         ``zero_based`` (whether the first feature has index 0); the other keys of
         :func:`~dm2l.datasets.load_dataset` are None.
 
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
-
     Examples
     --------
     >>> import tempfile
@@ -86,8 +85,8 @@ def read_svmlight(
     """
     if missing_as not in ("negative", "missing"):
         raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
-    with open_rows(path, n_features, zero_based) as rows:
-        data, listed, base = rows.take()
+    with open_unpacked(path) as file:
+        data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
     if not listed:
         raise DataFileError(path, "there are no rows")
     if features_only:
@@ -113,15 +112,6 @@ def read_svmlight(
     names = [f"{number:.15g}" for number in columns]
     check_distinct(names, str(path), "labels")
     return make_bunch(data, target, target_names=names, zero_based=base)
-
-
-@contextmanager
-def open_rows(
-    path: str | os.PathLike[str], n_features: int | None, zero_based: Base, *, whole: bool = True
-) -> Iterator[SvmlightRows]:
-    """The rows of a file, unpacked."""
-    with open_unpacked(path, whole=whole) as file:
-        yield SvmlightRows(file, path, n_features, zero_based)
 
 
 class SvmlightRows(io.RawIOBase):
@@ -165,15 +155,13 @@ class SvmlightRows(io.RawIOBase):
         if not math.isfinite(sum(map(sum, listed))):
             for row, numbers in enumerate(listed):
                 if not all(map(math.isfinite, numbers)):
-                    raise self._wrong(row, f"a label is not a number: {numbers[:5]}")
+                    reason = f"a label is not a number: {numbers[:5]}"
+                    raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         indices, zero_based = self._from_zero(read.indices, indptr)
         width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
         check_width(self._path, width)
         data = sp.csr_array((read.data, indices, indptr), shape=(len(blank), width))
         return data, listed, zero_based
-
-    def _wrong(self, row: int, reason: str) -> DataFileError:
-        return DataFileError(self._path, reason, place=f"line {self._places[row]}")
 
     def __iter__(self) -> Iterator[bytes]:
         while self._rows is None or len(self._places) < self._rows:
@@ -208,9 +196,10 @@ class SvmlightRows(io.RawIOBase):
         if len(wrong):
             row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
             end = "on" if self._n_features is None else f"to {last}"
-            raise self._wrong(
-                row,
+            raise DataFileError(
+                self._path,
                 f"a feature has the index {indices[wrong[0]]}, but indices go from {base} {end} "
                 f"(zero_based={zero_based})",
+                place=f"line {self._places[row]}",
             )
         return indices - base, bool(zero_based)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,8 @@ def read_csv(
         ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the question.
     drop : str or list of str, default=()
         Columns to leave out, in the same syntax as ``labels``.
-    separator : str, default=None
-        The character that separates columns; None goes by the header.
-    decimal : str, default=None
-        The decimal point; None: a comma where the first rows have it and something else separates
-        columns, else a point.
+    separator, decimal : str, default=None
+        The character between columns, and the decimal point; None goes by the first rows.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -70,11 +67,6 @@ def read_csv(
         ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
         float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
         keys of :func:`~dm2l.datasets.load_dataset` are None.
-
-    Raises
-    ------
-    ValueError
-        If a column cannot be used, or rows have more or fewer cells than the header.
 
     Examples
     --------
@@ -93,12 +85,10 @@ def read_csv(
            [nan,  0.]])
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
-    chosen = choose_labels(file.names, labels, str(path))
-    features = split_columns(file.names, chosen, drop, str(path))
     # Labels as they stand: marks and words, before any guess.
-    frame = file.frame({file.names[j]: str for j in chosen})
+    text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
-    return _bunch(frame, file.names, chosen, features, path, words)
+    return _bunch(path, file.frame(text), labels, drop, words)
 
 
 def read_parquet(
@@ -139,12 +129,8 @@ def read_parquet(
     array([[ 1.,  0.],
            [nan,  1.]])
     """
-    frame = read_frame(path)
-    names = [str(name) for name in frame.columns]
-    chosen = choose_labels(names, labels, str(path))
-    features = split_columns(names, chosen, drop, str(path))
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
-    return _bunch(frame, names, chosen, features, path, words)
+    return _bunch(path, read_frame(path), labels, drop, words)
 
 
 def read_labels(
@@ -188,13 +174,11 @@ def read_labels(
 
 
 def _bunch(
-    frame: Any,
-    names: Sequence[str],
-    chosen: list[int],
-    features: list[int],
-    path: str | Path,
-    words: Mapping[str, Any],
+    path: str | Path, frame: Any, labels: Any, drop: str | Iterable[str], words: Mapping[str, Any]
 ) -> Bunch:
+    names = [str(name) for name in frame.columns]
+    chosen = choose_labels(names, labels, str(path))
+    features = split_columns(names, chosen, drop, str(path))
     if len(frame) == 0:
         raise DataFileError(path, "there is a header, but there are no rows")
     label_names = [names[j] for j in chosen]

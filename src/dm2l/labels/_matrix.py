@@ -50,14 +50,10 @@ class LabelMatrix:
         ``+1`` observed positive, ``-1`` observed negative, ``0`` missing.
     kind : {"multilabel", "binary", "multiclass"}
         A label matrix, or a 1-D ``y`` with two or with more classes.
-    classes : ndarray or None
-        Classes of a 1-D ``y``; None for a label matrix.
-    names : ndarray of object or None
-        Column names, if the container had them.
-    negative : {0, -1}
-        Code of an observed negative in the input.
-    dtype : numpy dtype
-        Data type of predictions in the coding of the input.
+    classes, names : ndarray or None
+        Classes of a 1-D ``y``; column names, if the container had them.
+    negative, dtype
+        Code of an observed negative, 0 or -1, and data type of predictions.
     entries : EntryWeights or None
         Targets and weights of the entries; None if targets are the signs and all weights are one.
     missing_as : {"missing", "unlabelled"}
@@ -91,7 +87,7 @@ class LabelMatrix:
         mask: Any = None,
         weights: Any = None,
     ) -> LabelMatrix:
-        """Read labels from an array, a data frame, a list or a sparse matrix.
+        """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
         ----------
@@ -106,11 +102,6 @@ class LabelMatrix:
             True where the entry may be used; other entries are missing, and are never read.
         weights : array-like of the shape of Y, or of shape (n,), default=None
             Weights >= 0 of entries, or of rows. An entry of weight zero is missing.
-
-        Returns
-        -------
-        LabelMatrix
-            Which may be missing everywhere.
         """
         labels = parse_labels(
             Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
@@ -148,11 +139,11 @@ class LabelMatrix:
     @property
     def ndim(self) -> int:
         """Number of dimensions of what was given."""
-        return len(self.shape)
+        return 2 if self.kind == "multilabel" else 1
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.signs)
+        return int(self.signs.shape[0])
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Return some rows, as scikit-learn's cross-validation asks for them."""
@@ -188,7 +179,8 @@ class LabelMatrix:
     def masked(self, mask: Any) -> LabelMatrix:
         """Keep observed entries where ``mask`` is True."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
-        entries = None if self.entries is None else self.entries.masked(signs)
+        held = self.entries
+        entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
@@ -216,7 +208,7 @@ class LabelMatrix:
         empty, single = ~(positive | negative), positive ^ negative
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
             if which.any() and self.kind == "multilabel":
-                shown = [self.describe(int(j)) for j in np.flatnonzero(which)[:5]]
+                shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
                 more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
                 warnings.warn(
                     f"{which.sum()} label(s) have {what} and get a constant score: "
@@ -224,10 +216,6 @@ class LabelMatrix:
                     ConstantLabelWarning,
                     stacklevel=stacklevel,
                 )
-
-    def describe(self, column: int) -> str:
-        """Name of a column for messages."""
-        return column_text(column, self.names)
 
 
 def parse_labels(

@@ -34,7 +34,7 @@ def precision_at_k(
 
     .. math:: \frac1p \sum_i \frac{|top_k(i) \cap C_i^+|}{\min(k, |C_i^+| + |C_i^-|)}
 
-    Ties are broken by label order. Rows with nothing observed are dropped.
+    Ties are broken by label order. Rows with nothing observed are dropped. Higher is better.
 
     Parameters
     ----------
@@ -42,9 +42,7 @@ def precision_at_k(
         Labels 0/1 or -1/+1, NaN where missing. With a list of labels, sparse ones stay sparse.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
         Scores; or a list of the ``K >= k`` best labels of each row, best first, as
-        ``predict_top_k`` returns it. Missing labels of a list are skipped. If fewer than ``k``
-        labels of a list are observed, the sum is divided by their number; rows without any are
-        dropped.
+        ``predict_top_k`` returns it, whose missing labels are skipped.
     k : int, default=1
         Number of labels.
     **options : dict
@@ -58,14 +56,11 @@ def precision_at_k(
     Examples
     --------
     >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from dm2l.labels import SparseLabelMatrix
     >>> from dm2l.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])
-    >>> Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
-    >>> precision_at_k(SparseLabelMatrix.from_array(Y, missing_as="negative"), best, k=2)
+    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], best, k=2)
     0.5
     """
     given = _read(y_true, y_score, k, options)
@@ -85,19 +80,9 @@ def ndcg_at_k(
     .. math:: \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] / \log_2(l + 1)}
               {\sum_{l=1}^{\min(k, |C_i^+|)} 1 / \log_2(l + 1)}
 
-    with ``r_l`` the label at place ``l`` among the observed ones. Ties are broken by label order.
-    Rows without an observed positive are dropped; ``undefined=0.0`` counts them as scikit-learn
-    does.
-
-    Parameters
-    ----------
-    y_true, y_score, k, **options
-        As in :func:`precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better; 1 where positives fill the first places.
+    with ``r_l`` the label at place ``l`` among the observed ones. Rows without an observed positive
+    are dropped; ``undefined=0.0`` counts them as scikit-learn does. Higher is better; arguments and
+    result are those of :func:`precision_at_k`.
 
     Examples
     --------
@@ -188,15 +173,7 @@ def propensity_scored_ndcg_at_k(
 
     over the same sum for the best possible order unless ``normalize=False``.
 
-    Parameters
-    ----------
-    y_true, y_score, propensities, k, normalize, undefined, return_counts, sample_weight
-        As in :func:`propensity_scored_precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`propensity_scored_precision_at_k`.
 
     Examples
     --------

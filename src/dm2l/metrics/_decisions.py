@@ -70,15 +70,7 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
     Undefined (nan with a warning) when nothing is positive and nothing is predicted.
 
-    Parameters
-    ----------
-    y_true, y_pred, **options
-        As in :func:`hamming_loss`; the units are label matrices.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -102,15 +94,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     Labels with no observed positive and none predicted are dropped; ``undefined=0.0`` counts them
     as scikit-learn does.
 
-    Parameters
-    ----------
-    y_true, y_pred, **options
-        As in :func:`hamming_loss`; the units are labels.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`; the units are labels.
 
     Examples
     --------
@@ -140,19 +124,9 @@ def calibrated_log_loss(
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 
     A logistic curve per label turns scores into probabilities. It is shrunk to the curve of all
-    labels, and fitted without the row that is evaluated.
-
-    Parameters
-    ----------
-    y_true, y_score, estimate, rates, sample_weight
-        As in :func:`ranking_loss`; without an estimate, each observed entry counts once.
-    return_counts : bool, default=False
-        Return a :class:`MetricValue`; its units are entries.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    labels, and fitted without the row that is evaluated. Without an estimate, each observed entry
+    counts once. Lower is better; arguments and result are those of :func:`ranking_loss`, and the
+    units are entries.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from dm2l.metrics import _at_k, _decisions, _ranking
 from dm2l.metrics._reading import (
     Convention,
+    MetricOptions,
     MetricValue,
-    Undefined,
     check_scores,
     ratio,
     read,
@@ -42,10 +42,7 @@ def evaluate(
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     only: Sequence[str] | None = None,
-    undefined: Undefined = None,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
 
@@ -63,10 +60,8 @@ def evaluate(
         For ``precision_at_k``; values above the number of labels are left out.
     only : sequence of str, default=None
         Names of the metrics to compute; None for all.
-    undefined : {None, "skip", "raise"} or float, default=None
-        What to do with undefined rows and labels, in every metric.
-    estimate, rates, sample_weight
-        As in :func:`ranking_loss`.
+    **options : dict
+        ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
@@ -81,18 +76,12 @@ def evaluate(
     >>> result["hamming_loss"].kind, result["hamming_loss"].n_entries
     ('estimate', 3)
     """
-    given = read(
-        y_true,
-        y_score,
-        undefined=undefined,
-        return_counts=True,
-        estimate=estimate,
-        rates=rates,
-        sample_weight=sample_weight,
-    )
+    options["return_counts"] = True
+    given = read(y_true, y_score, **options)
     P = given.S > 0
     if y_pred is not None:
-        P = read_decisions(y_true, y_pred, estimate=False, sample_weight=sample_weight).S
+        options["estimate"] = False
+        P = read_decisions(y_true, y_pred, **options).S
     chosen = {} if convention is None else {"convention": convention}
     tasks: dict[str, Callable[[], Any]] = {
         **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},

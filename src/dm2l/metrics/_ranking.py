@@ -105,15 +105,7 @@ def label_ranking_average_precision(
     "published") or count 1 ("sklearn"); rows without an observed negative count 1 by the formula,
     and "published" drops them.
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -152,15 +144,7 @@ def coverage_error(
     "sklearn" leaves out the ``- 1``; ties as in :func:`label_ranking_average_precision`. Rows
     without an observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -202,15 +186,7 @@ def instance_auc(
     Rows with one class are dropped (by default and "paper"), count 0 without a positive and 1
     without a negative ("published"), or make the result nan ("sklearn").
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -248,15 +224,7 @@ def label_auc(
     A tie counts ``t = 1/2``, but 1 in the convention "paper". Labels with one observed class are
     dropped, but make the result nan in the convention "sklearn".
 
-    Parameters
-    ----------
-    y_true, y_score, convention, **options
-        As in :func:`ranking_loss`; the units are labels.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`ranking_loss`; the units are labels.
 
     Examples
     --------
@@ -281,15 +249,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     Ties for the first place are errors; rows without an observed positive are dropped.
 
-    Parameters
-    ----------
-    y_true, y_score, **options
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_number
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
@@ -34,11 +33,6 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
         Training labels; only observed positives count.
     a, b : float, default=0.55, 1.5
         Constants of the curve.
-
-    Returns
-    -------
-    ndarray of shape (c,)
-        Between 0 and 1.
 
     References
     ----------
@@ -67,12 +61,7 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
 
 
 def observation_weights(
-    y_true: Any,
-    rates: Any,
-    X: Any = None,
-    *,
-    lowest: float = LOWEST,
-    return_effective: bool = False,
+    y_true: Any, rates: Any, X: Any = None, *, return_effective: bool = False
 ) -> Any:
     r"""Inverse observation rates, the ``label_weight`` of a fit.
 
@@ -87,11 +76,10 @@ def observation_weights(
     rates : array-like, tuple of two, or callable
         Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
         or one per entry; a tuple holds those of positives and of negatives. A callable is given
-        ``X`` and returns one of these, for example ``predict_proba`` of a model of the mask.
+        ``X`` and returns one of these, for example ``predict_proba`` of a model of the mask. Rates
+        below 0.02 are raised to it, so that no entry stands for more than fifty.
     X : object, default=None
         Features, for a callable.
-    lowest : float, default=0.02
-        Lower rates are raised to this one, so that no entry stands for more than fifty.
     return_effective : bool, default=False
         Return the effective sample sizes as well.
 
@@ -115,11 +103,10 @@ def observation_weights(
     >>> effective.round(2)
     array([1.8 , 2.67])
     """
-    check_number("lowest", lowest, positive=True)
     T = parse_labels(y_true).signs
     if callable(rates):
         rates = rates(X)
-    weights = np.where(T != 0, 1 / observation_rates(T, rates, lowest).entries, 0.0)
+    weights = np.where(T != 0, 1 / observation_rates(T, rates).entries, 0.0)
     if not return_effective:
         return weights
     squares = (weights**2).sum(axis=0)
@@ -133,7 +120,7 @@ class Rates(NamedTuple):
     rows: Array
 
 
-def observation_rates(T: Signs, rates: Any = None, lowest: float = LOWEST) -> Rates:
+def observation_rates(T: Signs, rates: Any = None) -> Rates:
     """Given rates, for both classes or for each; or an estimate from the mask."""
     if rates is None:
         return _from_mask(T != 0)
@@ -143,12 +130,12 @@ def observation_rates(T: Signs, rates: Any = None, lowest: float = LOWEST) -> Ra
                 "rates must be numbers, or a pair of them for positives and negatives; got "
                 f"{len(rates)} parts."
             )
-        positive, negative = (_given(part, T, lowest) for part in rates)
+        positive, negative = (_given(part, T) for part in rates)
         return Rates(np.where(T > 0, positive, negative), np.ones(len(T)))
-    return Rates(_given(rates, T, lowest), np.ones(len(T)))
+    return Rates(_given(rates, T), np.ones(len(T)))
 
 
-def _given(rates: Any, T: Signs, lowest: float) -> Array:
+def _given(rates: Any, T: Signs) -> Array:
     R = np.asarray(to_numpy(rates), dtype=np.float64)
     if R.ndim not in (0, 1, 2) or any(
         have not in (1, want) for have, want in zip(R.shape[::-1], T.shape[::-1], strict=False)
@@ -159,7 +146,7 @@ def _given(rates: Any, T: Signs, lowest: float) -> Array:
         )
     if not ((R > 0) & (R <= 1)).all():
         raise ValueError("rates must be above 0 and at most 1.")
-    return np.maximum(np.broadcast_to(R, T.shape), lowest)
+    return np.maximum(np.broadcast_to(R, T.shape), LOWEST)
 
 
 def _from_mask(seen: NDArray[np.bool_]) -> Rates:

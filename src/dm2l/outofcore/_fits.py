@@ -54,10 +54,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit the labels with both classes observed; the others are constant.
-
-    ``make`` gives the sums, if there is a label to learn; the model has the dtype of ``X``.
-    """
+    """Fit the labels with both classes observed; the model has the dtype of ``X``."""
     constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -269,8 +266,8 @@ def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, bloc
 def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
     """Statistics of the rows with a learnable label.
 
-    Remote blocks are counted beforehand, so that every worker knows these labels. Blocks here show
-    it one after the other; if too many rows waited for it, a second pass goes through them.
+    Remote blocks are counted first, so that every worker knows these labels; blocks here are gone
+    through again if too many rows waited for such a label.
     """
 
     def here(learnable: NDArray[np.bool_] | None = None) -> Any:
@@ -302,10 +299,7 @@ def _add_block(
     learnable: NDArray[np.bool_] | None = None,
     n_rows: int = 0,
 ) -> tuple[RowStatistics]:
-    """Statistics of a block, added to those of others.
-
-    Sampled rows of remote blocks travel; with ``n_rows``, their number, fewer do.
-    """
+    """Statistics of a block, added to others; with ``n_rows`` fewer rows of the sample travel."""
     Phi = _features_of(feature_map, None, block).X
     if statistics is None:
         statistics = kind(Phi.shape[1], block.T.shape[1], sample)

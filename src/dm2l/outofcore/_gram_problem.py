@@ -258,9 +258,7 @@ class PassSums(RowSums):
 class GramProblem:
     """``J(W) + alpha/2 ||W||^2`` from sums over rows.
 
-    ``||F_k||_*`` is the trace of a root of ``F_k'F_k``, a matrix of the size of the labels, and its
-    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. :class:`Problem`, which has the rows, is
-    faster, because it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
+    ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, its gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``.
     """
 
     xp: Any = numpy_namespace
@@ -304,33 +302,27 @@ class GramProblem:
             return Evaluation(value, exact, self.sums.pull(at, None) + shrunk)
         local = self._local(at.grams[:-1], norm, curvature)
         factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
-        shared = 0.0, 0.0
+        shared = shared_exact = 0.0
         if self.concave and linear is None:
             everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1))
-            shared = everyone.value, everyone.exact
+            shared, shared_exact = everyone.value, everyone.exact
             factors[-1] = -self.lambda_d * everyone.gradient[0]
         elif self.concave:
-            inner = float(np.sum(linear * W))
-            shared = inner, inner
+            shared = shared_exact = float(np.sum(linear * W))
             shrunk -= self.lambda_d * linear
-        value += self.lambda_d * (local.value - shared[0])
-        exact += self.lambda_d * (local.exact - shared[1])
+        value += self.lambda_d * (local.value - shared)
+        exact += self.lambda_d * (local.exact - shared_exact)
         gradient = self.sums.pull(at, factors) + shrunk
         return Evaluation(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
         """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
-        parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
-        tasks = [
-            partial(
-                norm.of_gram,
-                grams[part],
-                heights=self.sums.heights[part],
-                ranks=self.sums.ranks[part],
-                curvature=curvature,
-            )
-            for part in (parts if self._workers > 1 else [slice(None)])
-        ]
+        heights, ranks = self.sums.heights, self.sums.ranks
+        parts: list[Any] = [slice(None)]
+        if self._workers > 1:
+            parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
+        of_gram = partial(norm.of_gram, curvature=curvature)
+        tasks = [partial(of_gram, grams[i], heights=heights[i], ranks=ranks[i]) for i in parts]
         found = run_all(tasks, self._workers)
         bend = sum(one.curvature for one in found) if curvature else None
         value, exact = sum(one.value for one in found), sum(one.exact for one in found)

@@ -86,10 +86,7 @@ class RowSample:
         ]
 
     def combine(self, other: RowSample, sign: int) -> bool:
-        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown.
-
-        The sample might hold that row in another form.
-        """
+        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:

@@ -45,10 +45,8 @@ class RowBlocks:
         Called at the beginning of every pass. Returns an iterable of ``(X, Y)``, ``(X, Y,
         label_mask)`` or ``(X, Y, label_mask, sample_weight)``, the last two of which may be None.
         A generator function will do, but not a generator, which ends after one pass.
-    missing_label : scalar, default=nan
-        Value that marks a missing label.
-    missing_as : {None, "missing", "negative"}, default=None
-        How entries that a sparse ``Y`` of positives only does not store are read.
+    missing_label, missing_as : scalar and {None, "missing", "negative"}
+        As of :class:`dm2l.DM2LClassifier`.
     classes : array-like, default=None
         All classes, for a 1-D ``y``.
     n_rows : int, default=None
@@ -115,23 +113,12 @@ class RowBlocks:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows; a memory-mapped array is read a block at a time.
-        Y : array-like or sparse matrix of shape (n, c) or (n,)
-            Labels.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
-            True where a label may be used.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
+        X, Y, label_mask, sample_weight
+            As for :meth:`dm2l.DM2LClassifier.fit`; a memory-mapped ``X`` is read a block at a time.
         rows : int, default=None
             Rows of a block; None makes one block of all.
         **options
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
 
         Examples
         --------
@@ -188,14 +175,8 @@ class RowBlocks:
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
-            Tables: ``drop``; CSV: also ``missing``, ``positive``, ``cutoffs`` and ``separator``,
-            all as in :func:`dm2l.io.read_csv`. svmlight: ``n_features``, which is required,
-            ``zero_based`` and ``missing_as``, as in :func:`dm2l.io.read_svmlight`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
+            Of tables those of :func:`dm2l.io.read_csv` (Parquet: ``drop`` only); ``n_features``,
+            which is required, and others of :func:`dm2l.io.read_svmlight`.
         """
         from dm2l.outofcore._block_readers import mapped_arrays, table_reader
 
@@ -210,18 +191,7 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> RowBlocks:
-        """Select the first rows.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows.
-
-        Returns
-        -------
-        RowBlocks
-            A source of its own.
-        """
+        """A source of the first rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form._labels is not None else None
         first = RowBlocks(

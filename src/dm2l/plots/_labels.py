@@ -53,13 +53,13 @@ class MissingnessDisplay(Display):
     signs : ndarray of shape (n_lines, n_labels)
         The lines of the map: 1 is positive, -1 is negative, 0 is missing.
     share_positive, share_negative : ndarray of shape (n_labels,)
-        Share of all rows in which the label is positive, and negative; the rest is missing.
+        Shares of all rows; the rest is missing.
     n_rows : int
         Rows of the data.
     label_names : sequence of str
         One per label.
     rows : ndarray of shape (n_lines,), default=None
-        Row of the data that each line shows.
+        Row that each line shows.
 
     Attributes
     ----------
@@ -102,16 +102,8 @@ class MissingnessDisplay(Display):
     ) -> Self:
         """Draw the map of labels.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
-            Labels.
-        label_names : sequence of str, default=None
-            None: those of the data frame, or y0, y1, ...
-        sort : {"pattern", None}, default="pattern"
-            Rows with similar missing entries together, or the order of the data.
-        max_rows : int, default=500
-            Of more rows this many are drawn, evenly spaced.
+        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``sort=None`` keeps
+        the order of the rows; of more than ``max_rows`` this many are drawn, evenly spaced.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
@@ -147,23 +139,24 @@ class MissingnessDisplay(Display):
         tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
         self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
-        places = np.arange(c)
         few = c <= 60  # of more, gaps and edges would hide the bars
         thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
         yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
         self.bars_ = (
-            margin.bar(places, yes, color=YES, **thin),
-            margin.bar(places, no, bottom=yes, color=NO, **thin),
+            margin.bar(range(c), yes, color=YES, **thin),
+            margin.bar(range(c), no, bottom=yes, color=NO, **thin),
         )
         tidy(margin, "", "% of\nrows")
         margin.grid(visible=False, axis="x")
         margin.set_ylim(0, 100)
         margin.set_yticks([0, 50, 100])
         margin.tick_params(labelbottom=False, bottom=False)
-        edge: dict[str, Any] = {"edgecolor": "#444444", "linewidth": 0.6}
-        patches = [Patch(facecolor=colour, **edge) for colour in (YES, NO, MISSING)]
-        kinds = ["yes", "no", "missing"]
-        legend_above(panel, patches, kinds, columns=3, gap=2 * _GAP + _MARGIN)
+        patches = [
+            Patch(facecolor=colour, edgecolor="#444444", linewidth=0.6)
+            for colour in (YES, NO, MISSING)
+        ]
+        gap = 2 * _GAP + _MARGIN
+        legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
         panel.set_xlim(-0.5, c - 0.5)
         step = write_names(panel, names)
         if step > 1:
@@ -196,9 +189,8 @@ class CooccurrenceDisplay(Display):
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    Only rows in which both labels were observed count. An arrow is an implication, as
-    :func:`dm2l.tables.inspect_table` lists them, that does not hold the other way round, such as
-    digit 4 => even. The local terms of DM2L exploit such structure.
+    An arrow is an implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold
+    the other way round, such as digit 4 => even.
 
     Parameters
     ----------
@@ -257,20 +249,11 @@ class CooccurrenceDisplay(Display):
         kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the co-occurrence of the observed entries of labels.
+        """Draw the co-occurrence of the observed entries of two labels or more.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
-            Two labels or more.
-        label_names : sequence of str, default=None
-            None: those of the data frame, or y0, y1, ...
-        min_rows, min_probability, min_gain
-            As in the constructor.
-        max_labels : int, default=40
-            Of more labels those with the most observed positives are drawn, in their order.
-        kind
-            As in :meth:`plot`.
+        ``label_names`` are those of the data frame by default, or y0, y1, ...; of more than
+        ``max_labels`` those with the most positives are drawn. The rest is as in the constructor
+        and in :meth:`plot`.
         """
         T, names = read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
@@ -306,14 +289,7 @@ class CooccurrenceDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
     ) -> Self:
-        """Draw a heat map with arrows in it, or labels with arrows between them.
-
-        Parameters
-        ----------
-        kind : {"heatmap", "arrows"}, default="heatmap"
-            A cell for every pair, with an arrow in those that hold one way; or, from left to
-            right, the labels that have arrows, rare ones first.
-        """
+        """Draw a heat map with arrows in it, or labels with arrows between them, rare ones left."""
         check_names(self.label_names, len(self.probability))
         if kind not in ("heatmap", "arrows"):
             raise ValueError(f"kind must be 'heatmap' or 'arrows', got {kind!r}.")
@@ -441,9 +417,8 @@ class CouplingDisplay(Display):
 
     .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
 
-    with the covariance :math:`S` of the residuals (``label_covariance_``). Where it is far from 0,
-    a known label helps to impute the other one, beyond the features. Correlated labels are drawn
-    next to each other.
+    with the covariance :math:`S` of the residuals (``label_covariance_``). Correlated labels are
+    drawn next to each other.
 
     Parameters
     ----------
@@ -485,16 +460,10 @@ class CouplingDisplay(Display):
         max_labels: int = 200,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the label correlation of a fitted estimator.
+        """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted with ``coupling``, two labels or more.
-        label_names : sequence of str, default=None
-            None: those of the data frame that it was fitted to, or y0, y1, ...
-        max_labels : int, default=200
-            Of more labels those with the strongest correlations are drawn.
+        ``label_names`` are those of its training labels by default; of more than ``max_labels``
+        those with the strongest correlations are drawn.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
         if len(S) < 2 or max_labels < 2:

@@ -103,15 +103,10 @@ class ConvergenceDisplay(Display):
         lowest: float | str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the courses of several fitted estimators.
+        """Draw the courses of several fitted estimators, which have ``objective_history_``.
 
-        Parameters
-        ----------
-        estimators : mapping of str to estimator
-            By name; each has ``objective_history_``.
-        lowest : float, "each" or None, default=None
-            What distances are measured from: the lowest value of all (None), of each, for models
-            whose objectives differ, or what a longer run has reached.
+        Distances are from the lowest value of all, or from ``lowest``: "each", the lowest value of
+        each, for models whose objectives differ; or a number, what a longer run has reached.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -434,25 +429,11 @@ class ReliabilityDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Compare probabilities with labels that the model was not trained on.
+        """Compare probabilities of class 1 with labels that the model was not trained on.
 
-        Parameters
-        ----------
-        Y : array-like, data frame or LabelMatrix of shape (n_rows, n_labels)
-            Labels.
-        probabilities : array-like of shape (n_rows, n_labels)
-            From ``predict_proba``.
-        n_bins : int, default=10
-            Bins, of which empty ones are left out.
-        strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or with about as many entries in each: better where nearly all
-            probabilities are small.
-        confidence : float, default=0.95
-            Level of the intervals.
-        name : str, default=None
-            Of the model, for the legend.
-        **options
-            As in :meth:`plot`.
+        ``strategy`` makes bins of equal width, or (``"quantile"``) with about as many entries in
+        each, better where nearly all probabilities are small; ``confidence`` is the level of the
+        intervals, ``name`` that of the model; ``options`` are those of :meth:`plot`.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")

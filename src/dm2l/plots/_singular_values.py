@@ -159,12 +159,8 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw a line per group and a thick one of all rows, each as long as its rank.
 
-        Parameters
-        ----------
-        normalize : {"largest", "rows", None}, default="largest"
-            Divide by the largest value, or by the root of the number of rows.
-        highlight : sequence of str, default=()
-            Labels with a colour and a marker of their own.
+        ``normalize`` divides by the largest value, or by the root of the number of rows; labels
+        to ``highlight`` have a colour and a marker of their own.
         """
         if normalize not in _UNITS:
             raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")

@@ -79,9 +79,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             training_rows=TrainingRows.of(row_digests(X), labels.signs),
         )
 
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Any:
-        labels = pu_labels(labels) if self.missing_as == "unlabelled" else labels
-        return super()._held_out_scores(X, labels)
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
+        # Labels of a search for label errors still have their unlabelled entries.
+        as_read = self.missing_as == "unlabelled" and labels.entries is None
+        return super()._cross_fit(X, pu_labels(labels) if as_read else labels)
 
 
 def pu_labels(labels: LabelMatrix) -> LabelMatrix:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dm2l.io._unpacking import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.review._journal import Journal, Key, table_digest
 from dm2l.review._predictions import Labels, TablePredictions
 from dm2l.review._question import Question, make_question

@@ -166,7 +166,7 @@ def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = No
             )
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
-    found = classifier._impute(classifier._check_X(X), signs_of(Y), bound)
+    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import atomic_write, printable
-from dm2l.io._unpacking import EXCEL, PARQUET, TEXT
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, printable
 from dm2l.io._xlsx_file import write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -49,7 +49,7 @@ from dm2l._auto._classifier import AutoClassifier
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
-from dm2l.completion._condition import condition
+from dm2l.completion._covariance import conditional_moments
 from dm2l.completion._query_gains import row_gains, trust
 from dm2l.tables._model import TableModel, impute
 from dm2l.tables._reading import Table
@@ -228,7 +228,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> tuple[AnswerValues, Lea
     # explain: one more answer does not help a label that cannot be learnt.
     slope = 2 * p * (1 - p)
     if coupling is not None:
-        combiner, variance = coupling.combiner, condition(coupling.covariance, T, F)[1]
+        combiner, variance = coupling.combiner, conditional_moments(coupling.covariance, T, F)[1]
         steep = combiner.scale_[0] * combiner.weights_[:, 1]
         steep = steep + combiner.scale_[1] * combiner.weights_[:, 2]
         slope = p * (1 - p) * steep / np.sqrt(variance)
