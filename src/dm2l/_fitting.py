@@ -12,14 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._score_model import SolverResult, WarmStart
-from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
     FeatureMap,
@@ -33,8 +32,6 @@ from dm2l._solvers.features import (
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
-from dm2l._solvers.nystroem import NystroemMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import (
     Preconditioner,
@@ -43,7 +40,6 @@ from dm2l._solvers.problem import (
     Solution,
     conjugate_gradients,
 )
-from dm2l._solvers.ridge import masked_ridge
 from dm2l._utils.arrays import (
     WORTH_FACTORING,
     WORTH_SHARING,
@@ -59,7 +55,9 @@ from dm2l._utils.arrays import (
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.pu._targets import PUTargets
+
+if TYPE_CHECKING:  # loaded where it is needed: linear fits do without
+    from dm2l.pu._targets import PUTargets
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
@@ -182,6 +180,8 @@ class Trainer:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
+                from dm2l._solvers.ridge import masked_ridge
+
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
 
@@ -304,6 +304,9 @@ class Trainer:
 
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
+        from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
+        from dm2l._solvers.nystroem import NystroemMap
+
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -325,6 +328,8 @@ class Trainer:
             return weights.waves
         if weights.landmark_factor is None or weights.kernel is None:
             return None
+        from dm2l._solvers.maps import LandmarkMap
+
         error = weights.approximation_error or 0.0
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
@@ -382,6 +387,8 @@ class Trainer:
         features: Features | None = None
         safe = safe or self.kernel in SAFE_KERNELS
         if safe and rows is None and self._in_scores:
+            from dm2l._solvers.maps import KernelColumns
+
             columns = KernelColumns(self.kernel_for(X))
             K = columns.fit(X)
             trace = float(namespace(K).linalg.trace(K))
@@ -401,6 +408,8 @@ class Trainer:
                 features = features.centre(in_place=scratch)
         pu = None
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
+            from dm2l.pu._targets import PUTargets
+
             pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
         objective = Objective(
             T,
@@ -461,6 +470,8 @@ class Trainer:
         with one_blas_thread():
             first = None
             if self.solver == "cccp":
+                from dm2l._solvers.cccp import solve_cccp
+
                 W = self._identity(problem, feature_map) if start is None else start
                 solution = solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
             else:
@@ -473,6 +484,8 @@ class Trainer:
         return replace(solution, factor=preconditioner, ridge=first)
 
     def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
+        from dm2l._solvers.cccp import solve_published
+
         W = self._identity(problem, feature_map) if start is None else start
         steepest, report = self.kernel == "linear", self._report if self.verbose else None
         return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)

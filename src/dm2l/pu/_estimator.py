@@ -14,7 +14,6 @@ from dm2l._utils.arrays import float64
 from dm2l.completion._completer import LabelCompleter, TrainingRows, row_digests
 from dm2l.labels._entries import EntryWeights
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._completer import PUCompleter, correct_scores
 from dm2l.pu._prior import ClassPrior, check_class_prior
 
 __all__ = ["PositiveUnlabelledClassifier"]
@@ -51,6 +50,8 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
 
     def _corrected(self, scores: Any) -> Any:
         """Scores of the learnt positive-unlabelled labels."""
+        from dm2l.pu._completer import correct_scores
+
         return correct_scores(float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
@@ -69,6 +70,8 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 UserWarning,
                 stacklevel=4,
             )
+        from dm2l.pu._completer import PUCompleter
+
         return PUCompleter.fit_pu(
             labels.signs > 0,
             lambda: self._cross_fit(X, labels),
