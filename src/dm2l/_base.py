@@ -191,7 +191,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return labels.apply_weights(sample_weight, label_weight)
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
-        self._labels = labels.without_rows()
+        self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
         n_labels, names = labels.signs.shape[1], labels.names
         self.classes_: Any = labels.classes
         if labels.classes is None:
@@ -288,8 +288,20 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
-    def _all_scores(self, X: Any) -> Any:
-        return every_label(X, self._score_labels, self._learnable, self._constant)
+    def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
+        """A column for every label: scores that were ``learnt``, or a constant; in library of X."""
+        found, learnable = None, self._learnable
+        if learnable.any():
+            with checked_numbers(X):
+                found = (learnt or self._score_labels)(X)
+                check_finite(found, "Scores")
+        if is_non_numpy(X) and learnable.all():
+            xp = namespace(found)
+            return xp.astype(found, xp.float64, copy=False)
+        columns = np.tile(self._constant, (_num_samples(X), 1))
+        if found is not None:
+            columns[:, learnable] = to_numpy(found)
+        return asarray_like(columns, X)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
@@ -395,25 +407,4 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             check_finite(p, "Scores")
             return scores
 
-        return to_numpy(every_label(X, learnt, self._learnable, self._constant)), p
-
-
-def every_label(
-    X: Any,
-    learnt: Callable[[Any], Any],
-    learnable: NDArray[np.bool_],
-    constant: NDArray[np.float64],
-) -> Any:
-    """A column for every label: what was learnt, or a constant; in the library of ``X``."""
-    found = None
-    if learnable.any():
-        with checked_numbers(X):
-            found = learnt(X)
-            check_finite(found, "Scores")
-    if is_non_numpy(X) and learnable.all():
-        xp = namespace(found)
-        return xp.astype(found, xp.float64, copy=False)
-    columns = np.tile(constant, (_num_samples(X), 1))
-    if found is not None:
-        columns[:, learnable] = to_numpy(found)
-    return asarray_like(columns, X)
+        return to_numpy(self._all_scores(X, learnt)), p

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -407,13 +408,6 @@ class DM2LClassifier(StreamingClassifier):
             return None
         return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
 
-    @property
-    def _weights(self) -> Weights:
-        values = {}
-        for field, name in zip(Weights._fields, FITTED, strict=True):
-            values[field] = getattr(self, name, None)
-        return Weights(**values)
-
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn about solutions that are not one."""
         # Also delete what another kernel needed in an earlier fit.
@@ -454,5 +448,6 @@ class DM2LClassifier(StreamingClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)
-        scores = self._weights.scores(X, mask)
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        scores = weights.scores(X, mask)
         return self._corrected(scores) if self.missing_as == "unlabelled" else scores

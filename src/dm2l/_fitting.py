@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dm2l._score_model import SolverResult, WarmStart
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
+    WORTH_SPARSE,
     FeatureMap,
     Features,
     LinearMap,
@@ -377,7 +378,7 @@ class Trainer:
         needs no check, and ``alphas`` are the ridges where there are several.
         """
         published = self.solver == "published"
-        workers = blas_thread_count()
+        workers = 1 if one_blas_thread.inside else blas_thread_count()
         rows = None if entries is None else entries.rows
         feature_map: FeatureMap
         if self.kernel == "linear":
@@ -399,7 +400,8 @@ class Trainer:
         if features is None:
             Phi = feature_map.fit(X)
             plain = Phi is X and not published
-            Phi = without_zeros(X) if plain else Phi
+            if plain and X.shape[0] * X.shape[1] >= WORTH_SPARSE:
+                Phi = without_zeros(X)
             square = feature_map.square
             if plain and Phi is not X and X.dtype == np.float64 and Phi.nnz > FEW_IN_GRAM * X.size:
                 square = partial(np.matmul, X.T, X)
@@ -537,7 +539,8 @@ class Trainer:
         xp, learnable = namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
-        found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
+        found = W[:-1, :] if self.fit_intercept else W
+        found = found if feature_map.plain else feature_map.coefficients(found)
         # Constant labels have zero weights: they take the column after the last.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])

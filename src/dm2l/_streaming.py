@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from dm2l._fitting import Trainer
 from dm2l._score_model import SolverResult
-from dm2l._solvers.features import FITTED
+from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
 from dm2l.labels._entries import apply_weights
@@ -41,7 +42,6 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _statistics: Any  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
-    _weights: Any
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
@@ -233,7 +233,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
-        return Stream.resumed(Trainer.of(self), self._weights, n_features, statistics)
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return Stream.resumed(Trainer.of(self), weights, n_features, statistics)
 
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any

@@ -27,7 +27,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
-from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
+from dm2l._utils.inputs import check_choice, check_numbers, refuse_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -164,10 +164,13 @@ class AutoClassifier(MissingLabelClassifier):
         if hasattr(X, "iloc"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
-            with explain_unsuitable(X, nan_allowed=True):
+            try:
                 X = validate_data(
                     self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
                 )
+            except (TypeError, ValueError, OverflowError) as error:
+                refuse_unsuitable(X, error, nan_allowed=True)
+                raise
         if sp.issparse(X) and np.isnan(X.data).any():
             raise ValueError("A sparse X must not hold NaN; what is not stored counts as 0.")
         if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees take no other
@@ -179,8 +182,11 @@ class AutoClassifier(MissingLabelClassifier):
             self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)
         if coded is not X:
-            with explain_unsuitable(coded, nan_allowed=True):
+            try:
                 coded = check_array(coded, **finite)
+            except (TypeError, ValueError, OverflowError) as error:
+                refuse_unsuitable(coded, error, nan_allowed=True)
+                raise
         if reset:
             gaps = not sp.issparse(coded) and bool(np.isnan(coded).any())
             names = getattr(self, "feature_names_in_", None)

@@ -38,6 +38,8 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._matrix import LearnableMask
 
+# Entries of a matrix from which on it is worth a look for zeros.
+WORTH_SPARSE = 2**16
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
 # of a dense one (benchmarks/blas.py).
 FEW = 0.1
@@ -67,6 +69,9 @@ class Features:
         self.n, self.d = Phi.shape
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
+        penalized = np.ones(self.size)
+        penalized[self.d :] = 0.0  # no ridge on the ones column
+        self.penalized = asarray_like(penalized, self.example)
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
@@ -218,13 +223,6 @@ class Features:
         whole[self.d :, self.d :] = count
         return whole
 
-    def penalty(self, alpha: float) -> Any:
-        """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
-        diagonal = np.full(self.size, float(alpha))
-        if self.intercept:
-            diagonal[self.d] = 0.0
-        return asarray_like(diagonal, self.example)
-
 
 def without_zeros(X: Any) -> Any:
     """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
@@ -232,7 +230,7 @@ def without_zeros(X: Any) -> Any:
     A sparse matrix is centred within products only, which costs a column far from zero its digits:
     where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
     """
-    if not is_numpy_array(X) or X.size < 2**16:
+    if not is_numpy_array(X):
         return X
     some = X[:: 1 + len(X) // 64]  # tells most matrices apart without a pass over all rows
     if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:

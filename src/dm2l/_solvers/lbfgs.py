@@ -79,14 +79,27 @@ def solve_lbfgs(
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    descent.begin(problem.xp.astype(V, problem.xp.float64), ladder[0], known)
+    # The start, or that multiple of it which is best. Along t V the objective is
+    # J(0) - t p + t^2 q/2, the nuclear norms being part of p: value and slope at the start say all.
+    # Weights for a smaller lambda_d, ridge among them, are too long, and where they are all wrong,
+    # t is 0.
+    V = problem.xp.astype(V, problem.xp.float64)
+    start = descent.evaluate(V, ladder[0], curvature=True, known=known)
+    descent.history.append(start.exact)
+    slope = descent.inner(start.gradient, V)
+    q = 2.0 * (slope - start.exact + problem.at_zero)
+    if q > 0 and slope > (1.0 - SHORTER) * q:
+        shorter = descent.evaluate(max(0.0, 1.0 - slope / q) * V, ladder[0], curvature=True)
+        if shorter.exact < start.exact:
+            start = shorter
+    descent.best = descent.latest = start
     converged = descent.run(ladder, tol, max_iter)
     best, latest = descent.best, descent.latest
     # The best point, or the last one where rounding hides which is better: of two points on the way
     # the later one has the smaller gradient. A start that nothing improved was the end of another
     # run. Values are noise where singular values vanish, gradients are not.
     slack = 1e-9
-    if best is not descent.start:
+    if best is not start:
         slack = 1e-6 if tol < ROUNDING_OF_J else 1e-8
     if latest.exact <= best.exact + slack * abs(best.exact):
         best = latest
@@ -188,23 +201,8 @@ class _Descent:
     length: float = 1.0
     history: list[float] = field(default_factory=list)
     n_iter: int = 0
-
-    def begin(self, V: Any, mu: float, known: Known | None) -> None:
-        """Evaluate at the start, or at that multiple of it which is best.
-
-        Along ``t V`` the objective is ``J(0) - t p + t^2 q/2``, the nuclear norms being part of
-        ``p``: value and slope at the start say all. Weights for a smaller ``lambda_d``, ridge
-        among them, are too long, and where they are all wrong, ``t`` is 0.
-        """
-        point = self._evaluate(V, mu, curvature=True, known=known)
-        self.history.append(point.exact)
-        slope = self._inner(point.gradient, V)
-        q = 2.0 * (slope - point.exact + self.problem.at_zero)
-        if q > 0 and slope > (1.0 - SHORTER) * q:
-            shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
-            if shorter.exact < point.exact:
-                point = shorter
-        self.best = self.start = self.latest = point
+    best: _Point = field(init=False)
+    latest: _Point = field(init=False)
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
         """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
@@ -254,23 +252,23 @@ class _Descent:
     def _direction(self, point: _Point) -> tuple[Any, float]:
         """Where to go, and the slope that way, which is never positive."""
         direction = self.memory.direction(point.gradient, self._precondition)
-        slope = self._inner(point.gradient, direction)
+        slope = self.inner(point.gradient, direction)
         if slope > 0:
             self.memory = _Memory()
             direction = -self._precondition(point.gradient)
-            slope = self._inner(point.gradient, direction)
+            slope = self.inner(point.gradient, direction)
         if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
             self.model, direction = None, -self.preconditioner.step(point.gradient)
-            slope = self._inner(point.gradient, direction)
+            slope = self.inner(point.gradient, direction)
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
         """A step whose end is seen at another smoothing; none where the exact objective rises."""
         step = min(1.0, LENGTHENING * self.length)
-        trial = self._evaluate(point.V + step * direction, mu, curvature=True)
+        trial = self.evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
             return trial
-        return self._evaluate(point.V, mu, curvature=True)
+        return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
         """One iteration; None where no step lowers the objective.
@@ -296,12 +294,12 @@ class _Descent:
         """Shorten the step, by the parabola through what is known, until it gains enough."""
         step = min(1.0, LENGTHENING * self.length)
         for _ in range(SHORTENINGS):
-            trial = self._evaluate(point.V + step * direction, mu, curvature)
+            trial = self.evaluate(point.V + step * direction, mu, curvature)
             excess = trial.value - point.value - step * slope
             enough = trial.value <= point.value + SUFFICIENT * step * slope
             if not enough and trial.value <= point.value + ROUNDING * abs(point.value):
                 # Values no longer tell, gradients still do: not past the minimum by much.
-                enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
+                enough = self.inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self.length = step
                 return trial
@@ -313,7 +311,7 @@ class _Descent:
                 return None
         return None
 
-    def _evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
+    def evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
         if known is None:
             W = self.preconditioner.to_weights(V)
             at = self.problem.evaluate(W, SmoothNorm(mu), self.linear, curvature=curvature)
@@ -334,7 +332,7 @@ class _Descent:
         turned = gradient if self.model is None else gradient @ self.model
         return self.preconditioner.step(turned)
 
-    def _inner(self, A: Any, B: Any) -> float:
+    def inner(self, A: Any, B: Any) -> float:
         """Of a gradient and a step, whose first rows are what the gradient is about."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

@@ -372,9 +372,9 @@ class Objective:
         local_exact: Any = 0
         bend = everyone = None
         with one_blas_thread():
-            found = run_each(
-                norm_of, [None, *self._stacks] if concave else self._stacks, self._workers
-            )
+            items = [None, *self._stacks] if concave else self._stacks
+            alone = self._workers == 1
+            found = map(norm_of, items) if alone else run_each(norm_of, items, self._workers)
             if concave:
                 everyone = next(found)
             for at in found:

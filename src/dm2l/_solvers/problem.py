@@ -120,7 +120,7 @@ class Problem:
         self.features = features
         self.objective = objective
         self.alpha = float(alpha)
-        self.penalty = features.penalty(alpha)[:, None]
+        self.penalty = self.alpha * features.penalized[:, None]
         self.n_evaluations = 0
         self.xp = features.xp
         self.example = features.example

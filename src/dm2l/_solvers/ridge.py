@@ -95,7 +95,7 @@ def _direct(
     the other rows, whichever are fewer.
     """
     right = features.adjoint(T.astype(features.Phi.dtype))
-    penalty = np.diag(features.penalty(alpha))
+    penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
     W = np.empty((features.size, T.shape[1]))
     for pattern in range(int(which.max()) + 1):

@@ -387,21 +387,21 @@ class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a 
     """
 
     _lock = Lock()
-    _inside = 0
+    inside = 0  # threads that have asked
     _limits: Any
 
     def __enter__(self) -> None:
         shared = one_blas_thread
         with shared._lock:
-            if not shared._inside:
+            if not shared.inside:
                 shared._limits = _controller().limit(limits=1, user_api="blas")
-            shared._inside += 1
+            shared.inside += 1
 
     def __exit__(self, *exception: object) -> None:
         shared = one_blas_thread
         with shared._lock:
-            shared._inside -= 1
-            if not shared._inside:
+            shared.inside -= 1
+            if not shared.inside:
                 shared._limits.restore_original_limits()
 
 
@@ -412,13 +412,13 @@ def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextMa
 
 def run_each(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
     """What ``work`` gives for each item, in their order and as they come, by so many threads."""
-    if workers == 1 or len(items) == 1:
-        return map(work, items)
     return _pool(workers).map(work, items)
 
 
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads."""
+    if workers == 1 or len(tasks) == 1:
+        return list(map(call, tasks))
     return list(run_each(call, tasks, workers))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
-from contextlib import contextmanager
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -23,8 +22,12 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
         # Sums that look for NaN may overflow.
-        with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
-            X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+            except (TypeError, ValueError, OverflowError) as error:
+                refuse_unsuitable(X, error)
+                raise
     if reset:
         if sp.issparse(X):
             check_columns(X)
@@ -58,24 +61,19 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-@contextmanager
-def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
-    """Say of the first value that no model can use where it is, in place of other errors."""
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError) as error:
-        if sp.issparse(X):
-            values = X.data if X.dtype.kind == "f" else X.data[:0]
-            _refuse_not_finite(values, "", nan_allowed)
-        elif hasattr(X, "iloc") and hasattr(X, "columns"):
-            for j, name in enumerate(X.columns):
-                _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
-        else:
-            _refuse_no_array(X)
-            values = np.asarray(X)
-            for j in range(values.shape[1] if values.ndim == 2 else 0):
-                _refuse_in_column(str(j), values[:, j], error, nan_allowed)
-        raise
+def refuse_unsuitable(X: Any, error: Exception, *, nan_allowed: bool = False) -> None:
+    """Say of the first value that no model can use where it is, in place of another error."""
+    if sp.issparse(X):
+        values = X.data if X.dtype.kind == "f" else X.data[:0]
+        _refuse_not_finite(values, "", nan_allowed)
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):
+        for j, name in enumerate(X.columns):
+            _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
+    else:
+        _refuse_no_array(X)
+        values = np.asarray(X)
+        for j in range(values.shape[1] if values.ndim == 2 else 0):
+            _refuse_in_column(str(j), values[:, j], error, nan_allowed)
 
 
 def _refuse_no_array(X: Any) -> None:

@@ -300,7 +300,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _all_scores(self, X: Any) -> NDArray[np.float64]:
+    def _all_scores(self, X: Any, learnt: Any = None) -> NDArray[np.float64]:
         """Scores of all labels, constant ones included."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:

@@ -83,7 +83,7 @@ class LowRankProblem:
         stored, v, w, rows = targets
         n, c = stored.shape
         self.features, self._stored, self._absent = features, stored, w
-        self.penalty = features.penalty(alpha)[:, None]
+        self.penalty = float(alpha) * features.penalized[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
         self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))

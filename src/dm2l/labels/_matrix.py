@@ -172,10 +172,6 @@ class LabelMatrix:
         """Number of label columns."""
         return int(self.signs.shape[1])
 
-    def without_rows(self) -> LabelMatrix:
-        """Names, classes and coding alone: what a fitted model keeps of its training labels."""
-        return replace(self, signs=self.signs[:0].copy(), entries=None)
-
     def masked(self, mask: Any) -> LabelMatrix:
         """Keep observed entries where ``mask`` is True."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)

@@ -297,7 +297,7 @@ def test_progress_is_reported(capsys):
         ({"lambda_ds": [0.1, -1.0]}, r"each of lambda_ds must be a finite number >= 0, got -1.0"),
         ({"alphas": [np.inf]}, "each of alphas must be a finite number >= 0, got inf"),
         ({"alphas": ["scale"]}, "each of alphas must be a finite number >= 0, got 'scale'"),
-        ({"gammas": ["wide"], "kernel": "rbf"}, "gammas must hold .* got 'wide'"),
+        ({"gammas": ["wide"], "kernel": "rbf"}, "each of gammas must be .* got 'wide'"),
         ({"scoring": "accuracy"}, "scoring must be None, a function or one of .* got 'accuracy'"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
         ({"search_tol": -1.0}, "search_tol must be a finite number >= 0"),
