@@ -87,13 +87,14 @@ def _grid_search(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 def quality(Y: Any, scores: Any) -> float:
     """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised."""
-    precision = metrics.label_ranking_average_precision(Y, scores, estimate=False)
+    precision: Any = metrics.label_ranking_average_precision(Y, scores, estimate=False)
     return float(precision + neg_ranking_loss(Y, scores))
 
 
 def neg_ranking_loss(Y: Any, scores: Any) -> float:
     """Ranking loss of the observed labels, its sign turned."""
-    return -float(metrics.ranking_loss(Y, scores, estimate=False))
+    loss: Any = metrics.ranking_loss(Y, scores, estimate=False)
+    return -float(loss)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:

@@ -32,8 +32,8 @@ print(search.best_params_)
 
 # %%
 # The weaker the ridge, the more the nuclear norms help. With a strong ridge they help little, and
-# a large ``lambda_d`` hurts. The search therefore includes 0, which is masked ridge. The complete test
-# labels agree with the cross-validation:
+# a large ``lambda_d`` hurts. The search therefore includes 0, which is masked ridge. The complete
+# test labels agree with the cross-validation:
 
 for alpha in (1, 10, 50):
     for lambda_d in (0, 0.2):

@@ -27,6 +27,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+AnyPath = str | os.PathLike[str]
 # Suffixes of tables with a header.
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 MEMORY_HINT = (
@@ -52,30 +53,25 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 class DataFileError(ValueError):
     """A file that cannot be read: its name, the place in it, the reason and a hint.
 
-    Every reader raises it for what a file holds. A file that is not there, or may not be opened,
-    is an :class:`OSError` as everywhere.
+    A file that is not there, or may not be opened, is an :class:`OSError` as everywhere.
 
     Parameters
     ----------
     file : str or Path
         The file.
     reason : str
-        What is wrong, as a sentence or a part of one; a full stop is added where there is none.
-    place : str, default=""
-        Where in the file, such as ``"line 3"``.
-    hint : str, default=""
-        What can be done about it, in sentences.
+        What is wrong, without a full stop.
+    place, hint : str, default=""
+        Where in the file, such as ``"line 3"``; what can be done about it, in sentences.
 
     Examples
     --------
-    >>> from dm2l._utils.files import DataFileError
+    >>> from dm2l.io import DataFileError
     >>> print(DataFileError("a.csv", "a quote is not closed", place="line 3", hint="Close it."))
     a.csv, line 3: a quote is not closed. Close it.
     """
 
-    def __init__(
-        self, file: str | os.PathLike[str], reason: str, *, place: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, file: AnyPath, reason: str, *, place: str = "", hint: str = "") -> None:
         self.file, self.reason, self.place, self.hint = str(file), reason, place, hint
         text = f"{file}, {place}: {reason}" if place else f"{file}: {reason}"
         text = text if text.endswith((".", "?", "!")) else f"{text}."
@@ -90,17 +86,14 @@ def printable(text: str) -> str:
     """The text on one line: control characters, line ends and the like are spelt as in JSON."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    spelt = (one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(spelt).replace("\x7f", "\\u007f")  # which JSON leaves as it is
 
 
 @contextmanager
-def translate_errors(
-    path: str | os.PathLike[str], what: str, *also: type[Exception]
-) -> Iterator[None]:
-    """Turn whatever a library throws while it reads ``what`` into :class:`DataFileError`.
-
-    To be put around calls of libraries only: a mistake of our own is no bad file.
-    """
+def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterator[None]:
+    """Turn what a library throws while it reads ``what`` into :class:`DataFileError`."""
+    # To be put around calls of libraries only: a mistake of our own is no bad file.
     try:
         yield
     except DataFileError:
@@ -115,7 +108,7 @@ def translate_errors(
         raise damaged_file_error(path, what, error) from error
 
 
-def damaged_file_error(path: str | os.PathLike[str], what: str, error: Exception) -> DataFileError:
+def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileError:
     """The error for a file in which a library has met with an ``error`` of its own."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
@@ -129,7 +122,7 @@ def damaged_file_error(path: str | os.PathLike[str], what: str, error: Exception
     return DataFileError(path, f"not {what}, or a damaged one ({said})")
 
 
-def check_regular(path: str | os.PathLike[str]) -> int:
+def check_regular(path: AnyPath) -> int:
     """Bytes of a file; a device, pipe or folder is refused, for it may have no end."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
@@ -139,10 +132,7 @@ def check_regular(path: str | os.PathLike[str]) -> int:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path in the same folder, of the same suffix, renamed to ``path`` when all went well.
-
-    Symbolic links are followed. What processes that were killed have left of the file is removed.
-    """
+    """A path beside ``path``, of its suffix, that is renamed to it when all went well."""
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
     _remove_abandoned(unfinished)
@@ -194,7 +184,7 @@ def _probe() -> int | None:
     return None
 
 
-def check_memory(path: str | os.PathLike[str], size: float, what: str) -> None:
+def check_memory(path: AnyPath, size: float, what: str) -> None:
     """Refuse a file of which more bytes would be made than are free."""
     free = available_memory()
     if size > free:
@@ -202,7 +192,7 @@ def check_memory(path: str | os.PathLike[str], size: float, what: str) -> None:
         raise DataFileError(path, reason, hint=MEMORY_HINT)
 
 
-def check_width(path: str | os.PathLike[str], columns: int) -> None:
+def check_width(path: AnyPath, columns: int) -> None:
     """Refuse a sparse matrix of more columns than names and weights can be had for."""
     if columns > 2**16:  # to ask the system takes longer than to read a small file
         check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
@@ -212,14 +202,14 @@ def _amount(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
-def unpacked_name(path: str | os.PathLike[str]) -> Path:
+def unpacked_name(path: AnyPath) -> Path:
     """The name that a file has when it is unpacked: ``a.csv`` of ``a.csv.gz``."""
     path = Path(path)
     inner = path.with_suffix("")
     return inner if path.suffix.lower() in (*_OPENERS, ".zip") and inner.suffix else path
 
 
-def suffix_of(path: str | os.PathLike[str]) -> str:
+def suffix_of(path: AnyPath) -> str:
     """The suffix that gives the format of a file, in lower case: ``.csv`` of ``a.csv.gz``."""
     return unpacked_name(path).suffix.lower()
 
@@ -245,11 +235,8 @@ class _Counted(io.RawIOBase):
 
 
 @contextmanager
-def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterator[IO[bytes]]:
-    """The bytes of a regular file, unpacked if it ends in .gz, .bz2, .xz or .zip.
-
-    With ``whole`` it has to fit into memory; a packed one is refused as soon as that shows.
-    """
+def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked if it is packed; with ``whole`` they have to fit in memory."""
     path = Path(path)
     size, suffix = check_regular(path), path.suffix.lower()
     with ExitStack() as stack:
@@ -273,7 +260,7 @@ def open_unpacked(path: str | os.PathLike[str], *, whole: bool = True) -> Iterat
 
 @contextmanager
 def open_text(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     encoding: str,
     what: str,
     *,

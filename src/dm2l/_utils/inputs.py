@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
+from contextlib import contextmanager
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -12,6 +13,11 @@ from array_api_compat import array_namespace, is_torch_array
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
+
+_BY_THEMSELVES = (
+    "in a pipeline; dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so by "
+    "themselves."
+)
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
@@ -61,8 +67,27 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+@contextmanager
+def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
+    """Context that refuses what is unsuitable in place of other errors."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        refuse_unsuitable(X, error, nan_allowed=nan_allowed)
+        raise
+
+
 def refuse_unsuitable(X: Any, error: Exception, *, nan_allowed: bool = False) -> None:
     """Say of the first value that no model can use where it is, in place of another error."""
+    try:
+        _refuse_values(X, error, nan_allowed)
+    except (TypeError, ValueError) as found:
+        for note in getattr(error, "__notes__", ()):
+            found.add_note(note)
+        raise
+
+
+def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
     if sp.issparse(X):
         values = X.data if X.dtype.kind == "f" else X.data[:0]
         _refuse_not_finite(values, "", nan_allowed)
@@ -70,15 +95,20 @@ def refuse_unsuitable(X: Any, error: Exception, *, nan_allowed: bool = False) ->
         for j, name in enumerate(X.columns):
             _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
     else:
-        _refuse_no_array(X)
+        check_rows(X)
         values = np.asarray(X)
         for j in range(values.shape[1] if values.ndim == 2 else 0):
             _refuse_in_column(str(j), values[:, j], error, nan_allowed)
 
 
-def _refuse_no_array(X: Any) -> None:
+def check_rows(X: Any) -> None:
     """Refuse what has no rows of the same length."""
     name = type(X).__name__
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):
+        raise ValueError(
+            f"X is a {name}, not a 2-dimensional container. Pass a data frame with a row for each "
+            "sample, such as X.to_frame()."
+        )
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
             f"X is a {name}, not a table of numbers. Pass an array or a data frame with a row for "
@@ -141,14 +171,11 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
         raise ValueError(
             f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
             f"{texts[0] + 1}). Encode it as numbers, for instance with "
-            "sklearn.preprocessing.OneHotEncoder in a pipeline; dm2l.tables."
-            "make_table_pipeline, AutoClassifier and `dm2l fit` do so by themselves."
+            f"sklearn.preprocessing.OneHotEncoder {_BY_THEMSELVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
-        raise ValueError(
-            f"Column {name} of X holds dates. Turn them into numbers such as the year, the weekday "
-            "or days since a day."
-        )
+        remedy = "Turn them into numbers such as the year, the weekday or days since a day."
+        raise ValueError(f"Column {name} of X holds dates. {remedy}")
     try:
         values = values.astype(np.float64) if objects else values
     except (TypeError, ValueError, OverflowError):
@@ -160,6 +187,8 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
 
 def _refuse_object(name: str, i: int, value: Any, error: Exception) -> None:
     """Refuse what is no number, or one too large."""
+    if _length(value) is not None:
+        raise _no_number(name, i, value, "Each value must be one number.")
     try:
         np.asarray([value], dtype=object).astype(np.float64)
     except OverflowError:
@@ -192,8 +221,7 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     if np.isnan(value):
         raise ValueError(
             f"X is NaN{where}{more}. Impute missing values, for instance with "
-            "sklearn.impute.SimpleImputer in a pipeline; dm2l.tables.make_table_pipeline, "
-            "AutoClassifier and `dm2l fit` do so by themselves."
+            f"sklearn.impute.SimpleImputer {_BY_THEMSELVES}"
         )
     raise ValueError(
         f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."

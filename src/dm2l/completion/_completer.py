@@ -34,8 +34,7 @@ FEWEST_POSITIVES = 5
 class TrainingRows:
     """Digests of the rows of a fit, in rising order, and held-out scores of their known entries.
 
-    The entries of row ``i`` have the places ``starts[i]`` to ``starts[i + 1]`` in ``labels``,
-    ``signs`` and ``scores``.
+    Those of row ``i`` are ``labels``, ``signs`` and ``scores`` from ``starts[i]`` on.
     """
 
     digests: NDArray[np.uint64]
@@ -52,16 +51,11 @@ class TrainingRows:
         F: Floats | None = None,
         order: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Rows with signs ``T`` and held-out scores ``F``, NaN or None where there are none.
-
-        Of rows with equal inputs it is the first one in ``order``.
-        """
+        """Rows with signs ``T`` and held-out scores ``F``; of equal rows the first in ``order``."""
         order = np.arange(len(T)) if order is None else order
         found, first = np.unique(digests[order], return_index=True)
-        if F is None:
-            return cls(found, np.zeros(len(found) + 1, np.int64), *_NO_ENTRIES)
-        first = order[first]
-        T, F = T[first], F[first]
+        T = T[order[first]]
+        F = np.full(T.shape, np.nan) if F is None else F[order[first]]
         known = (T != 0) & np.isfinite(F)
         starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
         labels = np.nonzero(known)[1].astype(np.int32)
@@ -69,11 +63,9 @@ class TrainingRows:
 
     def _places(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows of ``X`` that are training rows, and their places among these."""
-        if not len(self.digests):
-            return np.zeros(0, np.intp), np.zeros(0, np.intp)
         digests = row_digests(X)
-        place = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
-        rows = np.flatnonzero(self.digests[place] == digests)
+        place = np.searchsorted(self.digests, digests)
+        rows = np.flatnonzero(np.searchsorted(self.digests, digests, side="right") > place)
         return rows, place[rows]
 
     def recognise(self, X: Any) -> NDArray[np.bool_]:
@@ -97,9 +89,6 @@ class TrainingRows:
         return F
 
 
-_NO_ENTRIES = (np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.float32))
-
-
 def overfits(
     X: Any,
     T: NDArray[Any],
@@ -107,10 +96,7 @@ def overfits(
     score: Callable[[Any], Any],
     order: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Whether the model's own scores of training rows are closer to the labels than ``F``.
-
-    The first rows in ``order`` are scored.
-    """
+    """Whether the model's own scores of training rows are closer to the labels than ``F``."""
     known = (T != 0) & np.isfinite(F)
     order = np.arange(len(T)) if order is None else order
     few = order[known[order].any(axis=1)][:FEW]
@@ -230,20 +216,18 @@ class LabelCompleter:
         ``threshold="f1"``, ``own_scores`` those of the model itself for some rows of ``X``, which
         is a kernel matrix if ``pairwise``. ``weights`` are those of the entries.
         """
-        thresholds = np.zeros(T.shape[1])
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
         if threshold == "f1":
             thresholds = best_f1_thresholds(held_out(), T, FEWEST_POSITIVES, weights)
-        elif threshold is not None:
-            thresholds = np.full(T.shape[1], float(threshold))
+        else:
+            thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
             # Rows of a kernel matrix depend on the order of all rows, so they give no order.
-            order = None
-            if not pairwise:  # signs break ties
-                order = np.lexsort((row_digests(known), row_keys(digests, known)))
+            keys = row_digests(known), row_keys(digests, known)
+            order = None if pairwise else np.lexsort(keys)
             better = overfits(X, T, scores, own_scores, order)
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
@@ -311,37 +295,16 @@ class LabelCompleter:
         Training rows are recognised by ``X``; ``scores`` and ``probabilities`` are by features
         alone. ``max_error_rate`` chooses the missing entries that are filled.
         """
-        missing, correlation = T == 0, self.correlation
-        if correlation is None or (self.learnable.sum() < 2 and max_error_rate is None):
+        missing, learnt, correlation = T == 0, self.learnable, self.correlation
+        if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self.decide(scores), missing, np.nan)
-        mean, p, positive = self._given_row_labels(correlation, X, T, scores, probabilities)
-        chosen, expected = missing, np.nan
-        if max_error_rate is not None:
-            confidence = np.where(positive, p, 1 - p)
-            chosen, expected = correlation.error_rates.choose(
-                confidence, positive, missing & self.learnable, max_error_rate
-            )
-        return Imputation(mean, p, positive, chosen, expected)
-
-    def _given_row_labels(
-        self,
-        correlation: LabelCorrelation,
-        X: Any,
-        T: Signs,
-        scores: Floats,
-        probabilities: Floats | None,
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Conditional scores, probabilities and decisions of all entries."""
-        learnt = self.learnable
         if self.training_rows is not None:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
-        alone: Any = correlation.rates
-        if self.calibrator is not None:
-            alone = self.calibrator.predict(scores)
-        p = np.where(learnt, p, alone)
-        positive = correlation.decide(mean, p)
+        rates = correlation.rates
+        p = np.where(learnt, p, self.calibrator.predict(scores) if self.calibrator else rates)
+        positive, predicted = correlation.decide(mean, p), self.decide(scores)
         # Rows without a known label use the features alone: conditional probabilities are learnt
         # from known entries, of which such rows have none.
         bare = ~(T[:, learnt] != 0).any(axis=1)
@@ -349,9 +312,15 @@ class LabelCompleter:
             own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
             p[bare] = np.where(learnt, own, p[bare])
         apart = ~learnt | bare[:, None]
-        predicted = self.decide(scores)
+        positive = np.where(apart, predicted, positive)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
+        chosen, expected = missing, np.nan
+        if max_error_rate is not None:
+            confidence = np.where(positive, p, 1 - p)
+            chosen, expected = correlation.error_rates.choose(
+                confidence, positive, missing & learnt, max_error_rate
+            )
+        return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Observed entries that features and the other labels of their row contradict.

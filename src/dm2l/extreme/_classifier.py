@@ -92,28 +92,20 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Only for "unlabelled".
     min_rows : int, default=2
         Labels with fewer observed positives have no local norm.
-    discriminant : bool, default=True
-        False drops the global norm.
-    fit_intercept : bool, default=True
-        Whether there is an intercept ``b``, which is not penalised.
+    discriminant, fit_intercept : bool, default=True
+        Whether there are the global norm, and the intercept ``b``, which is not penalised.
     max_memory : float, default=2e9
         Bytes that a fit may take besides ``X`` and ``Y``, and a prediction besides the arrays that
         it returns. A fit that needs more is refused before it starts.
-    max_iter : int, default=200
-        Largest number of iterations.
-    tol : float, default=1e-4
-        How far above its minimum the objective may end, relative and estimated.
-    missing_label : scalar, default=nan
-        Value that marks a missing label in a dense ``Y``.
+    max_iter, tol, missing_label
+        As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
         ``B``; zero for labels that cannot be learnt.
-    coef_ : ndarray of shape (rank, n_features)
-        ``W'``; the weights of the labels are ``label_vectors_ @ coef_``.
-    intercept_ : ndarray of shape (rank,)
-        ``b``.
+    coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
+        ``W'`` and ``b``; the weights of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
         ``t_0``, or the constant score of a label that cannot be learnt.
     label_names_, classes_, thresholds_

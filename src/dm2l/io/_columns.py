@@ -86,10 +86,8 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those that are asked for."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
-            raise ColumnRequestError(
-                f"labels={labels} asks for that many last columns as labels; {where} has "
-                f"{len(names)} columns, of which 1 to {len(names) - 1} can be labels."
-            )
+            known = f"{where} has {len(names)} columns, and one at least must be a feature."
+            raise ColumnRequestError(f"labels={labels} asks for that many last columns; {known}")
         return list(range(len(names) - int(labels), len(names)))
     asked = [labels] if isinstance(labels, str) else list(labels) if np.iterable(labels) else []
     if not asked:
@@ -117,10 +115,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
-    """Positions of the label columns less those that are dropped.
-
-    An exact name wins over a pattern: ``tox_a,tox_b`` stay labels where ``tox_*`` is dropped.
-    """
+    """Positions of the label columns that are not dropped; an exact name wins over a pattern."""
     chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
     told = _by_name(names, labels)
     both = sorted(told & _by_name(names, drop))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, open_text, open_unpacked, suffix_of, translate_errors
+from dm2l._utils.files import (
+    AnyPath,
+    DataFileError,
+    open_text,
+    open_unpacked,
+    suffix_of,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
 from dm2l.io._words import MISSING_WORDS, are_codes
 
@@ -62,11 +68,10 @@ class Record(NamedTuple):
 
 
 class _RecordCutter:
-    """Cuts lines into records, as pandas and the csv module do.
+    """Cuts lines into records, as pandas and the csv module do."""
 
-    A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
-    are letters. With ``skip_blanks``, blanks may come before the quote.
-    """
+    # A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
+    # are letters. With ``skip_blanks``, blanks may come before the quote.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -138,7 +143,7 @@ class CsvFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         *,
         separator: str | None = None,
         decimal: str | None = ".",
@@ -183,13 +188,13 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text`` are left as they stand.
-
-        With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
-        """
-        with self._rows(zeros=keep_codes) as rows:
+        """The rows as a data frame; columns in ``text``, and codes such as 01067, stay text."""
+        mark = re.escape(self.separator)
+        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
+        with self._rows(zeros if keep_codes else None) as rows:
             frame = self._parse(rows, text, **options)
-        if keep_codes and rows.zeros:
+        if keep_codes and rows.found:
             numbers = [
                 name
                 for name in self.names
@@ -236,12 +241,13 @@ class CsvFile:
             yield
 
     @contextmanager
-    def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
+    def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
+        width, options = len(self.names), {"skip_blanks": self._skip_blanks}
         with self._text() as lines:
-            options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
-            text = CheckedLines(lines, self.path, self.separator, len(self.names), **options)
-            yield lines if self._checked and not zeros else text
+            checked = check_rows(lines, self.path, self.separator, width, **options)
+            unchecked = self._checked and wanted is None
+            yield lines if unchecked else LineReader(checked, wanted)
             self._checked = True
 
 
@@ -266,25 +272,12 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
-class CheckedLines:
-    """Text for pandas, which fills up short rows; here they are an error."""
+class LineReader:
+    """Lines as a file that pandas reads; ``wanted`` is looked for in them."""
 
-    def __init__(
-        self,
-        lines: TextIO,
-        path: str | os.PathLike[str],
-        separator: str,
-        width: int,
-        *,
-        skip_blanks: bool = False,
-        find_zeros: bool = False,
-    ) -> None:
-        self.zeros = False  # whether a cell may be a number with leading zeros
-        mark = re.escape(separator)
-        # It begins with a letter to be found at the speed of memory; what is before it comes next.
-        zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
-        self._zero = zero if find_zeros else None
-        self._lines = _check_rows(lines, path, separator, width, skip_blanks)
+    def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
+        self._lines, self._wanted = lines, wanted
+        self.found = False
 
     def read(self, size: int = -1) -> str:
         """The next lines, together of about this size."""
@@ -295,15 +288,20 @@ class CheckedLines:
             if 0 <= size <= length:
                 break
         text = "".join(found)
-        if self._zero is not None and not self.zeros:
-            self.zeros = self._zero.search(text) is not None
+        if self._wanted is not None and not self.found:
+            self.found = self._wanted.search(text) is not None
         return text
 
 
-def _check_rows(
-    lines: TextIO, path: str | os.PathLike[str], separator: str, width: int, skip_blanks: bool
+def check_rows(
+    lines: TextIO,
+    path: AnyPath,
+    separator: str,
+    width: int,
+    *,
+    skip_blanks: bool = False,
 ) -> Iterator[str]:
-    """Lines, as long as rows have as many cells as the header; blank lines are no rows."""
+    """The same lines; an error where a row is not as long as the header: pandas fills it up."""
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
     blanks = " \t\r\n\ufeff".replace(separator, "")
     row, begin = 0, 1
@@ -317,11 +315,7 @@ def _check_rows(
             record = cutter.cut(line.removeprefix("\ufeff") if number == 1 else line)
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
-            raise DataFileError(
-                path,
-                f"row {row} has {cells} cells, the header has {width}",
-                place=f"line {begin}",
-                hint="Make them agree.",
-            )
+            reason = f"row {row} has {cells} cells, the header has {width}"
+            raise DataFileError(path, reason, place=f"line {begin}", hint="Make them agree.")
         row += cells > 0
         yield line

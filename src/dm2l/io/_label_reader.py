@@ -112,15 +112,16 @@ class LabelReader:
     ) -> None:
         self._where = where
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
-        self._vocabulary = LabelVocabulary(positives_by_label(positive), cutoffs)
+        if not isinstance(positive, Mapping):
+            positive = {"*": positive} if as_list(positive) else {}
+        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
+        self._vocabulary = LabelVocabulary(by_label, cutoffs)
         positives: dict[int, MissingMarkers] = {}
         # Patterns first: what is said of a label by its own name counts.
-        for label, values in sorted(
-            self._vocabulary.positive.items(), key=lambda item: (item[0] in names, item[0] != "*")
-        ):
+        for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
             everywhere = label == "*"
             meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
-            positives.update(dict.fromkeys(meant, MissingMarkers(values, usual=False)))
+            positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
         bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
         mark = MissingMarkers(as_list(missing))
         self._columns = [
@@ -185,7 +186,12 @@ class _LabelColumn:
         texts = [str(value) for value in distinct]
         self.has_plus = self.has_plus or "+" in map(str.strip, texts)
         if self.positive is None and self.cutoff is None and not (self.yes or self.no):
-            self._look_for_check_marks([text for text in texts if text not in self.missing])
+            words = [text for text in texts if text not in self.missing]
+            checks = [text for text in words if is_check_mark(text)]
+            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
+                self.check_mark = self.check_mark or checks[0].strip()
+            if checks and len(checks) == len(words) and not self.checks:
+                self.checks = self.only_checks = True
         first = np.empty(len(texts) + 1, dtype=np.int64)  # rows; the last one is of missing entries
         first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
         answers = list(map(self._parse, texts, first.tolist()))
@@ -203,13 +209,6 @@ class _LabelColumn:
         # Beside a positive value one that was not seen could be any.
         known = self.positive is None or (self.yes and self.no)
         return (commonest_pair(self.yes, self.no) if known else None) or self.written
-
-    def _look_for_check_marks(self, words: Sequence[str]) -> None:
-        checks = [text for text in words if is_check_mark(text)]
-        if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
-            self.check_mark = self.check_mark or checks[0].strip()
-        if checks and len(checks) == len(words) and not self.checks:
-            self.checks = self.only_checks = True
 
     def _parse(self, text: str, row: int) -> float:
         if text in self.missing:
@@ -250,13 +249,6 @@ class _LabelColumn:
     def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
         reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
         return DataFileError(self.where, reason, hint=hint)
-
-
-def positives_by_label(positive: Any) -> dict[str, tuple[str, ...]]:
-    """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
-    if not isinstance(positive, Mapping):
-        positive = {"*": positive} if as_list(positive) else {}
-    return {str(label): tuple(map(str, as_list(values))) for label, values in positive.items()}
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from sklearn.utils import Bunch
 from dm2l._utils.arrays import sparse_from_parts
 from dm2l._utils.files import (
     MEMORY_HINT,
+    AnyPath,
     DataFileError,
     available_memory,
     check_memory,
@@ -84,9 +85,8 @@ def read_mat(
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), ``train_index`` and ``test_index`` of a stacked pair; ``target_names``,
-        ``feature_names`` and ``source`` are None.
+        As of :func:`read_csv`, without names; ``data`` may be CSR. A stacked pair has
+        ``train_index`` and ``test_index``.
 
     Examples
     --------
@@ -141,18 +141,14 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            raise DataFileError(
-                path, f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
-            )
+            reason = f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
+            raise DataFileError(path, reason)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
-        raise DataFileError(
-            path,
-            f"{what} for {argument}; there are {sorted(found)}",
-            hint=f"Name it with {argument}=.",
-        )
+        reason = f"{what} for {argument}; there are {sorted(found)}"
+        raise DataFileError(path, reason, hint=f"Name it with {argument}=.")
     return guesses[0]
 
 
@@ -177,14 +173,11 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
-    raise DataFileError(
-        path,
-        f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape} do not "
-        "agree on the number of samples",
-    )
+    both = f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape}"
+    raise DataFileError(path, f"{both} do not agree on the number of samples")
 
 
-def _read_variables(path: str | os.PathLike[str], given: Iterable[str]) -> dict[str, Any]:
+def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
     """Variables by their names: matrices where they are wanted, else what they are in words."""
     size = check_regular(path)
     Path(path).open("rb").close()  # what may not be read is said here
@@ -221,7 +214,7 @@ def _read_variables(path: str | os.PathLike[str], given: Iterable[str]) -> dict[
     raise damaged_file_error(path, "a MATLAB file", ValueError(last))
 
 
-def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
+def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError
@@ -241,9 +234,8 @@ def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
             try:
                 found[name] = sparse_from_parts(*arrays, layout="csc")
             except ValueError as error:
-                raise DataFileError(
-                    path, f"{name!r} is not a valid sparse matrix: {error}"
-                ) from error
+                reason = f"{name!r} is not a valid sparse matrix: {error}"
+                raise DataFileError(path, reason) from error
         else:
             found[name] = arrays[0] if what == "dense" else what
     return found

@@ -19,6 +19,7 @@ from sklearn.utils import Bunch
 
 from dm2l._utils.arrays import sparse_from_parts
 from dm2l._utils.files import (
+    AnyPath,
     DataFileError,
     atomic_write,
     check_memory,
@@ -52,9 +53,8 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), and ``target_names``, ``feature_names``, ``train_index``, ``test_index``,
-        ``source``, each None where the archive does not say.
+        As of :func:`read_csv`; ``data`` may be CSR, and of ``target_names``, ``feature_names``,
+        ``train_index``, ``test_index`` and ``source`` those are None that the archive lacks.
 
     Examples
     --------
@@ -78,7 +78,10 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
-        target = _labels(found["Y"], path)
+        Y = target = found["Y"]
+        # What is written here is read without the way through float64.
+        if Y.dtype != np.int8 or Y.ndim != 2 or Y.min(initial=0) or Y.max(initial=0) > 1:
+            target = label_targets(_numbers(Y, "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
@@ -162,12 +165,6 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
     return matrix.astype(np.float64, copy=False)
 
 
-def _labels(Y: NDArray[Any], path: str | Path) -> NDArray[Any]:
-    if Y.dtype == np.int8 and Y.ndim == 2 and not Y.min(initial=0) and Y.max(initial=0) <= 1:
-        return Y  # as it is written here, without the way through float64
-    return label_targets(_numbers(Y, "Y", path), None, str(path))
-
-
 def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.float64]:
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         what = f"of type {values.dtype} with {values.ndim} dimensions"
@@ -186,7 +183,7 @@ def _names(
     return [str(name) for name in names]
 
 
-def read_members(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """Those of the wanted arrays that are there, by their names."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
@@ -205,7 +202,7 @@ def read_members(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     return found
 
 
-def map_member(path: str | os.PathLike[str], name: str) -> Any:
+def map_member(path: AnyPath, name: str) -> Any:
     """An array of numbers in an archive that is not compressed, mapped into memory."""
     with _opened(path) as (archive, members):
         if name not in members:
@@ -228,7 +225,7 @@ def map_member(path: str | os.PathLike[str], name: str) -> Any:
         return np.memmap(path, dtype=dtype, mode="r", offset=begin, shape=shape, order=order)
 
 
-def map_array(path: str | os.PathLike[str]) -> Any:
+def map_array(path: AnyPath) -> Any:
     """The array of an npy file, mapped into memory."""
     check_regular(path)
     with translate_errors(path, "an npy file"):
@@ -236,7 +233,7 @@ def map_array(path: str | os.PathLike[str]) -> Any:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
+def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
     """The archive and its arrays by name."""
     check_regular(path)
     with translate_errors(path, "an npz archive"), zipfile.ZipFile(path) as archive:
@@ -245,7 +242,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, dict[str, zipfi
 
 
 def _header(
-    member: IO[bytes], info: zipfile.ZipInfo, path: str | os.PathLike[str]
+    member: IO[bytes], info: zipfile.ZipInfo, path: AnyPath
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array that is all there, and nothing after it."""
     version = npy.read_magic(member)

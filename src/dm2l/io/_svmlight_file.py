@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -16,6 +15,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from dm2l._utils.files import (
+    AnyPath,
     DataFileError,
     check_memory,
     check_width,
@@ -40,13 +40,12 @@ def read_svmlight(
     r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
 
     A line of blanks is a row with neither labels nor features, as scikit-learn writes it. Comments
-    (``#``) are no rows, nor are empty lines before the first and after the last row; an empty line
-    between rows may be a row that has lost its blank, and is refused.
+    (``#``) are no rows, nor are empty lines at the begin and the end; others are refused.
 
     Parameters
     ----------
     path : str or Path
-        The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+        The file, perhaps packed as of :func:`read_csv`.
     n_features : int, default=None
         Number of features; None takes the greatest index that occurs. Give it, and
         ``zero_based``, when files have to agree.
@@ -63,10 +62,8 @@ def read_svmlight(
     Returns
     -------
     Bunch
-        ``data`` (float64, CSR), ``target`` (int8 0/1, or float64 with NaN under
-        ``missing_as="missing"``), ``target_names`` (the numbers of the labels as text),
-        ``zero_based`` (whether the first feature has index 0); the other keys of
-        :func:`~dm2l.datasets.load_dataset` are None.
+        As of :func:`read_csv`, with ``zero_based`` (whether the first feature has index 0);
+        ``data`` is CSR, and ``target_names`` are the numbers of the labels as text.
 
     Examples
     --------
@@ -124,7 +121,7 @@ class SvmlightRows(io.RawIOBase):
     def __init__(
         self,
         file: IO[bytes],
-        path: str | os.PathLike[str],
+        path: AnyPath,
         n_features: int | None,
         zero_based: Base,
     ) -> None:
@@ -173,12 +170,11 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    raise DataFileError(
-                        self._path,
+                    reason = (
                         "an empty line between rows. If it stands for a row without labels and "
-                        "features, put a blank there; otherwise remove it",
-                        place=f"line {self._empty}",
+                        "features, put a blank there; otherwise remove it"
                     )
+                    raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)
                 self._blank.append(not text)
@@ -196,10 +192,7 @@ class SvmlightRows(io.RawIOBase):
         if len(wrong):
             row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
             end = "on" if self._n_features is None else f"to {last}"
-            raise DataFileError(
-                self._path,
-                f"a feature has the index {indices[wrong[0]]}, but indices go from {base} {end} "
-                f"(zero_based={zero_based})",
-                place=f"line {self._places[row]}",
-            )
+            known = f"indices go from {base} {end} (zero_based={zero_based})"
+            reason = f"a feature has the index {indices[wrong[0]]}, but {known}"
+            raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         return indices - base, bool(zero_based)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, check_memory, check_regular, translate_errors
+from dm2l._utils.files import AnyPath, DataFileError, check_memory, check_regular, translate_errors
 from dm2l.io._columns import check_distinct, choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader, make_bunch
@@ -196,12 +195,9 @@ def _bunch(
             data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        raise DataFileError(
-            path,
-            f"features are numbers, but {'; '.join(unusable[:5])}{more}",
-            hint="Turn them into numbers first, name them in labels= if they are labels, or "
-            "leave them out with drop=.",
-        )
+        hint = "Turn them into numbers, name them in labels= if they are labels, or drop= them."
+        reason = f"features are numbers, but {'; '.join(unusable[:5])}{more}"
+        raise DataFileError(path, reason, hint=hint)
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),
@@ -228,14 +224,14 @@ def _no_numbers(column: Any) -> str:
     return f"is of type {dtype}"
 
 
-def translate_arrow_errors(path: str | os.PathLike[str]) -> Any:
+def translate_arrow_errors(path: AnyPath) -> Any:
     """A context that turns errors of pyarrow into errors of the file."""
     arrow = require("pyarrow", "io")
     return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 
 
 @contextmanager
-def open_parquet(path: str | os.PathLike[str], **options: Any) -> Iterator[Any]:
+def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
     """A ``pyarrow.parquet.ParquetFile`` whose columns have names of their own."""
     parquet = require("pyarrow.parquet", "io")
     check_regular(path)
@@ -247,7 +243,7 @@ def open_parquet(path: str | os.PathLike[str], **options: Any) -> Iterator[Any]:
         yield file
 
 
-def read_frame(path: str | os.PathLike[str], *, ignore_metadata: bool = False) -> Any:
+def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
     """All of a file as a data frame, if memory can hold it; pandas' metadata can be ignored."""
     require("pandas", "io")
     types = require("pyarrow", "io").types

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import posixpath
 import re
 import warnings
@@ -18,6 +17,7 @@ from xml.parsers import expat
 from dm2l._utils.extras import require
 from dm2l._utils.files import (
     MEMORY_HINT,
+    AnyPath,
     DataFileError,
     available_memory,
     check_regular,
@@ -50,12 +50,9 @@ _MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
 _MOST_LETTERS_OF_A_FORMAT = 255
 
 
-def read_sheet(path: str | os.PathLike[str]) -> Any:
-    """All rows of the first sheet, with its first row for names; blank rows do not count.
-
-    Of formulas the values are read that the program which saved the file has computed. openpyxl
-    and calamine read Excel files as well, but 20 kB cost them gigabytes.
-    """
+def read_sheet(path: AnyPath) -> Any:
+    """All rows of the first sheet, named by its first row; formulas have their saved values."""
+    # openpyxl and calamine read Excel files as well, but 20 kB cost them gigabytes.
     pandas = require("pandas", "io")
     require("openpyxl", "excel")
     check_regular(path)
@@ -257,24 +254,20 @@ def _strings(parts: Parts, name: str) -> list[str]:
     local = LocalNames()
     found: list[str] = []
     pieces: list[str] = []
-    open_tags = {"t": False, "rPh": False}
+    open_tags: set[str] = set()
 
     def start(tag: str, _: dict[str, str]) -> None:
-        tag = local[tag]
-        if tag == "si":
-            pieces.clear()
-        elif tag in open_tags:
-            open_tags[tag] = True
+        open_tags.add(local[tag])
 
     def end(tag: str) -> None:
         tag = local[tag]
+        open_tags.discard(tag)
         if tag == "si":
             found.append("".join(pieces).replace("x005F_", ""))
-        elif tag in open_tags:
-            open_tags[tag] = False
+            pieces.clear()
 
     def text(data: str) -> None:
-        if open_tags["t"] and not open_tags["rPh"]:
+        if "t" in open_tags and "rPh" not in open_tags:  # which is a phonetic hint
             pieces.append(data)
 
     parts.parse(name, start, end, text)
@@ -286,24 +279,20 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
-    within = False
+    section = ""
 
     def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal within
+        nonlocal section
         tag = tag.rpartition(":")[2]
         if tag == "numFmt":
             _check_format(parts, given)
             formats[given.get("numFmtId", "")] = given.get("formatCode", "")
-        elif tag == "cellXfs":
-            within = True
-        elif tag == "xf" and within:
+        elif tag.endswith("Xfs"):
+            section = tag
+        elif tag == "xf" and section == "cellXfs":
             styles.append(given.get("numFmtId", "0"))
 
-    def end(tag: str) -> None:
-        nonlocal within
-        within = within and tag.rpartition(":")[2] != "cellXfs"
-
-    parts.parse(name, start, end)
+    parts.parse(name, start)
     dates = {
         key: numbers.is_timedelta_format(formats[key])
         for key in set(styles) & set(formats)
@@ -318,11 +307,8 @@ def _check_format(parts: Parts, given: dict[str, str]) -> None:
         parts.refuse("a format of numbers that is longer than Excel takes")
 
 
-def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
-    """A workbook to be changed and saved again, its first sheet, and the rows that are not blank.
-
-    Formulas stay formulas, and whatever is in other sheets stays.
-    """
+def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
+    """A workbook to be changed and saved, its first sheet, and the rows that are not blank."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -387,31 +373,27 @@ class _EditCheck:
             self._parts.refuse("a head or a foot of pages that is longer than Excel takes")
 
 
-def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
     """Write rows as the only sheet of a file; text is text, also if it begins with ``=``."""
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
     book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet()
+    sheet, instead = book.create_sheet(), "; write a .csv file."
     try:
         for number, row in enumerate(rows, 1):
             longest = max((len(value) for value in row if isinstance(value, str)), default=0)
             if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-                raise ValueError(
-                    f"Row {number} is beyond what Excel takes ({_MOST_ROWS} rows, {MOST_COLUMNS} "
-                    f"columns, {_MOST_LETTERS} letters a cell); write a .csv file."
-                )
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
+                raise ValueError(f"Row {number} is beyond what Excel takes ({most}){instead}")
             cells = [make(sheet, value) for value in row]
             for cell, value in zip(cells, row, strict=True):
                 if isinstance(value, str):
                     cell.data_type = "s"
             sheet.append(cells)
-    except fault as error:
+    except (fault, ValueError) as error:
         sheet.close()
-        raise ValueError(
-            f"Row {number} holds a control character, which Excel does not take; write a .csv file."
-        ) from error
-    except ValueError:
-        sheet.close()
+        if isinstance(error, fault):
+            reason = f"Row {number} holds a control character, which Excel does not take{instead}"
+            raise ValueError(reason) from error
         raise
     book.save(path)

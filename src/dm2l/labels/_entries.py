@@ -61,11 +61,7 @@ class EntryWeights:
 
 
 def apply_weights(
-    T: Signs,
-    sample_weight: Any = None,
-    label_weight: Any = None,
-    *,
-    one_dimensional: bool = False,
+    T: Signs, sample_weight: Any = None, label_weight: Any = None, *, one_dimensional: bool = False
 ) -> tuple[Signs, EntryWeights | None]:
     """Signs without entries of weight zero, and the weights of the others if any is not one."""
     # one_dimensional: signs of a 1-D y, whose label_weight has shape (n,).

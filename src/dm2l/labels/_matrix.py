@@ -20,13 +20,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
-from dm2l.labels._parsing import (
-    check_mask,
-    column_text,
-    parse_classes,
-    parse_matrix,
-    read_values,
-)
+from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
 from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
 Kind = Literal["multilabel", "binary", "multiclass"]

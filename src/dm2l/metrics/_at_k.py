@@ -16,15 +16,7 @@ from dm2l._utils.arrays import to_numpy
 from dm2l.labels._matrix import parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics._rates import Array, check_propensities
-from dm2l.metrics._reading import (
-    Given,
-    MetricOptions,
-    MetricValue,
-    Undefined,
-    given_rows,
-    ratio,
-    read,
-)
+from dm2l.metrics._reading import Given, MetricOptions, MetricValue, given_rows, ratio, read
 
 
 def precision_at_k(
@@ -47,11 +39,6 @@ def precision_at_k(
         Number of labels.
     **options : dict
         As in :func:`ranking_loss`. A list is always evaluated on observed labels alone.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
 
     Examples
     --------
@@ -108,9 +95,7 @@ def propensity_scored_precision_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Precision at ``k`` in which a positive has the inverse of its propensity as a weight.
 
@@ -118,24 +103,18 @@ def propensity_scored_precision_at_k(
               \sum_{l=1}^{k} \frac{[y_{i, r_l} = 1]}{p_{r_l}}
 
     with ``k_i = min(k, observed labels)``, over the same sum for the best possible order unless
-    ``normalize=False``. Rows without any observed label are dropped.
+    ``normalize=False``. Rows without any observed label are dropped. Higher is better.
 
     Parameters
     ----------
-    y_true, y_score, k, return_counts, sample_weight
-        As in :func:`precision_at_k`.
+    y_true, y_score, k, **options
+        As in :func:`precision_at_k`, always of observed labels alone. A number as ``undefined``
+        replaces the result if no row has an observed positive.
     propensities : array-like of shape (c,)
         Probability that a positive was marked: :func:`propensities` of the *training* labels.
     normalize : bool, default=True
         Divide by the value of the best possible order on the same rows (sum over sum), as
         published tables do. False: the value may exceed 1.
-    undefined : {None, "skip", "raise"} or float, default=None
-        A number replaces an undefined result, if no row has an observed positive.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
 
     Examples
     --------
@@ -145,8 +124,8 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    options = {"undefined": undefined, "return_counts": return_counts, "estimate": False}
-    given = _read(y_true, y_score, k, {**options, "sample_weight": sample_weight})
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     share = 1.0 / np.maximum(places.count, 1)
@@ -162,18 +141,15 @@ def propensity_scored_ndcg_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Discounted gain in which a positive has the inverse of its propensity as a weight.
 
     .. math:: \mathrm{PSnDCG@}k = \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] /
               (p_{r_l} \log_2(l + 1))}{\sum_{l=1}^{k} 1 / \log_2(l + 1)}
 
-    over the same sum for the best possible order unless ``normalize=False``.
-
-    Higher is better. Arguments and result are those of :func:`propensity_scored_precision_at_k`.
+    over the same sum for the best possible order unless ``normalize=False``. Higher is better;
+    arguments and result are those of :func:`propensity_scored_precision_at_k`.
 
     Examples
     --------
@@ -183,8 +159,8 @@ def propensity_scored_ndcg_at_k(
     >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
     0.70981
     """
-    options = {"undefined": undefined, "return_counts": return_counts, "estimate": False}
-    given = _read(y_true, y_score, k, {**options, "sample_weight": sample_weight})
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = _discounts(places.labels.shape[1])

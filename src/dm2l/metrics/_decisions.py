@@ -24,7 +24,7 @@ from dm2l.metrics._reading import (
 
 
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""Share of entries that are predicted wrongly.
+    r"""Share of entries that are predicted wrongly: lower is better.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -37,11 +37,6 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
         0/1 or -1/+1 decisions.
     **options : dict
         As in :func:`ranking_loss`; the units are entries, which are always defined.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
 
     Examples
     --------
@@ -111,13 +106,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
 
 def calibrated_log_loss(
-    y_true: Any,
-    y_score: Any,
-    *,
-    estimate: bool = True,
-    rates: Any = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Log-loss of the probabilities that scores can be calibrated to.
 
@@ -137,8 +126,9 @@ def calibrated_log_loss(
     >>> calibrated_log_loss(Y, scores) < calibrated_log_loss(Y, np.zeros((40, 1)))
     True
     """
-    settings: Any = {"return_counts": return_counts, "sample_weight": sample_weight}
-    given = read(y_true, y_score, estimate=False, **settings)
+    estimate, rates = options.get("estimate", True), options.get("rates")
+    options["estimate"] = False
+    given = read(y_true, y_score, **options)
     T, S, w = given.T, given.S, given.weights
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     estimated = estimate and not T.all()

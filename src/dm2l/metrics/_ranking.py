@@ -14,14 +14,7 @@ from scipy.stats import binom
 from dm2l.labels._entries import Signs
 from dm2l.metrics._complete import tie_runs
 from dm2l.metrics._rates import Array
-from dm2l.metrics._reading import (
-    Convention,
-    Given,
-    MetricOptions,
-    MetricValue,
-    ratio,
-    read,
-)
+from dm2l.metrics._reading import Convention, Given, MetricOptions, MetricValue, ratio, read
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
 # same have an AUC of one.
@@ -31,11 +24,7 @@ FULL_WEIGHT = 20
 
 
 def ranking_loss(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
 
@@ -89,11 +78,7 @@ def ranking_loss(
 
 
 def label_ranking_average_precision(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Average precision of each row's ranking of labels (the paper's Ap).
 
@@ -131,11 +116,7 @@ def label_ranking_average_precision(
 
 
 def coverage_error(
-    y_true: Any,
-    y_score: Any,
-    *,
-    convention: Convention = "paper",
-    **options: Unpack[MetricOptions],
+    y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
 
@@ -151,10 +132,6 @@ def coverage_error(
     >>> from dm2l.metrics import coverage_error
     >>> coverage_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
-    >>> coverage_error(
-    ...     [[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], convention="sklearn"
-    ... )
-    1.5
     """
     given = read(y_true, y_score, convention, **options)
     published = convention == "published"

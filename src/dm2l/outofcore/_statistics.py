@@ -300,10 +300,9 @@ class GramStatistics(RowStatistics):
 
     Attributes
     ----------
-    H : ndarray of shape (n_labels, n_features + 1, n_features + 1)
-        Gram matrices of the rows on which each label is observed; the last column is that of ones.
-    G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
-        Gram matrices of its observed positives.
+    H, G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
+        Gram matrices of the rows on which each label is observed, and of its observed positives;
+        the last column is that of ones.
     positives, negatives : ndarray of shape (n_labels,)
         Numbers of observed entries.
     offset : ndarray of shape (n_features,)

@@ -63,10 +63,8 @@ class MissingnessDisplay(Display):
 
     Attributes
     ----------
-    image_ : matplotlib.image.AxesImage
-        The map.
-    margin_ax_ : matplotlib.axes.Axes
-        Where the bars are.
+    image_, margin_ax_ : matplotlib AxesImage and Axes
+        The map, and where the bars are.
     bars_ : tuple of two matplotlib.container.BarContainer
         Shares of yes, and of no on top of them, in percent.
 

@@ -46,23 +46,17 @@ class SingularValuesDisplay(Display):
 
     Parameters
     ----------
-    whole : ndarray of shape (n_values,)
-        Singular values of all rows, in falling order.
-    groups : mapping of str to ndarray
-        The same for the rows of each label, by its name.
-    n_rows : int
-        Rows in all.
-    group_rows : mapping of str to int
-        Rows of each group.
+    whole, groups : ndarray, and mapping of str to ndarray
+        Singular values of all rows, and of the rows of each label, in falling order.
+    n_rows, group_rows : int, and mapping of str to int
+        Rows in all, and of each group.
     n_labels : int
         Columns of the matrices.
 
     Attributes
     ----------
-    whole_line_ : matplotlib.lines.Line2D
-        All rows.
-    group_lines_ : dict of str to matplotlib.lines.Line2D
-        By name of the label.
+    whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
+        All rows, and the groups by name of the label.
 
     Examples
     --------
@@ -70,8 +64,6 @@ class SingularValuesDisplay(Display):
     >>> Y = [[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
     >>> names = ["snake", "reptile", "river"]
     >>> display = SingularValuesDisplay.from_labels(Y, label_names=names)
-    >>> display.groups["snake"].round(2)
-    array([2.  , 1.41])
     >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
     {'snake': 1.9, 'reptile': 3.0, 'river': 2.8}
     """
