@@ -16,10 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._solvers.features import check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
 from dm2l.labels import ConstantLabelWarning
@@ -157,7 +156,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_numbers(self, "lambda_d", "tol")
         check_numbers(self, "absent_weight", "max_memory", positive=True)
         check_counts(self, "rank", "min_rows", "max_iter")
@@ -293,7 +292,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _all_scores(self, X: Any) -> NDArray[np.float64]:
+    def _all_scores(self, X: Any, learnt: Any = None) -> NDArray[np.float64]:
         """Scores of all labels, constant ones included."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:

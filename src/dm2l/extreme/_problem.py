@@ -27,8 +27,7 @@ from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner, Solution
-from dm2l._utils.arrays import check_finite
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -84,7 +83,7 @@ class LowRankProblem:
         stored, v, w, rows = targets
         n, c = stored.shape
         self.features, self._stored, self._absent = features, stored, w
-        self.penalty = features.penalty(alpha)[:, None]
+        self.penalty = float(alpha) * features.penalized[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
         self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))

@@ -16,9 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.arrays import scale_rows
+from dm2l._utils.arrays import blas_thread_count, run_all, scale_rows
 from dm2l._utils.files import FAULTS, atomic_write
-from dm2l._utils.threads import blas_thread_count, run_all
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._label_grams import Array, LearnableRows, add_label_grams, square
 from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
