@@ -160,7 +160,7 @@ class AutoClassifier(MissingLabelClassifier):
             check_is_fitted(self)
         X = to_numpy(X) if is_non_numpy(X) else X
         finite = {"ensure_all_finite": "allow-nan"}
-        if hasattr(X, "iloc"):
+        if hasattr(X, "iloc") and hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
             with explain_unsuitable(X, nan_allowed=True):
