@@ -23,9 +23,8 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
-    with ``N`` rows and ``N_j`` observed positives of label ``j``. Rare labels are missed
-    more often. The defaults were fitted to encyclopaedia articles and are in general use; for shop
-    items ``a=0.6, b=2.6`` was found.
+    with ``N`` rows and ``N_j`` observed positives of label ``j``. The defaults were fitted to
+    encyclopaedia articles and are in general use; for shop items ``a=0.6, b=2.6`` was found.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def observation_weights(
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing.
+        Labels, NaN where missing.
     rates : array-like, tuple of two, or callable
         Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
         or one per entry; a tuple holds those of positives and of negatives. A callable is given
