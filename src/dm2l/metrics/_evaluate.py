@@ -63,8 +63,7 @@ def evaluate(
     Returns
     -------
     dict of str to MetricValue
-        A metric that is undefined on all rows or labels is nan, without a warning: its ``n_units``
-        is 0.
+        A metric that is undefined on all rows or labels is nan, without a warning.
 
     Examples
     --------
