@@ -184,7 +184,8 @@ class RowStatistics:
         return self
 
     def __iadd__(self, other: Self) -> Self:
-        return self._combine(other, 1)
+        self._combine(other, 1)
+        return self
 
     def __isub__(self, other: Self) -> Self:
         return self._combine(other, -1)
