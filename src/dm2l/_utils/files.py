@@ -86,7 +86,8 @@ def printable(text: str) -> str:
     """The text on one line: control characters, line ends and the like are spelt as in JSON."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    spelt = (one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(spelt).replace("\x7f", "\\u007f")  # which JSON leaves as it is
 
 
 @contextmanager

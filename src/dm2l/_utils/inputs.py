@@ -68,23 +68,37 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        if sp.issparse(X):
-            values = X.data if X.dtype.kind == "f" else X.data[:0]
-            _refuse_not_finite(values, "", nan_allowed)
-        elif hasattr(X, "iloc") and hasattr(X, "columns"):
-            for j, name in enumerate(X.columns):
-                _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
-        else:
-            _refuse_no_array(X)
-            values = np.asarray(X)
-            for j in range(values.shape[1] if values.ndim == 2 else 0):
-                _refuse_in_column(str(j), values[:, j], error, nan_allowed)
+        try:
+            _refuse_values(X, error, nan_allowed)
+        except (TypeError, ValueError) as found:
+            for note in getattr(error, "__notes__", ()):
+                found.add_note(note)
+            raise
         raise
 
 
-def _refuse_no_array(X: Any) -> None:
+def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
+    if sp.issparse(X):
+        values = X.data if X.dtype.kind == "f" else X.data[:0]
+        _refuse_not_finite(values, "", nan_allowed)
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):
+        for j, name in enumerate(X.columns):
+            _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
+    else:
+        check_rows(X)
+        values = np.asarray(X)
+        for j in range(values.shape[1] if values.ndim == 2 else 0):
+            _refuse_in_column(str(j), values[:, j], error, nan_allowed)
+
+
+def check_rows(X: Any) -> None:
     """Refuse what has no rows of the same length."""
     name = type(X).__name__
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):
+        raise ValueError(
+            f"X is a {name}, not a 2-dimensional container. Pass a data frame with a row for each "
+            "sample, such as X.to_frame()."
+        )
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
             f"X is a {name}, not a table of numbers. Pass an array or a data frame with a row for "
@@ -163,6 +177,8 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
 
 def _refuse_object(name: str, i: int, value: Any, error: Exception) -> None:
     """Refuse what is no number, or one too large."""
+    if _length(value) is not None:
+        raise _no_number(name, i, value, "Each value must be one number.")
     try:
         np.asarray([value], dtype=object).astype(np.float64)
     except OverflowError:
